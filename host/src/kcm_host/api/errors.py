@@ -1,0 +1,59 @@
+"""Errors that cross the border between host and plugins."""
+
+
+class HostError(Exception):
+    """Anything the host raises into a plugin's code."""
+
+
+class UndeclaredRead(HostError):
+    """A view was asked for a kind that no watch of the controller declares."""
+
+
+class UndeclaredWrite(HostError):
+    """A write was tried that `kcm_writes` does not declare; nothing was sent."""
+
+
+class Undecodable(HostError):
+    """An object exists, but none of its versions fitted the watch's model."""
+
+
+class ApiError(HostError):
+    """
+    The server answered with an error.
+
+    `status` is the HTTP status, `reason` the machine-readable reason of the Status object
+    (`NotFound`, `Forbidden`), empty when the answer was none. `retry_after_seconds` is set when
+    the server said when to come back.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        reason: str = "",
+        causes: frozenset[str] = frozenset(),
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.causes = causes
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Conflict(ApiError):
+    """409: the object changed meanwhile, or a field belongs to somebody else."""
+
+
+class NotFound(ApiError):
+    """404: the object, or the whole API, is not there."""
+
+
+class Unreachable(HostError):
+    """No answer came: refused, cut, timed out. Whether a write arrived is unknown."""
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        #: Nothing was sent: the connection was refused.
+        self.refused = refused

@@ -1,0 +1,98 @@
+"""The host's own state at one moment, as shown under `/status` and counted in `/metrics`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class QueueState(msgspec.Struct, frozen=True, rename="camel"):
+    """One controller's work queue. Ages are seconds; `failing` holds at most ten keys."""
+
+    depth: int
+    waiting: int
+    processing: int
+    adds: int
+    retries: int
+    unfinished_seconds: float
+    longest_seconds: float
+    #: Key -> failures since its last success.
+    failing: Mapping[str, int]
+
+
+class StreamState(msgspec.Struct, frozen=True, rename="camel"):
+    """
+    One stream: what the server sends for one (resource, namespace, selectors).
+
+    `phase` is `listing`, `following` or `broken` (then `error` says why, and it is being tried
+    again). `undecodable` names at most ten objects, `undecodable_count` counts all.
+    """
+
+    group: str
+    version: str
+    resource: str
+    namespace: str
+    label_selector: str
+    field_selector: str
+    metadata_only: bool
+    phase: str
+    synced: bool
+    objects: int
+    resource_version: str
+    lists: int
+    undecodable: tuple[str, ...]
+    undecodable_count: int
+    controllers: tuple[str, ...]
+    error: str = ""
+
+
+class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
+    """
+    One enabled controller.
+
+    `phase` is `starting` (its watches are being filled), `running`, `restarting` (after an
+    exception in its watch functions), `quarantined` (the plugin is broken) or `stopped`.
+    `status` is what the plugin's `kcm_status` said.
+    """
+
+    name: str
+    phase: str
+    ready: bool
+    distribution: str = ""
+    version: str = ""
+    #: Why it is not ready, with the remedy where there is one.
+    problem: str = ""
+    workers: int = 0
+    restarts: int = 0
+    syncs: int = 0
+    errors: int = 0
+    queue: QueueState | None = None
+    status: Mapping[str, Any] = {}
+
+
+class HostState(msgspec.Struct, frozen=True, rename="camel"):
+    """The whole host. It is ready when every enabled controller runs and knows its objects."""
+
+    version: str
+    server: str
+    uptime_seconds: float
+    ready: bool
+    controllers: tuple[ControllerState, ...]
+    streams: tuple[StreamState, ...]
+
+
+class RequestRecord(msgspec.Struct, frozen=True, gc=False):
+    """
+    One attempt of one request, retries included (H-75).
+
+    `status` is 0 when no answer came. `verb` is the RBAC verb (`list`, `watch`, `patch`),
+    `method` the HTTP method. For a watch, `seconds` is the time until the first byte.
+    """
+
+    method: str
+    verb: str
+    host: str
+    status: int
+    seconds: float
+    sent_bytes: int = 0
+    received_bytes: int = 0

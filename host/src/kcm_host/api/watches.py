@@ -1,0 +1,64 @@
+"""What a controller follows, and what it is told when something changes there."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.views import View
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
+    """
+    One change of one object, told after the stores have changed.
+
+    `old` is None when the object is new to the store, `new` is None when it is gone (then `old`
+    is the last state known, which a relist may have found stale, IQ-51). An object deleted and
+    made anew under its name between two lists is one change with both (IQ-52). Objects are
+    shared: read only. `version` is the object's resourceVersion; `initial` marks the first list;
+    `same` says that no declared field differs, which only `every_event` watches get to see.
+    """
+
+    kind: Kind
+    key: Key
+    old: M | None
+    new: M | None
+    version: str = ""
+    initial: bool = False
+    same: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch(Generic[M]):
+    """
+    One kind to follow, with the fields to read of it.
+
+    `model` is a `msgspec.Struct` projection: memory, decode cost and wake-ups follow from the
+    fields it declares. When it declares nothing but `metadata`, only metadata is fetched.
+    """
+
+    kind: Kind
+    model: type[M]
+    #: Which keys to queue for a change. Called once per change, in order, after the stores have
+    #: changed; synchronous, no I/O; may keep counts in memory. An exception restarts the
+    #: controller from a new list, because its memory can no longer be trusted.
+    keys: Callable[[Change[M], View], Iterable[Key]]
+    #: Only this namespace; empty: all.
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    #: Index name -> function giving the values under which `Objects.by_index` finds an object.
+    indexes: Mapping[str, Callable[[Key, M], Iterable[str]]] = field(default_factory=dict)
+    #: Also be told of updates in which no declared field changed.
+    every_event: bool = False
+    #: How long a key waits after its first change, so that a burst costs one sync. The initial
+    #: list never waits: all of it is known before the first sync.
+    rest: timedelta = timedelta(0)
+
+
+AnyWatch = Watch[Any]

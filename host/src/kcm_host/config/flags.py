@@ -1,0 +1,52 @@
+"""Settings from the command line: `--set path=value` and the flags that stand for one setting."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from kcm_host.config.layers import shortened
+from kcm_host.config.names import short_name
+from kcm_host.config.problems import Problem
+from kcm_host.config.text import read_value
+from kcm_host.config.tree import Node, Origin, mapping, merge, nested
+
+_DOT = re.compile(r"(?<!\\)\.")
+
+
+def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node, list[Problem]]:
+    """
+    One layer of what the command line says; later `--set` win over earlier ones, flags over `--set`.
+
+    The value of a `--set` is YAML, the value of a flag is taken as it stands.
+    """
+    root = mapping(Origin("flag"))
+    problems: list[Problem] = []
+    for override in overrides:
+        found = _override(override)
+        if isinstance(found, Node):
+            root = merge(root, found)
+        else:
+            problems += found
+    for path, text in flags.items():
+        origin = Origin("flag", "--" + path.replace(".", "-"))
+        root = merge(root, nested(path.split("."), Node(text, origin)))
+    return root, problems
+
+
+def _override(override: str) -> Node | list[Problem]:
+    path, equals, text = override.partition("=")
+    keys = [key.replace("\\.", ".") for key in _DOT.split(path.strip())]
+    origin = Origin("flag", f"--set {path.strip()}")
+    if not equals or not all(keys):
+        return [
+            Problem(
+                "'--set' takes path=value",
+                origin=origin,
+                remedy="write for example '--set controllers.ttl.workers=3'",
+            )
+        ]
+    node, problems = read_value(text, origin)
+    if node is None:
+        return problems
+    if keys[0] == "controllers" and len(keys) > 1:
+        keys[1] = short_name(keys[1])
+    return shortened(nested(keys, node))

@@ -1,0 +1,82 @@
+"""Loading the settings: file, variables and flags laid over each other and validated once."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kcm_host.config.file import read_file
+from kcm_host.config.flags import read_flags
+from kcm_host.config.layers import doubly_named, shortened, without_nulls
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.models import HostSettings
+from kcm_host.config.origins import leaf_origins
+from kcm_host.config.problems import ConfigError, Problem
+from kcm_host.config.tree import Node, Origin, mapping, merge
+from kcm_host.config.variables import match_variables, read_variables
+from kcm_host.config.wording import problems_of
+
+
+def load_settings(
+    *,
+    file: Path | None,
+    environ: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, str] | None = None,
+    reserved: Collection[str] = (),
+) -> Loaded:
+    """
+    The settings from `file`, overlaid with variables, `--set` items and flags, in that order.
+
+    `overrides` are the `path=value` of `--set`; `flags` maps dotted paths to what the flag of that
+    setting was given (`log.level` for `--log-level`); `reserved` are variables with our prefix that the
+    caller reads itself. Raises ConfigError with everything that is wrong, not only the first.
+    """
+    root, problems = _file_layer(file)
+    from_flags, wrong_flags = read_flags(overrides, flags or {})
+    variables, wrong_variables = read_variables(environ, reserved=reserved)
+    problems += wrong_variables + wrong_flags
+    if root is None:
+        raise ConfigError(problems)
+    matched = match_variables(variables, known=merge(root, from_flags))
+    tree = without_nulls(merge(merge(root, matched.root), from_flags))
+    settings, invalid = _validated(tree)
+    if settings is None or problems:
+        raise ConfigError(sorted(problems + invalid, key=_place))
+    return Loaded(
+        settings=settings,
+        origins=leaf_origins(settings, tree),
+        warnings=(*matched.warnings, *_left_out(tree)),
+        tree=tree,
+        flags=from_flags,
+        pending=matched.pending,
+    )
+
+
+def _file_layer(file: Path | None) -> tuple[Node | None, list[Problem]]:
+    if file is None:
+        return mapping(Origin("default")), []
+    root, problems = read_file(file)
+    if root is None:
+        return None, problems
+    return shortened(root), problems + doubly_named(root)
+
+
+def _validated(tree: Node) -> tuple[HostSettings | None, list[Problem]]:
+    try:
+        return HostSettings.from_merged(tree.plain()), []
+    except ValidationError as error:
+        return None, problems_of(error, root=tree, model=HostSettings)
+
+
+def _place(problem: Problem) -> tuple[bool, int, int]:
+    return problem.file is None, problem.line or 0, problem.column or 0
+
+
+def _left_out(tree: Node) -> list[str]:
+    if tree.at(("leaderElection", "enabled")) is not None:
+        return []
+    return [
+        "'leaderElection' is left out, so it is off: run one replica only, "
+        "and write 'leaderElection: {enabled: false}' to say that you know"
+    ]

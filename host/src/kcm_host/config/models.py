@@ -1,0 +1,188 @@
+"""The settings of the host: every key of the file, its type, its default and its bounds."""
+
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic.alias_generators import to_camel
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from kcm_host.config.address import check_bind, check_endpoint, split_bind
+from kcm_host.config.duration import Duration
+from kcm_host.config.source import MERGED, MergedSource
+from kcm_host.config.wrong import wrong
+
+NotNegative = Annotated[Duration, Field(ge=timedelta(0))]
+
+
+class Section(BaseModel):
+    """A part of the file: camelCase keys, nothing unknown, no value taken for another type."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+
+
+class ControllerSettings(Section):
+    """How one controller runs; `{}` means all defaults."""
+
+    workers: int | None = Field(
+        default=None, ge=1, description="Keys synced at the same time; left out: 5."
+    )
+    qps: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Requests a second; left out: no limit.",
+    )
+    burst: int | None = Field(
+        default=None,
+        ge=1,
+        description="Requests at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
+    )
+    settings: dict[str, Any] = Field(
+        default={}, description="What the controller's own plugin lets you set."
+    )
+
+    @field_validator("burst")
+    @classmethod
+    def _burst_needs_qps(cls, burst: int | None, info: ValidationInfo) -> int | None:
+        if burst is not None and info.data.get("qps", 0.0) is None:
+            raise wrong("'burst' does nothing without 'qps'", "set 'qps' too, or remove 'burst'")
+        return burst
+
+    @property
+    def burst_size(self) -> int | None:
+        """Requests at once: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
+        if self.qps is None or self.burst is not None:
+            return self.burst
+        return max(1, math.ceil(self.qps * 1.5))
+
+
+class LeaderElectionSettings(Section):
+    """Whether replicas share the controllers through Leases."""
+
+    enabled: bool = Field(
+        default=False, description="Only false: leader election is not built yet."
+    )
+
+    @field_validator("enabled")
+    @classmethod
+    def _not_built(cls, enabled: bool) -> bool:
+        if enabled:
+            raise wrong(
+                "leader election is not built yet",
+                "run one replica and set 'leaderElection.enabled: false'",
+            )
+        return enabled
+
+
+class HttpSettings(Section):
+    """Where health, metrics and the status page are served."""
+
+    bind: str = Field(
+        default="127.0.0.1:10270",
+        description="Host and port; port 0 takes any free one, IPv6 stands in brackets.",
+    )
+
+    @field_validator("bind")
+    @classmethod
+    def _is_address(cls, bind: str) -> str:
+        return check_bind(bind)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port; an IPv6 host without its brackets."""
+        return split_bind(self.bind)
+
+
+class TracesSettings(Section):
+    """Where traces go and how many."""
+
+    exporter: Literal["none", "otlp", "console"] = Field(
+        default="none", description="'otlp' sends to 'endpoint', 'console' writes to stderr."
+    )
+    endpoint: str = Field(
+        default="http://127.0.0.1:4318", description="Base URL of an OTLP receiver over HTTP."
+    )
+    sample_ratio: float = Field(
+        default=1.0, ge=0, le=1, description="Share of syncs that are traced, 0 to 1."
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_url(cls, endpoint: str) -> str:
+        return check_endpoint(endpoint)
+
+
+class TelemetrySettings(Section):
+    """What the host tells other systems about its work."""
+
+    traces: TracesSettings = TracesSettings()
+
+
+class LogSettings(Section):
+    """How the host logs, on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least level that is written."
+    )
+    format: Literal["text", "json"] = Field(default="text", description="Lines for people or JSON.")
+
+
+class HostSettings(BaseSettings):
+    """
+    The whole file, validated.
+
+    Made by `load_settings`; keywords (camelCase) do for tests. The process environment is never read.
+    """
+
+    model_config = SettingsConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True
+    )
+
+    kubeconfig: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Path; left out: $KUBECONFIG, then in-cluster, then ~/.kube/config.",
+    )
+    controllers: dict[str, ControllerSettings] = Field(
+        min_length=1, description="What runs, by name; nothing else does."
+    )
+    leader_election: LeaderElectionSettings = LeaderElectionSettings()
+    http: HttpSettings = HttpSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    log: LogSettings = LogSettings()
+    start_timeout: NotNegative = Field(
+        default=timedelta(seconds=10), description="How long to wait for the server at start."
+    )
+    shutdown_timeout: NotNegative = Field(
+        default=timedelta(seconds=10), description="How long running syncs may take at the end."
+    )
+
+    @field_validator("kubeconfig")
+    @classmethod
+    def _expand_home(cls, kubeconfig: str | None) -> str | None:
+        if kubeconfig is None or not kubeconfig.startswith("~"):
+            return kubeconfig
+        try:
+            return str(Path(kubeconfig).expanduser())
+        except RuntimeError as error:
+            raise wrong("there is no home folder for '~'", "write the full path") from error
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """One source, ours: variables and files are merged before, with their origins."""
+        return (MergedSource(settings_cls, init_settings),)
+
+    @classmethod
+    def from_merged(cls, merged: dict[str, Any]) -> Self:
+        """The settings in `merged`, keys as in the file; raises pydantic's ValidationError."""
+        return cls(**{MERGED: merged})

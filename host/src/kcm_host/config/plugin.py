@@ -1,0 +1,81 @@
+"""The settings of one plugin, checked against the plugin's own model."""
+
+from typing import TypeVar, overload
+
+from pydantic import BaseModel, ValidationError
+
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.names import short_name
+from kcm_host.config.problems import ConfigError, Problem, did_you_mean
+from kcm_host.config.tree import Node, Origin, Path, mapping, merge
+from kcm_host.config.variables import match_settings
+from kcm_host.config.wording import problems_of
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@overload
+def validate_plugin_settings(loaded: Loaded, name: str, model: type[M]) -> M: ...
+@overload
+def validate_plugin_settings(loaded: Loaded, name: str, model: None) -> None: ...
+def validate_plugin_settings(loaded: Loaded, name: str, model: type[M] | None) -> M | None:
+    """
+    What `controllers.<name>.settings` says, as the plugin's model; variables and flags included.
+
+    `model` is None for a plugin without settings, which then may not be given any. Raises ConfigError
+    with all that is wrong; what else a plugin's own validators raise passes through.
+    """
+    name = _named(loaded, name)
+    path: Path = ("controllers", name, "settings")
+    node, _ = settings_node(loaded, name, model)
+    if model is None:
+        if node.value:
+            raise ConfigError([_takes_none(name, node)])
+        return None
+    try:
+        return model.model_validate(node.plain())
+    except ValidationError as error:
+        raise ConfigError(problems_of(error, root=node, model=model, above=path)) from None
+
+
+def plugin_warnings(loaded: Loaded, name: str, model: type[BaseModel] | None) -> tuple[str, ...]:
+    """One warning for each variable below this controller's settings that means none of its keys."""
+    _, warnings = settings_node(loaded, _named(loaded, name), model)
+    return warnings
+
+
+def settings_node(
+    loaded: Loaded, name: str, model: type[BaseModel] | None
+) -> tuple[Node, tuple[str, ...]]:
+    """The merged settings of a controller with their origins, and warnings about variables."""
+    path: Path = ("controllers", name, "settings")
+    there = loaded.tree.at(path) or mapping(_origin_of(loaded, name))
+    variables, warnings = match_settings(
+        loaded.pending.get(name, ()), settings=there, model=model, controller=name
+    )
+    from_flags = loaded.flags.at(path)
+    node = merge(there, variables)
+    return merge(node, from_flags) if from_flags else node, warnings
+
+
+def _named(loaded: Loaded, name: str) -> str:
+    short = short_name(name)
+    if short in loaded.settings.controllers:
+        return short
+    fact = f"controller '{name}' is not named in the configuration"
+    remedy = did_you_mean(name, list(loaded.settings.controllers))
+    raise ConfigError([Problem(fact, path="controllers", remedy=remedy)])
+
+
+def _origin_of(loaded: Loaded, name: str) -> Origin:
+    node = loaded.tree.at(("controllers", name)) or loaded.tree
+    return node.key or node.origin
+
+
+def _takes_none(name: str, node: Node) -> Problem:
+    return Problem(
+        f"controller '{name}' has no settings of its own",
+        path=f"controllers.{name}.settings",
+        origin=node.key or node.origin,
+        remedy="remove 'settings'",
+    )

@@ -1,0 +1,60 @@
+"""What is wrong with a configuration: every problem at once, with its place and remedy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from kcm_host.config.tree import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: what is the case, where, and what to do about it."""
+
+    fact: str
+    path: str = ""
+    origin: Origin | None = None
+    remedy: str = ""
+
+    @property
+    def file(self) -> str | None:
+        """The file that holds the mistake, None when a variable or a flag does."""
+        return self.origin.name if self.origin and self.origin.kind == "file" else None
+
+    @property
+    def line(self) -> int | None:
+        """The line in the file, counted from 1; None where no line can be named."""
+        return (self.origin.line or None) if self.origin else None
+
+    @property
+    def column(self) -> int | None:
+        """The column in the line, counted from 1; None where no column can be named."""
+        return (self.origin.column or None) if self.origin else None
+
+    def __str__(self) -> str:
+        place = self.origin.place if self.origin else ""
+        text = ": ".join(part for part in (place, self.path, self.fact) if part)
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; `problems` lists all that was found, in order of place."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(dict.fromkeys(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def suggest(word: str, choices: Sequence[str]) -> str | None:
+    """The choice that `word` most likely meant, None if none is close; case does not count."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """A remedy that names the closest choice, or else all choices; empty without any."""
+    close = suggest(word, choices)
+    if close is not None:
+        return f"did you mean '{close}'?"
+    return f"known here: {', '.join(sorted(choices))}" if choices else ""

@@ -1,0 +1,59 @@
+"""The effective settings as a table of path, value and origin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.models import HostSettings
+from kcm_host.config.origins import leaves, origin_at
+from kcm_host.config.plugin import settings_node
+from kcm_host.config.secret import masked
+from kcm_host.config.tree import Node, Origin, Path, dotted, merge, nested
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One leaf: its dotted path, its value as plain data (secrets masked) and where it came from."""
+
+    path: str
+    value: Any
+    origin: Origin
+
+
+def rows(loaded: Loaded, plugins: Mapping[str, BaseModel] | None = None) -> list[Row]:
+    """
+    All leaves, defaults included, in the order of the schema; a list is one leaf.
+
+    `plugins` gives validated settings by controller. Without them a controller's settings show what
+    the file and the flags say, unchecked and without what variables would change.
+    """
+    models = {name: type(plugin) for name, plugin in (plugins or {}).items()}
+    values = loaded.settings.model_dump(mode="json", by_alias=True)
+    for name, plugin in (plugins or {}).items():
+        values["controllers"][name]["settings"] = plugin.model_dump(mode="json", by_alias=True)
+    tree = _with_plugins(loaded, models)
+    return [
+        Row(dotted(path), _visible(path, value, models), origin_at(tree, path))
+        for path, value in leaves(values)
+    ]
+
+
+def _with_plugins(loaded: Loaded, models: Mapping[str, type[BaseModel]]) -> Node:
+    tree = loaded.tree
+    for name, model in models.items():
+        node, _ = settings_node(loaded, name, model)
+        tree = merge(tree, nested(("controllers", name, "settings"), node))
+    return tree
+
+
+def _visible(path: Path, value: Any, models: Mapping[str, type[BaseModel]]) -> Any:
+    match path:
+        case ("controllers", str() as name, "settings", *rest) if name in models:
+            return masked(value, path=rest, annotation=models[name])
+        case ("controllers", _, "settings", *rest):
+            return masked(value, path=rest)
+        case _:
+            return masked(value, path=path, annotation=HostSettings)

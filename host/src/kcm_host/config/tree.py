@@ -1,0 +1,119 @@
+"""Settings as plain nested values of which every one knows where it came from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["file", "variable", "flag", "default"]
+Scalar = str | int | float | bool | None
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from; `str()` of it is what an operator reads."""
+
+    kind: Kind
+    name: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "file":
+                return f"{self.name}:{self.line}" if self.line else self.name
+            case "variable":
+                return f"variable {self.name}"
+            case "flag":
+                return f"flag {self.name}"
+            case "default":
+                return "default"
+
+    @property
+    def place(self) -> str:
+        """As `str()`, with the column: what an error message begins with."""
+        return f"{self}:{self.column}" if self.column else str(self)
+
+
+DEFAULT = Origin("default")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value with its origin; `key` is the place of the key in front of it, if there is one."""
+
+    value: "Scalar | dict[str, Node] | list[Node]"
+    origin: Origin
+    key: Origin | None = None
+
+    @property
+    def entries(self) -> "dict[str, Node]":
+        """The entries of a mapping; empty for everything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def plain(self) -> Any:
+        """The value without origins, as freshly made dicts and lists."""
+        match self.value:
+            case dict() as entries:
+                return {key: node.plain() for key, node in entries.items()}
+            case list() as items:
+                return [node.plain() for node in items]
+            case scalar:
+                return scalar
+
+    def child(self, key: str | int) -> "Node | None":
+        """The value under `key` (a list takes an index), None if there is none."""
+        if isinstance(self.value, list):
+            inside = isinstance(key, int) and 0 <= key < len(self.value)
+            return self.value[key] if inside and isinstance(key, int) else None
+        return self.entries.get(key) if isinstance(key, str) else None
+
+    def at(self, path: Path) -> "Node | None":
+        """The value at `path`, None if there is none."""
+        node: Node | None = self
+        for key in path:
+            node = node.child(key) if node else None
+        return node
+
+
+def mapping(origin: Origin, entries: dict[str, Node] | None = None) -> Node:
+    """A mapping of that origin, by default an empty one."""
+    return Node(value={} if entries is None else entries, origin=origin)
+
+
+def nested(path: Sequence[str], node: Node) -> Node:
+    """`node` wrapped in mappings so that it stands at `path`."""
+    for key in reversed(path):
+        inner = Node(value=node.value, origin=node.origin, key=node.key or node.origin)
+        node = mapping(node.origin, {key: inner})
+    return node
+
+
+def merge(base: Node, over: Node) -> Node:
+    """`base` overlaid with `over`: mappings unite key by key, everything else is replaced whole."""
+    if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
+        return over
+    united = dict(base.value)
+    for key, node in over.value.items():
+        united[key] = merge(united[key], node) if key in united else node
+    return Node(value=united, origin=base.origin, key=base.key)
+
+
+def locate(root: Node, steps: Sequence[str | int]) -> tuple[Path, Node]:
+    """The deepest value along `steps` and its path; steps that lead nowhere are passed over."""
+    path: Path = ()
+    for step in steps:
+        inner = root.child(step)
+        if inner is not None:
+            root, path = inner, (*path, step)
+    return path, root
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """The path as `--set` takes it: dots between keys, a dot inside a key behind a backslash."""
+    return "".join(_segments(path)).removeprefix(".")
+
+
+def _segments(path: Sequence[str | int]) -> Iterator[str]:
+    for key in path:
+        yield f"[{key}]" if isinstance(key, int) else "." + key.replace(".", "\\.")

@@ -1,0 +1,125 @@
+"""Pydantic's errors in the words of an operator, each at the line it belongs to."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from kcm_host.config import shape
+from kcm_host.config.duration import format_duration
+from kcm_host.config.file import EXAMPLE
+from kcm_host.config.problems import Problem, did_you_mean, suggest
+from kcm_host.config.secret import shown
+from kcm_host.config.tree import Node, Path, dotted, locate
+
+_EXPECTED = {
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "set_type": "must be a list",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+}
+
+
+def problems_of(
+    error: ValidationError, *, root: Node, model: type[BaseModel], above: Path = ()
+) -> list[Problem]:
+    """
+    All that pydantic found, as ours.
+
+    `root` is what was validated against `model`; `above` is the path of `root` in the whole file.
+    """
+    details = error.errors(include_url=False)
+    return [_problem(detail, root=root, model=model, above=above) for detail in details]
+
+
+def _problem(detail: ErrorDetails, *, root: Node, model: type[BaseModel], above: Path) -> Problem:
+    loc = detail["loc"]
+    if detail["type"] == "missing":
+        path, parent = locate(root, loc[:-1])
+        return _missing((*above, *path, loc[-1]), parent)
+    path, node = locate(root, loc)
+    whole = (*above, *path)
+    if detail["type"] == "extra_forbidden":
+        choices = list(shape.keys(shape.at(model, path[:-1])))
+        return Problem(
+            f"unknown key '{path[-1]}'" if path else "unknown key",
+            path=dotted(whole),
+            origin=node.key or node.origin,
+            remedy=did_you_mean(str(path[-1]), choices) if path else "",
+        )
+    if whole == ("controllers",) and detail["type"] == "too_short":
+        return _missing(whole, node)
+    fact, remedy = _fact(detail, seen=_seen(detail, path, model))
+    return Problem(fact, path=dotted(whole), origin=node.origin, remedy=remedy)
+
+
+def _missing(path: Path, parent: Node) -> Problem:
+    if path == ("controllers",):
+        return Problem(
+            "no controller is named, so nothing would run",
+            path="controllers",
+            origin=parent.origin,
+            remedy=f"write for example '{EXAMPLE}'",
+        )
+    fact = f"'{path[-1]}' is missing"
+    return Problem(fact, path=dotted(path), origin=parent.origin, remedy=f"add '{path[-1]}'")
+
+
+def _seen(detail: ErrorDetails, path: Sequence[str | int], model: type[BaseModel]) -> str:
+    return shown(detail["input"], path=path, annotation=model)
+
+
+def _fact(detail: ErrorDetails, *, seen: str) -> tuple[str, str]:
+    """The fact and the remedy in one error of pydantic."""
+    context = detail.get("ctx", {})
+    if "remedy" in context and "fact" in context:  # one of our validators
+        return str(context["fact"]), str(context["remedy"])
+    if detail["type"] == "value_error" and "error" in context:  # a validator of a plugin
+        return str(context["error"]), ""
+    words = _EXPECTED.get(detail["type"])
+    if words is None:
+        return f"{_plain(detail['msg'])}, found {seen}", ""
+    told = {key: _told(value) for key, value in context.items()}
+    return f"{words.format(**told)}, found {seen}", _remedy(detail, str(told.get("expected", "")))
+
+
+def _told(value: Any) -> Any:
+    return f"'{format_duration(value)}'" if isinstance(value, timedelta) else value
+
+
+def _plain(message: str) -> str:
+    text = message.replace("Input should", "must", 1)
+    return text[:1].lower() + text[1:]
+
+
+def _remedy(detail: ErrorDetails, expected: str) -> str:
+    value = detail["input"]
+    if detail["type"] == "string_type" and isinstance(value, bool | int | float):
+        return "put it in quotes"
+    if detail["type"] in ("int_type", "float_type") and isinstance(value, str):
+        return "leave the quotes out" if value.strip().replace(".", "", 1).isdigit() else ""
+    if detail["type"] in ("literal_error", "enum") and isinstance(value, str):
+        choices = [choice.strip("' ") for choice in expected.replace(" or ", ",").split(",")]
+        close = suggest(value, choices)
+        return f"did you mean '{close}'?" if close else ""
+    return ""

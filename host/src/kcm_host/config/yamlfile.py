@@ -1,0 +1,154 @@
+"""A YAML (or JSON) text as values that know their line."""
+
+from dataclasses import dataclass, field
+
+import yaml
+
+from kcm_host.config.problems import Problem
+from kcm_host.config.scalar import Unreadable, scalar_value
+from kcm_host.config.tree import Node, Origin, mapping
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "tag:yaml.org,2002:merge"
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_DEEPEST = 50
+_MOST_VALUES = 20_000
+
+
+def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
+    """
+    The values in `text` and what is wrong with it; None where there is no value or no valid YAML.
+
+    With a `file` origin every value gets its own line and column, with any other all share `origin`.
+    Where a key stands twice the first one counts, so that the rest can still be checked.
+    """
+    reading = _Reading(origin)
+    try:
+        reading.refuse_depth(text)
+        document = yaml.compose(text, Loader=_LOADER)
+        node = reading.value(document, ()) if document is not None else None
+    except yaml.MarkedYAMLError as error:
+        return None, [reading.syntax_problem(error)]
+    except yaml.reader.ReaderError as error:
+        return None, [reading.character_problem(text, error)]
+    except Unreadable as error:
+        return None, [*reading.problems, Problem(error.fact, origin=reading.place(error.mark))]
+    return node, reading.problems
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Turns the nodes of one document into ours and collects what is wrong with them."""
+
+    origin: Origin
+    problems: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def refuse_depth(self, text: str) -> None:
+        """Raise Unreadable for deep nesting, which would overflow the C stack of the composer."""
+        depth = 0
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > _DEEPEST:
+                raise Unreadable(f"nested more than {_DEEPEST} levels deep", event.start_mark)
+
+    def place(self, mark: yaml.Mark | None) -> Origin:
+        """Where `mark` points to, as an origin."""
+        if self.origin.kind != "file" or mark is None:
+            return self.origin
+        return Origin("file", self.origin.name, line=mark.line + 1, column=mark.column + 1)
+
+    def value(self, node: yaml.Node, above: tuple[int, ...]) -> Node:
+        """Our form of `node`; `above` holds the identities of what it stands in."""
+        self.count += 1
+        if self.count > _MOST_VALUES:
+            raise Unreadable(f"more than {_MOST_VALUES} values, aliases counted", node.start_mark)
+        if id(node) in above:
+            raise Unreadable("an alias stands inside the value that it names", node.start_mark)
+        place = self.place(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return Node(scalar_value(node), place)
+        if node.tag not in _COLLECTIONS:
+            raise Unreadable(f"tag '{node.tag}' is not supported; leave it out", node.start_mark)
+        inside = (*above, id(node))
+        if isinstance(node, yaml.SequenceNode):
+            return Node([self.value(item, inside) for item in node.value], place)
+        return self.mapping(node, inside)
+
+    def mapping(self, node: yaml.Node, inside: tuple[int, ...]) -> Node:
+        """Our form of a mapping: keys as they are written, `<<` resolved, doubles reported."""
+        entries: dict[str, Node] = {}
+        inherited = mapping(self.origin)
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                inherited = merge_missing(inherited, self.inherited(value, inside))
+                continue
+            name = self.key(key)
+            inner = self.value(value, inside)
+            if name in entries:
+                self.doubled(name, entries[name], key.start_mark)
+            else:
+                entries[name] = Node(inner.value, inner.origin, self.place(key.start_mark))
+        return merge_missing(mapping(self.place(node.start_mark), entries), inherited)
+
+    def key(self, node: yaml.Node) -> str:
+        """The key as written: `on` and `1` are texts here, whatever YAML makes of them."""
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value)
+        raise Unreadable("a key must be text, not a mapping or a list", node.start_mark)
+
+    def inherited(self, node: yaml.Node, inside: tuple[int, ...]) -> Node:
+        """What a merge key brings: one mapping, or several of which the first wins."""
+        found = self.value(node, inside)
+        sources = found.value if isinstance(found.value, list) else [found]
+        result = mapping(found.origin)
+        for source in sources:
+            if not isinstance(source.value, dict):
+                raise Unreadable("'<<' takes a mapping or a list of mappings", node.start_mark)
+            result = merge_missing(result, source)
+        return result
+
+    def doubled(self, name: str, first: Node, mark: yaml.Mark) -> None:
+        """Note that the key `name` stands twice in one mapping."""
+        where = first.key or first.origin
+        self.problems.append(
+            Problem(
+                f"key '{name}' stands here again, first at line {where.line}"
+                if where.line
+                else f"key '{name}' stands here twice",
+                origin=self.place(mark),
+                remedy="remove one of them",
+            )
+        )
+
+    def syntax_problem(self, error: yaml.MarkedYAMLError) -> Problem:
+        """What the parser could not read, in one line."""
+        fact = f"not valid YAML: {error.problem or error.context}"
+        mark = error.problem_mark or error.context_mark
+        begun = error.context_mark
+        if error.context and begun and self.origin.kind == "file":
+            fact += f" ({error.context} that begins at line {begun.line + 1})"
+        remedy = ""
+        if "tab" in fact or "\\t" in fact:
+            remedy = "indent with spaces"
+        elif "another document" in fact:
+            remedy = "keep one document: remove what follows the line '---'"
+        return Problem(fact, origin=self.place(mark), remedy=remedy)
+
+    def character_problem(self, text: str, error: yaml.reader.ReaderError) -> Problem:
+        """Which character YAML forbids, and in which line."""
+        before = text[: error.position]
+        origin = self.origin
+        if origin.kind == "file":
+            origin = Origin("file", origin.name, line=before.count("\n") + 1)
+        fact = f"not valid YAML: {error.reason} ({error.character!r})"
+        return Problem(fact, origin=origin, remedy="remove the character")
+
+
+def merge_missing(base: Node, more: Node) -> Node:
+    """`base` with the entries of `more` that it lacks, as YAML's merge key has it: not deep."""
+    lacking = {key: node for key, node in more.entries.items() if key not in base.entries}
+    return Node({**base.entries, **lacking}, base.origin, base.key) if lacking else base

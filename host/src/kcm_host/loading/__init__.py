@@ -1,0 +1,1 @@
+"""Finding and loading plugins, so that a broken one stops nobody but itself."""

@@ -1,0 +1,167 @@
+"""Which hooks a plugin implements, and whether it implements them as the host calls them."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pluggy
+
+from kcm_host.api import hooks as specs
+from kcm_host.loading.quarantine import Fault
+from kcm_host.loading.roles import ROLES, Role
+
+_PREFIX = "kcm_"
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def new_manager() -> pluggy.PluginManager:
+    """Give a manager that knows the host's hooks and no plugin."""
+    manager = pluggy.PluginManager(specs.PROJECT)
+    manager.add_hookspecs(specs)
+    return manager
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One marked method of a plugin."""
+
+    hook: str
+    method: str
+    function: Callable[..., object]
+    wrapper: bool
+    optional: bool
+
+
+def implementations(manager: pluggy.PluginManager, instance: object) -> tuple[Implementation, ...]:
+    """Give the methods of a plugin that carry `@hookimpl`, sorted by name."""
+    return tuple(_marked(manager, instance))
+
+
+def _marked(manager: pluggy.PluginManager, instance: object) -> Iterator[Implementation]:
+    for method in dir(instance):
+        options = manager.parse_hookimpl_opts(instance, method)
+        if options is not None:
+            yield Implementation(
+                hook=options.get("specname") or method,
+                method=method,
+                function=getattr(instance, method),
+                wrapper=bool(options.get("wrapper") or options.get("hookwrapper")),
+                optional=bool(options.get("optionalhook")),
+            )
+
+
+def check_known(found: Sequence[Implementation], role: Role) -> None:
+    """Refuse marked methods that are no hook, unless they are marked `optionalhook`."""
+    for one in found:
+        if not one.optional and not any(one.hook in each.hooks for each in ROLES):
+            raise Fault(f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role))
+
+
+def check_unwrapped(found: Sequence[Implementation]) -> None:
+    """
+    Refuse hook wrappers, whichever hook they wrap.
+
+    A wrapper around `kcm_sync` would be over before the coroutine it wraps has begun, and the
+    other hooks have one implementation per call, so there is nothing to wrap.
+    """
+    for one in found:
+        if one.wrapper:
+            why = (
+                "a wrapper is over before the coroutine begins"
+                if one.hook == "kcm_sync"
+                else "each hook is called on one plugin at a time"
+            )
+            raise Fault(
+                f"{one.method!r} is a wrapper of {one.hook!r}, but {why}",
+                "mark it with plain @hookimpl and put what the wrapper did into the hook itself",
+            )
+
+
+def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementation]) -> None:
+    """
+    Refuse arguments that the hook does not have, or that would not be passed as declared.
+
+    Hooks are called by position, with the arguments an implementation names. What pluggy does
+    with defaults differs by version, and it never fills `*`, `**` and keyword-only arguments.
+    """
+    for one in found:
+        caller = getattr(manager.hook, one.hook, None)
+        if caller is None or caller.spec is None:
+            continue
+        allowed = caller.spec.argnames
+        choice = f"take any of: {', '.join(allowed) or 'none'}"
+        for argument in inspect.signature(one.function).parameters.values():
+            if argument.kind not in _BY_POSITION or argument.default is not argument.empty:
+                raise Fault(
+                    f"{one.hook!r} declares '{argument}', which is no plain argument",
+                    f"{choice}; without defaults, '*' or '**'",
+                )
+            if argument.name not in allowed:
+                raise Fault(
+                    f"{one.hook!r} has no argument {argument.name!r}", f"{choice}, by these names"
+                )
+
+
+def check_role(found: Sequence[Implementation], role: Role) -> None:
+    """Refuse hooks that belong to another kind of plugin."""
+    for one in found:
+        for other in ROLES:
+            if other is not role and one.hook in other.hooks:
+                raise Fault(
+                    f"{one.hook!r} is a hook of {other.name}s, but the entry point is in "
+                    f"{role.group!r}",
+                    f"move it to a class of its own with an entry point in {other.group!r}",
+                )
+
+
+def check_marked(instance: object, found: Sequence[Implementation], role: Role) -> None:
+    """Refuse methods that look like hooks but lack the marker: they would never be called."""
+    marked = {one.method for one in found}
+    for method in dir(type(instance)):
+        if not method.startswith(_PREFIX) or method in marked:
+            continue
+        attribute = inspect.getattr_static(type(instance), method)
+        if not callable(attribute) and not isinstance(attribute, classmethod):
+            continue
+        if any(method in each.hooks for each in ROLES):
+            raise Fault(
+                f"{method!r} is there but lacks @hookimpl, so it would never be called",
+                f"put @hookimpl (from kcm_host.api) on {method!r}",
+            )
+        raise Fault(
+            f"{method!r} is no hook, and names that begin with '{_PREFIX}' are kept for hooks",
+            _nearest(method, role),
+        )
+
+
+def check_complete(found: Sequence[Implementation], role: Role) -> None:
+    """Refuse a plugin that lacks a required hook, or implements one twice."""
+    hooks = [one.hook for one in found]
+    for hook in dict.fromkeys(hooks):
+        if hooks.count(hook) > 1:
+            raise Fault(f"{hook!r} is implemented twice", "keep one of the two methods")
+    missing = [repr(hook) for hook in role.required if hook not in hooks]
+    if missing:
+        raise Fault(
+            f"it lacks {' and '.join(missing)}",
+            f"implement {' and '.join(missing)} in the class and mark with @hookimpl",
+        )
+
+
+def check_async(found: Sequence[Implementation]) -> None:
+    """Refuse a `kcm_sync` that is not async, and any other hook that is."""
+    for one in found:
+        if one.hook == "kcm_sync" and not inspect.iscoroutinefunction(one.function):
+            raise Fault("'kcm_sync' is no async function", "write it as 'async def', without yield")
+        if one.hook != "kcm_sync" and inspect.iscoroutinefunction(one.function):
+            raise Fault(
+                f"{one.hook!r} is async, but only 'kcm_sync' is awaited", "write it as 'def'"
+            )
+
+
+def _nearest(name: str, role: Role) -> str:
+    close = difflib.get_close_matches(name, role.hooks, n=1)
+    if close:
+        return f"did you mean {close[0]!r}? Otherwise rename it"
+    return f"rename it; the hooks of a plugin of this kind are: {', '.join(role.hooks)}"

@@ -1,0 +1,108 @@
+"""A plugin that passed every check, and one running instance of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pluggy
+from pydantic import BaseModel
+
+from kcm_host.api import AnyWatch, Discovery, Done, Key, Later, Outcome, Permission, View, Writer
+from kcm_host.loading.declared import checked_watches, checked_writes
+from kcm_host.loading.finder import Candidate
+from kcm_host.loading.hooks import new_manager
+from kcm_host.loading.quarantine import Stage, guarded
+
+
+class WrongResult(TypeError):
+    """A hook returned what it must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One loaded plugin, a controller or an extension."""
+
+    candidate: Candidate
+    cls: type
+    #: The hooks it implements, sorted.
+    hooks: tuple[str, ...]
+    settings_model: type[BaseModel] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its entry point."""
+        return self.candidate.name
+
+    @property
+    def distribution(self) -> str:
+        """The distribution it came with."""
+        return self.candidate.distribution
+
+    @property
+    def version(self) -> str:
+        """The version of that distribution."""
+        return self.candidate.version
+
+    @property
+    def module(self) -> str:
+        """The module its class was found in."""
+        return self.candidate.module
+
+    def new(self) -> "Instance":
+        """Give a fresh instance for one start of the controller; raises `BrokenPlugin`."""
+        doing = f"constructing {self.candidate.value!r}"
+        with guarded(self.candidate, Stage.CONSTRUCT, doing=doing):
+            instance = self.cls()
+        manager = new_manager()
+        with guarded(self.candidate, Stage.REGISTER, doing="registering its hooks"):
+            manager.register(instance, self.name)
+        return Instance(self, manager)
+
+
+class Instance:
+    """
+    The hooks of one instance of a controller, typed and checked.
+
+    `watches` and `writes` raise `BrokenPlugin`. `sync` and `status` let the plugin's exceptions
+    pass, and raise `WrongResult` when it returns something else than it may.
+    """
+
+    __slots__ = ("_hook", "_sync", "plugin")
+
+    def __init__(self, plugin: Plugin, manager: pluggy.PluginManager) -> None:
+        self.plugin = plugin
+        self._hook = manager.hook
+        # Looked up once: this is the one call per key.
+        self._sync = manager.hook.kcm_sync
+
+    def watches(self, settings: Any, discovery: Discovery) -> tuple[AnyWatch, ...]:
+        """Give the kinds to follow, at least one."""
+        with guarded(self.plugin.candidate, Stage.START, doing="'kcm_watches'"):
+            return checked_watches(self._hook.kcm_watches(settings=settings, discovery=discovery))
+
+    def writes(self, settings: Any) -> frozenset[Permission]:
+        """Give everything the controller may write."""
+        with guarded(self.plugin.candidate, Stage.START, doing="'kcm_writes'"):
+            return checked_writes(self._hook.kcm_writes(settings=settings))
+
+    async def sync(self, key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        """Run one sync to its end."""
+        outcome = await self._sync(key=key, view=view, writer=writer, settings=settings)
+        if isinstance(outcome, Done):
+            return outcome
+        if isinstance(outcome, Later) and isinstance(outcome.after, timedelta):
+            return outcome
+        raise WrongResult(
+            f"'kcm_sync' of plugin {self.plugin.name!r} returned {outcome!r}; "
+            f"return Done() or Later(timedelta(...))"
+        )
+
+    def status(self, view: View, settings: Any) -> Mapping[str, Any]:
+        """Give what the controller says about itself."""
+        status = self._hook.kcm_status(view=view, settings=settings)
+        if isinstance(status, Mapping):
+            return status
+        raise WrongResult(
+            f"'kcm_status' of plugin {self.plugin.name!r} returned {status!r}; return a dict"
+        )

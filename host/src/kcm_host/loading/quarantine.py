@@ -1,0 +1,135 @@
+"""Why a plugin does not run: the stage it failed in, the reason, and what to do about it."""
+
+import textwrap
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kcm_host.loading.finder import Candidate
+
+_MESSAGE_LENGTH = 400
+
+#: Tells what to do about an exception.
+Remedy = Callable[[BaseException], str]
+
+
+class Stage(StrEnum):
+    """The steps from an installed plugin to a running one, in their order."""
+
+    FIND = "find"
+    VERSION = "version"
+    IMPORT = "import"
+    ATTRIBUTE = "attribute"
+    CONSTRUCT = "construct"
+    REGISTER = "register"
+    VALIDATE = "validate"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One plugin that is broken; `reason` and `remedy` are one line each."""
+
+    name: str
+    distribution: str
+    version: str
+    stage: Stage
+    reason: str
+    remedy: str
+    #: For logging at level debug; empty when no exception of the plugin's was the cause.
+    traceback: str = field(default="", repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return (
+            f"plugin {self.name!r} ({self.distribution} {self.version}) is broken at stage "
+            f"'{self.stage}': {self.reason}; {self.remedy}"
+        )
+
+
+class BrokenPlugin(Exception):
+    """A plugin cannot go on. `quarantined` says why; its cause is the plugin's own exception."""
+
+    def __init__(self, quarantined: Quarantined) -> None:
+        super().__init__(str(quarantined))
+        self.quarantined = quarantined
+
+
+class Fault(Exception):
+    """Something a check found wrong; `guarded` adds whose fault it is and the stage."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+def report_to_makers(candidate: Candidate) -> str:
+    """Give the remedy for faults that only a new version of the plugin can mend."""
+    return f"report it to the makers of {candidate.distribution!r}, or install another version"
+
+
+@contextmanager
+def guarded(
+    candidate: Candidate, stage: Stage, *, doing: str, remedy: Remedy | None = None
+) -> Iterator[None]:
+    """
+    Turn whatever the plugin raises within into `BrokenPlugin`.
+
+    Everything is caught, `SystemExit` included; only KeyboardInterrupt is the user's and passes.
+    `doing` names what is being tried; without `remedy`, the plugin's makers are the ones to act.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenPlugin):
+        raise
+    except Fault as fault:
+        raise _broken(candidate, stage, fault.reason, fault.remedy) from fault.__cause__
+    except BaseException as error:
+        reason = f"{doing} raised {one_line(error, module=candidate.module)}"
+        text = "".join(traceback.format_exception(error))
+        advice = remedy(error) if remedy else report_to_makers(candidate)
+        raise _broken(candidate, stage, reason, advice, text) from error
+
+
+def one_line(error: BaseException, *, module: str) -> str:
+    """
+    Give type and message of an exception, and the line of the plugin that it came from.
+
+    That is the innermost line within the top package of `module`: where an author can act.
+    """
+    # With a syntax error the quoted source comes first; with all others the message does.
+    part = -1 if isinstance(error, SyntaxError) else 0
+    message = traceback.format_exception_only(error)[part]
+    place = place_of(error, module=module)
+    message = textwrap.shorten(message, _MESSAGE_LENGTH, placeholder=" ...")
+    return f"{message} at {place}" if place else message
+
+
+def place_of(error: BaseException, *, module: str) -> str:
+    """Give the `file:line` of the plugin an exception came from, empty when there is none."""
+    package = module.partition(".")[0]
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    if not place and isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}"
+    return place
+
+
+def _broken(
+    candidate: Candidate, stage: Stage, reason: str, remedy: str, text: str = ""
+) -> BrokenPlugin:
+    return BrokenPlugin(
+        Quarantined(
+            name=candidate.name,
+            distribution=candidate.distribution,
+            version=candidate.version,
+            stage=stage,
+            reason=reason,
+            remedy=remedy,
+            traceback=text,
+        )
+    )

@@ -1,0 +1,80 @@
+"""What the pages say: a status and a body for each path, out of plain values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kcm_host.api.states import ControllerState, HostState, StreamState
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+INDEX = """\
+kcm-host
+
+/livez            is the event loop alive
+/readyz           does every enabled controller run; ?verbose names them all
+/status           everything the host knows about itself, as JSON
+/metrics          for Prometheus
+"""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One page: HTTP status, body and its type."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+
+def text(status: int, body: str) -> Answer:
+    """Give a page of plain text."""
+    return Answer(status, body.encode())
+
+
+def stalled(seconds: float, plugin: str) -> str:
+    """Give one sentence about a stall and who causes it."""
+    holder = f"controller '{plugin}' blocks it" if plugin else "no plugin's code was seen in it"
+    return f"the event loop has not answered for {seconds:.0f} s: {holder}"
+
+
+def readyz(state: HostState, *, verbose: bool) -> Answer:
+    """
+    Give 200 when the host is ready, else 503 and a line for each controller that is not.
+
+    `verbose` adds lines for those that are. The form of the lines is that of Kubernetes' own
+    health pages, but reasons are not withheld.
+    """
+    if state.ready and not verbose:
+        return text(200, "ok")
+    lines = [
+        f"[+]{one.name} ok" if one.ready else f"[-]{one.name} failed: {reason(one, state.streams)}"
+        for one in state.controllers
+        if verbose or not one.ready
+    ]
+    lines.append(f"readyz check {'passed' if state.ready else 'failed'}\n")
+    return text(200 if state.ready else 503, "\n".join(lines))
+
+
+def reason(controller: ControllerState, streams: tuple[StreamState, ...]) -> str:
+    """Give why a controller is not ready: its own problem, or what it still waits for."""
+    if controller.problem:
+        return controller.problem
+    waits = [
+        f"{one.resource}: {one.error}" if one.error else one.resource
+        for one in streams
+        if controller.name in one.controllers and not one.synced
+    ]
+    return f"{controller.phase}, waits for {', '.join(waits)}" if waits else controller.phase
+
+
+def status(state: HostState) -> Answer:
+    """Give the whole state as JSON; what a plugin's status holds beyond JSON is shown as text."""
+    return Answer(200, msgspec.json.encode(state, enc_hook=as_json), JSON)
+
+
+def as_json(value: object) -> Any:
+    """Give the nearest JSON value for what is none."""
+    return dict(value) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,160 @@
+"""The HTTP pages: health, readiness, status and metrics, answered beside the event loop."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import SplitResult, parse_qs
+
+from kcm_host.api.states import HostState
+from kcm_host.observe import answers
+from kcm_host.observe.answers import Answer, text
+from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.page_server import PageServer
+from kcm_host.observe.questions import NoReply, Questions
+from kcm_host.observe.watchdog import Watchdog
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 2.0
+#: A stall as long as this is not going to end; whoever probes `/livez` may restart the host.
+DEAD_SECONDS = 30.0
+FACTS = {
+    errno.EADDRINUSE: "it is in use",
+    errno.EACCES: "this user may not use that port",
+    errno.EADDRNOTAVAIL: "no interface of this machine has that address",
+}
+
+
+class AddressUnusable(Exception):
+    """The pages cannot be served at the configured address."""
+
+
+class Pages:
+    """
+    `/livez`, `/readyz`, `/status` and `/metrics` at one address, in threads of their own.
+
+    The threads are why `/livez` still answers while a plugin blocks the event loop, and why it
+    can turn 500 when the loop has not answered the watchdog for `dead_seconds`. The other
+    pages show the state of one moment on the loop: `host_state` is called there, once a request,
+    and must not block. When the loop does not get to it in 2 s these pages are 503 and say so.
+    """
+
+    def __init__(
+        self,
+        bind: str,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        host_state: Callable[[], HostState],
+        watchdog: Watchdog,
+        metrics: Metrics,
+        patience_seconds: float = PATIENCE_SECONDS,
+        dead_seconds: float = DEAD_SECONDS,
+    ) -> None:
+        self._bind = bind
+        self._host_state = host_state
+        self._watchdog = watchdog
+        self._metrics = metrics
+        self._dead_seconds = dead_seconds
+        self._questions = Questions(loop, patience_seconds=patience_seconds)
+        self._server: PageServer | None = None
+
+    def start(self) -> None:
+        """
+        Bind and begin to answer.
+
+        Raises `AddressUnusable` when the address is in use, not permitted or malformed.
+        """
+        try:
+            family, address = resolve(self._bind)
+            self._server = PageServer(family, address, self._respond)
+        except (OSError, ValueError) as error:
+            raise AddressUnusable(_complaint(self._bind, error)) from error
+        self._server.start()
+
+    @property
+    def address(self) -> str:
+        """Where the pages are, as `host:port` with the real port; empty while they are nowhere."""
+        if self._server is None:
+            return ""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def stop(self) -> None:
+        """
+        Stop answering, and wait for the threads: milliseconds, unless a plugin blocks the loop.
+
+        May be called on the loop: nobody waits for it any longer then.
+        """
+        self._questions.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def _respond(self, target: SplitResult) -> Answer:
+        match target.path:
+            case "/livez":
+                return self._livez()
+            case "/readyz":
+                verbose = "verbose" in parse_qs(target.query, keep_blank_values=True)
+                return self._asked(lambda: answers.readyz(self._host_state(), verbose=verbose))
+            case "/status":
+                return self._asked(lambda: answers.status(self._host_state()))
+            case "/metrics":
+                return self._scrape()
+            case "/":
+                return text(200, answers.INDEX)
+            case _:
+                return text(404, "not found; / lists the pages\n")
+
+    def _livez(self) -> Answer:
+        plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
+        if seconds < self._dead_seconds:
+            return text(200, "ok")
+        return text(500, f"{answers.stalled(seconds, plugin)}\n")
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        try:
+            return self._questions.ask(question)
+        except NoReply as error:
+            return self._silent(error)
+
+    def _scrape(self) -> Answer:
+        # Ten milliseconds of text belong into this thread, not on the loop.
+        try:
+            state = self._questions.ask(self._host_state)
+        except NoReply as error:
+            return self._silent(error)
+        return Answer(200, self._metrics.render(state), answers.PROMETHEUS)
+
+    def _silent(self, error: NoReply) -> Answer:
+        plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
+        return text(503, f"{answers.stalled(seconds, plugin) if seconds else error}\n")
+
+
+def resolve(bind: str) -> tuple[int, tuple[str, int]]:
+    """
+    Give the address family and the address of `host:port` or `[ipv6]:port`.
+
+    Without a host it is every IPv4 interface; `[::]` is every interface. Raises `ValueError` for
+    another form, `OSError` for a name that does not resolve.
+    """
+    host, colon, port = bind.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("it is not of the form host:port or [ipv6]:port")
+    bare = host.removeprefix("[").removesuffix("]")
+    found = socket.getaddrinfo(
+        bare or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, *_, address = found[0]
+    return family, (str(address[0]), int(address[1]))
+
+
+def _complaint(bind: str, error: Exception) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    fact = FACTS.get(number or 0, str(error))
+    return (
+        f"pages cannot be served at '{bind}': {fact}; "
+        f"set http.bind to a free address, or to port 0 for any free port"
+    )

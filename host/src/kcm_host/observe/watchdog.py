@@ -1,0 +1,170 @@
+"""Sees an event loop that stands still, and says which plugin holds it."""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from types import FrameType
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+LIMIT_SECONDS = 1.0
+FRAMES_SHOWN = 12
+#: The loop's own frame around its wait for events: whoever stands there is idle, not stalled.
+_RUN_ONCE = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001 - no public name
+
+
+class Watchdog:
+    """
+    A thread that looks at the event loop twice a second.
+
+    A loop that waits for events is left asleep, which keeps an idle host idle (a probe would
+    wake it). Otherwise it is asked for a sign of life; without one for `limit_seconds` the stall
+    is logged, once, with the plugin and the stack that hold the loop, and its end with its
+    length. A stall shorter than the limit and half a second may go unseen. `plugins` maps
+    top-level packages to the names of their controllers.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        plugins: Mapping[str, str],
+        limit_seconds: float = LIMIT_SECONDS,
+        tick_seconds: float = TICK_SECONDS,
+    ) -> None:
+        self._loop = loop
+        self._plugins = plugins
+        self._limit = limit_seconds
+        self._tick_seconds = tick_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kcm-host-watchdog", daemon=True)
+        self._loop_thread = 0
+        self._asked: float | None = None
+        self._answered: float | None = None
+        self._reported = False
+        self._plugin = ""
+
+    def start(self) -> None:
+        """Begin to watch. To be called on the loop's own thread."""
+        self._loop_thread = threading.get_ident()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; does nothing when it never began."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def plugin(self) -> str:
+        """The controller whose code holds the loop; empty when none does or it is unknown."""
+        return self._plugin if self.stalled_seconds() else ""
+
+    def stalled_seconds(self) -> float:
+        """For how long the loop has not answered; 0 below the limit."""
+        asked = self._asked
+        if asked is None or self._answered is not None:
+            return 0.0
+        seconds = time.monotonic() - asked
+        return seconds if seconds >= self._limit else 0.0
+
+    def _run(self) -> None:
+        wait, due, used = self._tick_seconds, time.monotonic(), time.process_time()
+        while not self._stop.wait(wait):
+            now = time.monotonic()
+            stood_still = now - due - wait
+            if stood_still >= self._limit:
+                self._stood_still(stood_still, time.process_time() - used)
+            due, used = now, time.process_time()
+            wait = self._tick(now)
+
+    def _tick(self, now: float) -> float:
+        """Look at the loop and give the seconds until the next look."""
+        if self._answered is not None:
+            self._over(self._answered)
+        if self._asked is None:
+            if not self._is_idle():
+                self._ask(now)
+            return self._tick_seconds
+        overdue = self._asked + self._limit - now
+        if overdue > 0:
+            return min(overdue, self._tick_seconds)
+        if not self._reported:
+            self._report(now - self._asked)
+        return self._tick_seconds
+
+    def _is_idle(self) -> bool:
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - documented, in spite of its name
+        caller = frame.f_back if frame else None
+        return caller is not None and caller.f_code is _RUN_ONCE
+
+    def _ask(self, now: float) -> None:
+        self._asked = now
+        try:
+            self._loop.call_soon_threadsafe(self._answer)
+        except RuntimeError:  # the loop is closed: nothing is left to watch
+            self._stop.set()
+
+    def _answer(self) -> None:
+        self._answered = time.monotonic()
+
+    def _report(self, seconds: float) -> None:
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - as above
+        self._plugin = plugin_of(frame, self._plugins)
+        self._reported = True
+        pairs = {
+            "controller": self._plugin or "unknown",
+            "seconds": round(seconds, 1),
+            "stack": stack_of(frame),
+            "remedy": "let it await, or move the blocking call to a thread",
+        }
+        log.warning("event loop stalled", extra={"kv": pairs})
+
+    def _over(self, answered: float) -> None:
+        seconds = answered - (self._asked or answered)
+        if self._reported:
+            pairs = {"controller": self._plugin or "unknown", "seconds": round(seconds, 1)}
+            log.warning("event loop runs again", extra={"kv": pairs})
+        self._asked = self._answered = None
+        self._reported = False
+        self._plugin = ""
+
+    def _stood_still(self, seconds: float, cpu_seconds: float) -> None:
+        """
+        Report that not even this thread ran, and hold nobody to account for that time.
+
+        Either the process was suspended, or native code kept the interpreter to itself.
+        """
+        if self._asked is not None and self._answered is None:
+            self._asked += seconds
+        busy = cpu_seconds > seconds / 2
+        pairs = {
+            "seconds": round(seconds, 1),
+            "cpu_seconds": round(cpu_seconds, 1),
+            "reason": "native code held the interpreter" if busy else "suspended or starved",
+        }
+        log.warning("process stood still", extra={"kv": pairs})
+
+
+def plugin_of(frame: FrameType | None, plugins: Mapping[str, str]) -> str:
+    """Give the controller whose code is innermost in a stack, or nothing."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in plugins:
+            return plugins[package]
+        frame = frame.f_back
+    return ""
+
+
+def stack_of(frame: FrameType | None) -> str:
+    """Give the functions of a stack in one line, innermost first, down to the loop's own."""
+    calls: list[str] = []
+    while frame is not None and frame.f_code is not _RUN_ONCE and len(calls) < FRAMES_SHOWN:
+        module = frame.f_globals.get("__name__", "?")
+        calls.append(f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}")
+        frame = frame.f_back
+    return " < ".join(calls)

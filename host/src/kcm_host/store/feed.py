@@ -1,0 +1,170 @@
+"""From the objects of one stream to its stores, and on to those who follow them."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.watches import Change
+from kcm_host.store.store import Entry, Store
+from kcm_host.wire import decode
+
+log = logging.getLogger(__name__)
+
+Decode = Callable[[Any], Any]
+
+
+class Follower(Protocol):
+    """Who hears of the changes of one store. Neither method may raise."""
+
+    def changed(self, change: Change[Any]) -> None:
+        """Take one change, after all stores of the stream have changed."""
+
+    def synced(self) -> None:
+        """Take note that all initial objects have been told."""
+
+
+class Shelf:
+    """One model's store within a stream, with those who follow it."""
+
+    def __init__(self, kind: Kind, model: type[Any]) -> None:
+        self.store: Store[Any] = Store(kind)
+        self.decoder = decode.ModelDecoder(model)
+        self.followers: list[Follower] = []
+        self.fresh: dict[Key, Entry[Any]] = {}
+
+    def entry(self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any) -> Entry[Any]:
+        """Decode one object; one that misfits is told once per version and marked."""
+        try:
+            return Entry(read(source), meta.uid, meta.resource_version)
+        except msgspec.ValidationError as error:
+            self._tell(key, meta.resource_version, error)
+            return Entry(None, meta.uid, meta.resource_version, good=False)
+
+    def _tell(self, key: Key, version: str, error: msgspec.ValidationError) -> None:
+        if self.store.is_known_bad(key, version):
+            return
+        pairs = {
+            "kind": str(self.store.kind),
+            "key": str(key),
+            "version": version,
+            "model": self.decoder.model.__name__,
+            "error": str(error),
+        }
+        log.warning("object does not fit the model, last good state kept", extra={"kv": pairs})
+
+
+class Feed:
+    """
+    The sink of one stream: decodes each object once per model and tells every follower.
+
+    Stores change first, all of them, then followers hear of it, in order (IQ-43).
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.synced = False
+        self._shelves: dict[type[Any], Shelf] = {}
+
+    def shelf(self, model: type[Any]) -> Shelf:
+        """Give the shelf for `model`, a new one if it is the first follower's."""
+        if model not in self._shelves:
+            self._shelves[model] = Shelf(self.kind, model)
+        return self._shelves[model]
+
+    def holds(self, model: type[Any]) -> bool:
+        """Whether there is a store for `model`."""
+        return model in self._shelves
+
+    @property
+    def models(self) -> list[type[Any]]:
+        """The models with a store."""
+        return list(self._shelves)
+
+    @property
+    def shelves(self) -> list[Shelf]:
+        """All shelves."""
+        return list(self._shelves.values())
+
+    def follow(self, model: type[Any], follower: Follower) -> None:
+        """Add a follower; one that comes late is told everything stored first (IQ-61)."""
+        shelf = self.shelf(model)
+        shelf.followers.append(follower)
+        if self.synced:
+            for change in shelf.store.as_changes():
+                follower.changed(change)
+            follower.synced()
+
+    def leave(self, follower: Follower) -> bool:
+        """Remove a follower; True when nobody is left."""
+        for model, shelf in list(self._shelves.items()):
+            if follower in shelf.followers:
+                shelf.followers.remove(follower)
+            if not shelf.followers:
+                del self._shelves[model]
+        return not self._shelves
+
+    def list_begins(self) -> None:
+        """See `Sink.list_begins`."""
+        for shelf in self._shelves.values():
+            shelf.fresh = {}
+
+    def gather(self, event_type: str, line: bytes, head: decode.Head) -> None:
+        """See `Sink.gather`; an object that goes while the list runs is not in it (IQ-11)."""
+        meta = _meta(head)
+        key = decode.key_of(meta)
+        for shelf in self._shelves.values():
+            if event_type == "DELETED":
+                shelf.fresh.pop(key, None)
+            else:
+                shelf.fresh[key] = shelf.entry(key, meta, shelf.decoder.framed, line)
+
+    def gather_bare(self, item: msgspec.Raw) -> None:
+        """See `Sink.gather_bare`."""
+        meta = _meta(decode.head(item))
+        key = decode.key_of(meta)
+        for shelf in self._shelves.values():
+            shelf.fresh[key] = shelf.entry(key, meta, shelf.decoder.bare, item)
+
+    def list_ends(self) -> None:
+        """See `Sink.list_ends`."""
+        initial = not self.synced
+        told = []
+        for shelf in self.shelves:
+            told.append((shelf, shelf.store.replace(shelf.fresh, initial=initial)))
+            shelf.fresh = {}
+        self.synced = True
+        for shelf, changes in told:
+            for follower in list(shelf.followers):
+                for change in changes:
+                    follower.changed(change)
+                if initial:
+                    follower.synced()
+
+    def event(self, event_type: str, line: bytes, head: decode.Head) -> None:
+        """See `Sink.event`."""
+        meta = _meta(head)
+        key = decode.key_of(meta)
+        told = [
+            (shelf, self._apply(shelf, event_type, key, meta, line))
+            for shelf in self._shelves.values()
+        ]
+        for shelf, change in told:
+            if change is not None:
+                for follower in list(shelf.followers):
+                    follower.changed(change)
+
+    @staticmethod
+    def _apply(
+        shelf: Shelf, event_type: str, key: Key, meta: decode.HeadMeta, line: bytes
+    ) -> Change[Any] | None:
+        entry = shelf.entry(key, meta, shelf.decoder.framed, line)
+        if event_type == "DELETED":
+            return shelf.store.remove(key, final=entry.model, version=entry.version)
+        return shelf.store.put(key, entry)
+
+
+def _meta(head: decode.Head) -> decode.HeadMeta:
+    return head.metadata or decode.HeadMeta()

@@ -1,0 +1,157 @@
+"""The objects of one stream in the form of one model."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kcm_host.api.errors import Undecodable
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.watches import Change
+from kcm_host.store.index import Index, IndexFunction
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+class Entry(msgspec.Struct, Generic[M], frozen=True, gc=False):
+    """
+    One stored object. `model` is the last version that could be decoded, None if none could.
+
+    `good` is False when the version the server has now does not fit the model.
+    """
+
+    model: M | None
+    uid: str
+    version: str
+    good: bool = True
+
+
+class Store(Generic[M]):
+    """
+    What is known of one kind, and what changed for readers when more is told.
+
+    An object that does not fit the model is kept with its last good state, or as a bare key; it
+    is never taken for a delete. Readers always see a complete set: a relist is put in place in
+    one step.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        #: Whether updates without a changed field are changes too; set by followers.
+        self.every_event = False
+        self._entries: dict[Key, Entry[M]] = {}
+        self._bad: set[Key] = set()
+        self._indexes: dict[tuple[str, str], Index] = {}
+
+    def add_index(
+        self, owner: str, name: str, function: IndexFunction, failed: Callable[[Exception], None]
+    ) -> None:
+        """Keep one more index for `owner`; objects already stored are indexed at once (IQ-57)."""
+        index = Index(function, failed)
+        for key, model in self.items():
+            index.move(key, None, model)
+        self._indexes[owner, name] = index
+
+    def drop_indexes(self, owner: str) -> None:
+        """Forget the indexes of `owner`."""
+        self._indexes = {key: index for key, index in self._indexes.items() if key[0] != owner}
+
+    def put(self, key: Key, entry: Entry[M], *, initial: bool = False) -> Change[M] | None:
+        """
+        Store one object and say what changed for readers.
+
+        None when no declared field changed: an update nobody here reads must not wake anybody.
+        The stored state decides between new and changed, not the event's type (IQ-45).
+        """
+        before = self._entries.get(key)
+        if not entry.good:
+            self._entries[key] = self._keep_last_good(before, entry)
+            self._bad.add(key)
+            return None
+        self._entries[key] = entry
+        self._bad.discard(key)
+        old = before.model if before is not None else None
+        same = before is not None and old == entry.model and before.uid == entry.uid
+        if same and (not self.every_event or not before or before.version == entry.version):
+            return None
+        self._reindex(key, old, entry.model)
+        return Change(self.kind, key, old, entry.model, entry.version, initial, same)
+
+    def remove(self, key: Key, *, final: M | None = None, version: str = "") -> Change[M] | None:
+        """Drop one object; the change carries its `final` state, or the last known (IQ-46, 51)."""
+        before = self._entries.pop(key, None)
+        self._bad.discard(key)
+        if before is None or before.model is None:
+            return None
+        self._reindex(key, before.model, None)
+        return Change(self.kind, key, final or before.model, None, version or before.version)
+
+    def replace(self, fresh: Mapping[Key, Entry[M]], *, initial: bool) -> list[Change[M]]:
+        """
+        Take a complete list as the truth, in one step, and give the differences.
+
+        Objects that the list lacks come first, as deletes with their last known state, then
+        what is new or different in list order; what is the same makes no change (IQ-50).
+        """
+        gone = [key for key in self._entries if key not in fresh]
+        changes = [self.remove(key) for key in gone]
+        changes += [self.put(key, entry, initial=initial) for key, entry in fresh.items()]
+        return [change for change in changes if change is not None]
+
+    def get(self, key: Key) -> M | None:
+        """Give the object, None if there is none; raise `Undecodable` for a bare key."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry.model is None:
+            raise Undecodable(
+                f"{self.kind} '{key}' exists, but does not fit the fields that the controller "
+                "reads; correct the object, the log names the field"
+            )
+        return entry.model
+
+    def items(self) -> Iterator[tuple[Key, M]]:
+        """Give every object that was decoded at least once, with its key."""
+        for key, entry in list(self._entries.items()):
+            if entry.model is not None:
+                yield key, entry.model
+
+    def by_index(self, owner: str, index: str, value: str) -> Iterator[tuple[Key, M]]:
+        """Give the objects that `owner`'s index holds under `value`."""
+        for key in self._indexes[owner, index].keys(value):
+            entry = self._entries.get(key)
+            if entry is not None and entry.model is not None:
+                yield key, entry.model
+
+    def is_known_bad(self, key: Key, version: str) -> bool:
+        """Whether this very version is already stored as undecodable."""
+        return key in self._bad and self._entries[key].version == version
+
+    def as_changes(self) -> list[Change[M]]:
+        """Give every object as if it were new, for a reader that comes later (IQ-61)."""
+        return [
+            Change(self.kind, key, None, entry.model, entry.version, initial=True)
+            for key, entry in self._entries.items()
+            if entry.model is not None
+        ]
+
+    @property
+    def undecodable(self) -> frozenset[Key]:
+        """The keys whose current version does not fit the model."""
+        return frozenset(self._bad)
+
+    def index_names(self, owner: str) -> frozenset[str]:
+        """The names of the indexes kept for `owner`."""
+        return frozenset(name for whose, name in self._indexes if whose == owner)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @staticmethod
+    def _keep_last_good(before: Entry[M] | None, entry: Entry[M]) -> Entry[M]:
+        last_good = before.model if before is not None else None
+        return Entry(last_good, entry.uid, entry.version, good=False)
+
+    def _reindex(self, key: Key, old: M | None, new: M | None) -> None:
+        for index in self._indexes.values():
+            index.move(key, old, new)

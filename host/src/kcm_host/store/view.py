@@ -1,0 +1,71 @@
+"""Read-only access for one sync, limited to what the controller's watches declare."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from kcm_host.api.errors import UndeclaredRead
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.views import Objects
+from kcm_host.store.store import Store
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+Stores = Mapping[tuple[Kind, type[Any]], Store[Any]]
+
+
+class StoreView:
+    """A `View` that counts its reads."""
+
+    def __init__(self, controller: str, stores: Stores) -> None:
+        self.controller = controller
+        self._stores = stores
+        self.reads = 0
+
+    def of(self, kind: Kind, model: type[M]) -> Objects[M]:
+        """Give the objects of `kind` as `model`, if a watch declares them."""
+        store = self._stores.get((kind, model))
+        if store is None:
+            raise UndeclaredRead(
+                f"{self.controller} asked for '{kind}' as {model.__name__}, which none of its "
+                f"watches declare; add a Watch with that kind and model to kcm_watches"
+            )
+        return cast(Objects[M], StoredObjects(store, self))
+
+
+class StoredObjects:
+    """The objects of one store, as a sync sees them."""
+
+    def __init__(self, store: Store[Any], view: StoreView) -> None:
+        self._store = store
+        self._view = view
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        """See `Objects.get`."""
+        self._view.reads += 1
+        return self._store.get(Key(name, namespace))
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """See `Objects.items`."""
+        self._view.reads += 1
+        return self._store.items()
+
+    def by_index(self, index: str, value: str) -> Iterator[tuple[Key, Any]]:
+        """See `Objects.by_index`."""
+        self._view.reads += 1
+        names = self._store.index_names(self._view.controller)
+        if index not in names:
+            known = ", ".join(sorted(names)) or "none"
+            raise UndeclaredRead(
+                f"no index '{index}' on '{self._store.kind}' (declared: {known}); "
+                "add it to the watch's indexes"
+            )
+        return self._store.by_index(self._view.controller, index, value)
+
+    def undecodable(self) -> frozenset[Key]:
+        """See `Objects.undecodable`."""
+        return self._store.undecodable
+
+    def __len__(self) -> int:
+        return len(self._store)

@@ -1,0 +1,1 @@
+"""Lives of controllers and of the host: start, sharing of streams, restart, drain."""

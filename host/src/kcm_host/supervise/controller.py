@@ -1,0 +1,148 @@
+"""The life of one controller over all its starts: run, restart, drain."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from kcm_host.api.records import SyncRecord
+from kcm_host.api.states import ControllerState
+from kcm_host.loading.quarantine import BrokenPlugin
+from kcm_host.supervise.start import Services, Setup, Start
+from kcm_host.sync.worker import work
+from kcm_host.wire.backoff import Backoff
+
+log = logging.getLogger(__name__)
+
+
+class Controller:
+    """
+    One enabled controller.
+
+    It is started again, with growing waits, when a watch function of the plugin raises; it ends
+    for good when the plugin turns out broken or the host drains it.
+    """
+
+    def __init__(self, setup: Setup, services: Services) -> None:
+        self.name = setup.plugin.name
+        self._setup = setup
+        self._services = services
+        self._start: Start | None = None
+        self._workers: list[asyncio.Task[None]] = []
+        self._phase = "starting"
+        self._problem = ""
+        self._restarts = 0
+        self._outcomes = {"done": 0, "later": 0, "error": 0, "timeout": 0, "cancelled": 0}
+        self._backoff = Backoff(asyncio.get_running_loop().time, random.random)
+        #: Set once the initial objects of the first start are known.
+        self.known = asyncio.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether it knows its objects and syncs keys."""
+        return self._phase == "running"
+
+    def prepare(self) -> bool:
+        """Make a new instance and join the streams; False when the plugin turns out broken."""
+        try:
+            self._start = Start(self._setup, self._services)
+        except BrokenPlugin as broken:
+            found = broken.quarantined
+            self._enter("quarantined", f"{found.reason}; {found.remedy}")
+            log.error(  # noqa: TRY400 - the reason is told, the stack is the plugin's own
+                "plugin quarantined", extra={"kv": self._pairs(problem=self._problem)}
+            )
+            return False
+        return True
+
+    async def run(self) -> None:
+        """Sync keys until drained; needs a successful `prepare`."""
+        while self._start is not None:
+            try:
+                await self._live(self._start)
+            except Exception as error:  # noqa: BLE001 - plugin code failed: start again
+                await self._fall(self._start, error)
+                if not self.prepare():
+                    return
+                self._services.streams.open()
+
+    async def drain(self) -> None:
+        """Drop what is queued and wait for the running syncs; no new one begins."""
+        if self._start is not None:
+            self._start.queue.close()
+        if self._workers:
+            await asyncio.wait(self._workers)
+        self._enter("stopped", "")
+
+    async def cancel(self) -> None:
+        """End the running syncs now."""
+        for worker in self._workers:
+            worker.cancel()
+        if self._workers:
+            await asyncio.wait(self._workers)
+
+    def state(self) -> ControllerState:
+        """Give what is known of it at this moment."""
+        candidate = self._setup.plugin.candidate
+        problems = self._services.streams.problems(self.name)
+        return ControllerState(
+            name=self.name,
+            phase=self._phase,
+            ready=self.running,
+            distribution=candidate.distribution,
+            version=candidate.version,
+            problem=self._problem or "; ".join(problems),
+            workers=self._setup.workers,
+            restarts=self._restarts,
+            syncs=sum(self._outcomes.values()),
+            errors=self._outcomes["error"] + self._outcomes["timeout"],
+            queue=self._start.queue.state() if self._start else None,
+            status=self._status(),
+        )
+
+    def count(self, record: SyncRecord) -> None:
+        """Take note of a sync that ended."""
+        self._outcomes[record.outcome] += 1
+
+    async def _live(self, start: Start) -> None:
+        await start.synced
+        self.known.set()
+        self._enter("running", "")
+        bench = start.bench()
+        self._workers = [
+            asyncio.create_task(work(bench), name=f"{self.name} worker {number}")
+            for number in range(self._setup.workers)
+        ]
+        ends = [start.failure, *self._workers]
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
+        for end in done:
+            end.result()
+
+    async def _fall(self, start: Start, error: Exception) -> None:
+        """Leave everything after a failure and wait before the next start."""
+        self._restarts += 1
+        text = f"a watch function raised {type(error).__name__}: {error}"
+        self._enter("restarting", text)
+        log.debug("watch function raised", exc_info=error)
+        log.error("controller restarts", extra={"kv": self._pairs(problem=text)})
+        await self.cancel()
+        self._workers = []
+        await start.leave()
+        await asyncio.sleep(self._backoff.seconds())
+
+    def _enter(self, phase: str, problem: str) -> None:
+        self._phase = phase
+        self._problem = problem
+        log.info("controller", extra={"kv": self._pairs(phase=phase)})
+
+    def _status(self) -> Mapping[str, Any]:
+        if self._start is None or not self.running:
+            return {}
+        try:
+            return self._start.instance.status(self._start.view, self._setup.settings)
+        except Exception as error:  # noqa: BLE001 - plugin code: the page says so
+            return {"error": f"kcm_status raised {type(error).__name__}: {error}"}
+
+    def _pairs(self, **pairs: str) -> dict[str, str]:
+        return {"controller": self.name, **pairs}

@@ -1,0 +1,204 @@
+"""The life of the host: find the server, start the controllers, serve pages, drain."""
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kcm_host import __version__
+from kcm_host.api.records import SyncRecord
+from kcm_host.api.states import ControllerState, HostState
+from kcm_host.loading.extensions import Extensions
+from kcm_host.loading.quarantine import Quarantined
+from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.pages import Pages
+from kcm_host.observe.watchdog import Watchdog
+from kcm_host.supervise.arrival import reach
+from kcm_host.supervise.controller import Controller
+from kcm_host.supervise.signals import StopSignals
+from kcm_host.supervise.start import Services, Setup
+from kcm_host.supervise.streams import Streams
+from kcm_host.wire.client import Client, user_agent
+from kcm_host.wire.connection import Connection
+from kcm_host.wire.discovery import discover
+
+if TYPE_CHECKING:
+    from kcm_host.observe.spans import Tracing
+
+log = logging.getLogger(__name__)
+
+DRAINED, FAILED = 0, 1
+AGENT = user_agent("host")
+#: Objects that live as long as the host are kept out of garbage collection from then on.
+FREEZE_AFTER_SECONDS = 60.0
+GC_THRESHOLDS = (50_000, 50, 50)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Everything a host runs with."""
+
+    connection: Connection
+    setups: Sequence[Setup]
+    quarantined: Mapping[str, Quarantined]
+    extensions: Extensions
+    bind: str
+    start_timeout: timedelta
+    shutdown_timeout: timedelta
+    tracing: "Tracing | None" = None
+
+
+class Host:
+    """One run of the host; `run` gives the exit code."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._metrics = Metrics()
+        self._started = time.monotonic()
+        self._controllers: dict[str, Controller] = {}
+        self._streams: Streams | None = None
+
+    async def run(self) -> int:
+        """
+        Run until a signal; give 0 when everything drained in time, otherwise 1.
+
+        Raises `ConnectionProblem` when the server is not reached or refuses us, and
+        `AddressUnusable` when the pages have no address.
+        """
+        loop = asyncio.get_running_loop()
+        watchdog = Watchdog(loop, plugins=self._packages())
+        pages = Pages(
+            self._plan.bind,
+            loop=loop,
+            host_state=self.state,
+            watchdog=watchdog,
+            metrics=self._metrics,
+        )
+        watchdog.start()
+        try:
+            pages.start()
+            log.info("pages served", extra={"kv": {"address": f"http://{pages.address}"}})
+            with StopSignals(loop, self._plan.shutdown_timeout) as signals:
+                async with Client(self._plan.connection, self._metrics.on_request) as client:
+                    return await self._serve(client, signals.stop)
+        finally:
+            pages.stop()
+            watchdog.stop()
+
+    def state(self) -> HostState:
+        """Give what is known of everything at this moment."""
+        states = [controller.state() for controller in self._controllers.values()]
+        states += [_broken(found) for found in self._plan.quarantined.values()]
+        if not self._controllers:
+            states += [_awaiting(setup.plugin.name) for setup in self._plan.setups]
+        return HostState(
+            version=__version__,
+            server=self._plan.connection.base_url,
+            uptime_seconds=round(time.monotonic() - self._started, 3),
+            ready=all(state.ready for state in states),
+            controllers=tuple(sorted(states, key=lambda state: state.name)),
+            streams=self._streams.states() if self._streams else (),
+        )
+
+    async def _serve(self, client: Client, stop: asyncio.Event) -> int:
+        reached = await _unless(stop, self._arrive(client))
+        if reached is None:
+            return DRAINED
+        self._streams = reached.streams
+        self._controllers = {
+            setup.plugin.name: Controller(setup, reached) for setup in self._plan.setups
+        }
+        runnable = [one for one in self._controllers.values() if one.prepare()]
+        if not runnable:
+            log.error("no controller can run", extra={"kv": {"remedy": "see the errors above"}})
+            return FAILED
+        self._streams.open()
+        lives = [asyncio.create_task(one.run(), name=one.name) for one in runnable]
+        settling = asyncio.create_task(self._settle(runnable))
+        try:
+            await _unless(stop, asyncio.wait(lives))
+            return await self._drain(runnable) if stop.is_set() else FAILED
+        finally:
+            for task in (settling, *lives):
+                task.cancel()
+            await asyncio.wait([settling, *lives])
+            await self._streams.close()
+
+    async def _arrive(self, client: Client) -> Services:
+        """Reach the server and learn what it serves."""
+        await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
+        log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
+        return Services(
+            client=client,
+            streams=Streams(client, asyncio.get_running_loop().time),
+            discovery=await discover(client, agent=AGENT),
+            on_sync=self._on_sync,
+            tracing=self._plan.tracing,
+        )
+
+    async def _settle(self, controllers: Sequence[Controller]) -> None:
+        """Once the first objects are in, stop the garbage collector from visiting them."""
+        waits = [asyncio.create_task(one.known.wait()) for one in controllers]
+        _, pending = await asyncio.wait(waits, timeout=FREEZE_AFTER_SECONDS)
+        for wait in pending:
+            wait.cancel()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
+
+    async def _drain(self, controllers: Sequence[Controller]) -> int:
+        """No new sync; running ones get the shutdown timeout, then they are cancelled (H-61)."""
+        log.info("draining", extra={"kv": {"controllers": len(controllers)}})
+        drains = {asyncio.create_task(one.drain()): one for one in controllers}
+        timeout = self._plan.shutdown_timeout.total_seconds()
+        _, overdue = await asyncio.wait(drains, timeout=timeout)
+        for task in overdue:
+            pairs = {"controller": drains[task].name, "timeout": f"{timeout:g}s"}
+            log.error("sync did not end in time, cancelled", extra={"kv": pairs})
+            await drains[task].cancel()
+        if overdue:
+            await asyncio.wait(overdue)
+            return FAILED
+        log.info("drained")
+        return DRAINED
+
+    def _on_sync(self, record: SyncRecord) -> None:
+        self._metrics.on_sync(record)
+        self._controllers[record.controller].count(record)
+        self._plan.extensions.observe(record)
+
+    def _packages(self) -> dict[str, str]:
+        plugins = [setup.plugin for setup in self._plan.setups]
+        return {plugin.module.partition(".")[0]: plugin.name for plugin in plugins}
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any | None:
+    """Give the result of `work`, or None when `stop` is set first; then it is cancelled."""
+    task = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for one in (task, stopping):
+            one.cancel()
+        await asyncio.wait({task, stopping})
+
+
+def _broken(found: Quarantined) -> ControllerState:
+    return ControllerState(
+        found.name,
+        "quarantined",
+        ready=False,
+        distribution=found.distribution,
+        version=found.version,
+        problem=f"{found.reason}; {found.remedy}",
+    )
+
+
+def _awaiting(name: str) -> ControllerState:
+    return ControllerState(name, "starting", ready=False, problem="waiting for the API server")

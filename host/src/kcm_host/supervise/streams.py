@@ -1,0 +1,147 @@
+"""Streams shared by the controllers that follow the same thing."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kcm_host.api.states import StreamState
+from kcm_host.api.watches import AnyWatch
+from kcm_host.store.feed import Feed, Follower
+from kcm_host.store.store import Store
+from kcm_host.wire.client import Client, user_agent
+from kcm_host.wire.decode import reads_metadata_only
+from kcm_host.wire.reflector import Reflector
+from kcm_host.wire.selection import Selection
+
+UNDECODABLE_SHOWN = 10
+
+
+class Stream:
+    """One selection, its stores, and the names of the controllers that follow it."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.feed = Feed(selection.kind)
+        self.names: dict[Follower, str] = {}
+        self.reflector: Reflector | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def state(self) -> StreamState:
+        """Give what is known of it at this moment."""
+        selection, reflector = self.selection, self.reflector
+        stores = [shelf.store for shelf in self.feed.shelves]
+        bad = sorted({str(key) for store in stores for key in store.undecodable})
+        return StreamState(
+            group=selection.kind.group,
+            version=selection.kind.version,
+            resource=selection.kind.resource,
+            namespace=selection.namespace,
+            label_selector=selection.label_selector,
+            field_selector=selection.field_selector,
+            metadata_only=selection.metadata_only,
+            phase=reflector.phase if reflector else "listing",
+            synced=self.feed.synced,
+            objects=max((len(store) for store in stores), default=0),
+            resource_version=reflector.version if reflector else "",
+            lists=reflector.lists if reflector else 0,
+            undecodable=tuple(bad[:UNDECODABLE_SHOWN]),
+            undecodable_count=len(bad),
+            controllers=tuple(sorted(set(self.names.values()))),
+            error=reflector.error if reflector else "",
+        )
+
+
+class Streams:
+    """
+    Opens one stream for everybody who follows the same selection, and ends it with the last.
+
+    Followers that come before `open` share a stream whatever their models. One that comes later
+    joins a running stream if that already decodes its model; otherwise it gets a list and a
+    watch of its own, so that nobody else is told everything again.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._clock = clock
+        self._agent = user_agent("shared-informers")
+        self._streams: list[Stream] = []
+
+    def follow(self, controller: str, watch: AnyWatch, follower: Follower) -> Store[Any]:
+        """Add a follower and give the store it reads; nothing flows before `open`."""
+        selection = Selection(
+            watch.kind, watch.namespace, watch.label_selector, watch.field_selector
+        )
+        stream = self._joinable(selection, watch.model)
+        if stream is None:
+            stream = Stream(selection)
+            self._streams.append(stream)
+        stream.names[follower] = controller
+        store = stream.feed.shelf(watch.model).store
+        store.every_event = store.every_event or watch.every_event
+        stream.feed.follow(watch.model, follower)
+        return store
+
+    def open(self) -> None:
+        """Start the streams that are not running yet."""
+        for stream in self._streams:
+            if stream.task is None:
+                self._open(stream)
+
+    async def leave(self, follower: Follower) -> None:
+        """Remove a follower; a stream without followers ends."""
+        for stream in list(self._streams):
+            if stream.names.pop(follower, None) is None:
+                continue
+            if stream.feed.leave(follower):
+                self._streams.remove(stream)
+                await _end(stream)
+
+    async def close(self) -> None:
+        """End all streams."""
+        for stream in self._streams:
+            await _end(stream)
+        self._streams.clear()
+
+    def states(self) -> tuple[StreamState, ...]:
+        """Give the state of every stream."""
+        return tuple(stream.state() for stream in self._streams)
+
+    def problems(self, controller: str) -> list[str]:
+        """Give the errors of the streams that `controller` follows."""
+        return [
+            stream.reflector.error
+            for stream in self._streams
+            if controller in stream.names.values() and stream.reflector and stream.reflector.error
+        ]
+
+    def _joinable(self, selection: Selection, model: type[Any]) -> Stream | None:
+        for stream in self._streams:
+            same = _whole(stream.selection) == selection
+            if same and (stream.task is None or stream.feed.holds(model)):
+                return stream
+        return None
+
+    def _open(self, stream: Stream) -> None:
+        slim = all(reads_metadata_only(model) for model in stream.feed.models)
+        selection = _whole(stream.selection, metadata_only=slim)
+        stream.selection = selection
+        stream.reflector = Reflector(
+            selection, self._client, stream.feed, agent=self._agent, clock=self._clock
+        )
+        stream.task = asyncio.create_task(stream.reflector.run(), name=f"watch {selection}")
+
+
+def _whole(selection: Selection, *, metadata_only: bool = False) -> Selection:
+    return Selection(
+        selection.kind,
+        selection.namespace,
+        selection.label_selector,
+        selection.field_selector,
+        metadata_only,
+    )
+
+
+async def _end(stream: Stream) -> None:
+    if stream.task is not None:
+        stream.task.cancel()
+        await asyncio.wait({stream.task})

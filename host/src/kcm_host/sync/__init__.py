@@ -1,0 +1,1 @@
+"""Calling a sync, and the one way from it to a request."""

@@ -1,0 +1,156 @@
+"""Workers: take a key, run one sync, settle what comes of it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from kcm_host.api.errors import HostError
+from kcm_host.api.kinds import Key
+from kcm_host.api.outcomes import Done, Later, Outcome
+from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.views import View
+from kcm_host.api.writes import Permission, Writer
+from kcm_host.store.view import Stores, StoreView
+from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.sender import Sender
+from kcm_host.sync.writer import SyncWriter
+from kcm_host.work.queue import Item, QueueClosed, WorkQueue
+
+if TYPE_CHECKING:
+    from kcm_host.observe.spans import SyncSpan, Tracing
+
+log = logging.getLogger(__name__)
+
+SYNC_SECONDS = 60.0
+
+
+class Sync(Protocol):
+    """One sync of a plugin."""
+
+    def __call__(self, key: Key, view: View, writer: Writer, settings: Any) -> Awaitable[Outcome]:
+        """Call `kcm_sync`."""
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What the workers of one controller share."""
+
+    controller: str
+    sync: Sync
+    settings: Any
+    queue: WorkQueue
+    stores: Stores
+    sender: Sender
+    permissions: frozenset[Permission]
+    on_sync: Callable[[SyncRecord], None]
+    tracing: "Tracing | None" = None
+    echoes: Echoes | None = None
+
+
+class _End(msgspec.Struct, frozen=True):
+    """How one sync ended, and when its key runs again."""
+
+    outcome: str
+    again_seconds: float | None = None
+    error: str = ""
+
+
+async def work(bench: Bench) -> None:
+    """Sync keys one after the other until the queue is closed or the task is cancelled."""
+    while True:
+        try:
+            item = await bench.queue.get()
+        except QueueClosed:
+            return
+        try:
+            await sync_one(bench, item)
+        finally:
+            bench.queue.done(item.key)
+
+
+async def sync_one(bench: Bench, item: Item) -> None:
+    """Run one sync and settle it: forget its failures, queue it again, tell the observers."""
+    attempt = bench.queue.failures(item.key) + 1
+    if bench.tracing is None:
+        await _sync(bench, item, attempt, None)
+        return
+    with bench.tracing.sync(
+        bench.controller,
+        item.key,
+        attempt=attempt,
+        causes=bench.echoes.linked(item.causes) if bench.echoes else item.causes,
+        merged=item.merged,
+        queued_seconds=item.queued_seconds,
+    ) as span:
+        await _sync(bench, item, attempt, span)
+
+
+async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None") -> None:
+    view = StoreView(bench.controller, bench.stores)
+    writer = SyncWriter(bench.controller, bench.sender, bench.permissions, span, bench.echoes)
+    started = time.monotonic()
+    end = _End("cancelled")
+    try:
+        async with asyncio.timeout(SYNC_SECONDS):
+            outcome = await bench.sync(item.key, view, writer, bench.settings)
+        end = _settle(bench, item.key, outcome, span)
+    except TimeoutError as error:
+        text = str(error) or f"no end after {SYNC_SECONDS:.0f} s"
+        end = _retry(bench, item.key, "timeout", text, span)
+    except Exception as error:
+        log.debug("sync raised", exc_info=True)
+        text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
+        end = _retry(bench, item.key, "error", text, span)
+    finally:
+        record = SyncRecord(
+            bench.controller,
+            item.key,
+            end.outcome,
+            attempt,
+            item.queued_seconds,
+            time.monotonic() - started,
+            item.causes,
+            item.merged,
+            tuple(writer.records),
+            view.reads,
+            end.error,
+            end.again_seconds,
+        )
+        if span is not None:
+            span.finish(
+                record.outcome,
+                reads=record.reads,
+                error=record.error,
+                retry_after_seconds=record.retry_after_seconds,
+            )
+        bench.on_sync(record)
+
+
+def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -> _End:
+    bench.queue.forget(key)
+    match outcome:
+        case Done():
+            return _End("done")
+        case Later(after):
+            seconds = after.total_seconds()
+            bench.queue.later(key, _again("timer", span), after=seconds)
+            return _End("later", seconds)
+
+
+def _retry(bench: Bench, key: Key, outcome: str, text: str, span: "SyncSpan | None") -> _End:
+    seconds = bench.queue.retry(key, _again("retry", span))
+    pairs = {
+        "controller": bench.controller,
+        "key": str(key),
+        "error": text,
+        "retry_in": f"{seconds:.3g}s",
+    }
+    log.warning("sync failed", extra={"kv": pairs})
+    return _End(outcome, seconds, text)
+
+
+def _again(reason: str, span: "SyncSpan | None") -> Cause:
+    return Cause(reason, time.monotonic(), link=span.context if span is not None else None)

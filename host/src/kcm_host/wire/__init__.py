@@ -1,0 +1,1 @@
+"""Everything between the host and the API server: connection, requests, list+watch, decode."""

@@ -1,0 +1,216 @@
+"""Requests to one API server: calls with an answer, and watches that go on."""
+
+import errno
+import platform
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import msgspec
+
+from kcm_host import __version__
+from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.api.states import RequestRecord
+from kcm_host.wire.connection import Connection
+from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.status import error_of_answer
+
+CONNECT_SECONDS = 30
+CALL_SECONDS = 60
+#: The server sends a bookmark about once a minute; a watch silent for longer than this is dead.
+SILENCE_SECONDS = 150
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+JSON = "application/json"
+
+Query = tuple[tuple[str, str], ...]
+
+
+def user_agent(controller: str) -> str:
+    """Give the user agent of one controller; the server takes its field manager from it (H-31)."""
+    return f"kcm-host/{__version__} ({platform.system().lower()}/{platform.machine()}) {controller}"
+
+
+class Client:
+    """
+    One connection to the API server, with separate connection pools for watches and calls.
+
+    `on_request` hears of every attempt (H-75). Error answers raise `ApiError`, missing answers
+    `Unreachable`. Response compression is not asked for, redirects are not followed.
+    """
+
+    def __init__(self, connection: Connection, on_request: Callable[[RequestRecord], None]) -> None:
+        self.connection = connection
+        self._on_request = on_request
+        self._host = connection.base_url.split("//", 1)[1].split("/", 1)[0]
+        calls = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        watches = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+        )
+        self._calls = _session(calls)
+        self._watches = _session(watches)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._calls.close()
+        await self._watches.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        verb: str,
+        agent: str,
+        query: Query = (),
+        body: bytes | None = None,
+        content_type: str = "",
+        accept: str = JSON,
+    ) -> bytes:
+        """Send one request and give the body of its answer."""
+        headers = {"User-Agent": agent, "Accept": accept}
+        if content_type:
+            headers["Content-Type"] = content_type
+        request = _Request(method, path, verb, query, headers, body)
+        started = time.monotonic()
+        async with await self._open(self._calls, request) as response:
+            with unreachable(request.what):
+                answer = await response.read()
+        self._record(request, response.status, started, len(answer))
+        return answer
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, *, agent: str, query: Query, accept: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a watch; gives its lines, as they arrive, until server or connection end it."""
+        headers = {"User-Agent": agent, "Accept": accept}
+        request = _Request("GET", path, "watch", query, headers, None)
+        started = time.monotonic()
+        async with await self._open(self._watches, request) as response:
+            self._record(request, response.status, started)
+            yield lines(response.content)
+
+    async def _open(
+        self, session: aiohttp.ClientSession, request: "_Request"
+    ) -> aiohttp.ClientResponse:
+        """
+        Give the answer's head, once it is no error.
+
+        A 401 is tried once more with fresh credentials: a token may have been replaced early.
+        """
+        for last in (False, True):
+            started = time.monotonic()
+            try:
+                response = await self._send(session, request)
+            except Unreachable:
+                self._record(request, 0, started)
+                raise
+            if response.status < 300:
+                return response
+            error = await self._error(response, request.what)
+            self._record(request, response.status, started)
+            if response.status != 401 or last:
+                raise error
+            self.connection.credentials.invalidate()
+        raise AssertionError("the second attempt returns or raises")
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: "_Request"
+    ) -> aiohttp.ClientResponse:
+        try:
+            identity = await self.connection.credentials.current()
+        except ConnectionProblem as problem:
+            raise Unreachable(str(problem)) from problem
+        with unreachable(request.what):
+            return await session.request(
+                request.method,
+                self.connection.base_url + request.path,
+                params=request.query or None,
+                data=request.body,
+                headers={**request.headers, **identity.headers},
+                ssl=identity.ssl if identity.ssl is not None else True,
+                proxy=self.connection.proxy,
+                server_hostname=self.connection.tls_server_name,
+                allow_redirects=False,
+            )
+
+    @staticmethod
+    async def _error(response: aiohttp.ClientResponse, what: str) -> ApiError:
+        async with response:
+            with unreachable(what):
+                body = await response.read()
+        return error_of_answer(response.status, body, response.headers, what)
+
+    def _record(self, request: "_Request", status: int, started: float, received: int = 0) -> None:
+        seconds = time.monotonic() - started
+        sent = len(request.body or b"")
+        self._on_request(
+            RequestRecord(request.method, request.verb, self._host, status, seconds, sent, received)
+        )
+
+
+class _Request(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    verb: str
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes | None
+
+    @property
+    def what(self) -> str:
+        return f"{self.verb} {self.path}"
+
+
+def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
+        timeout=timeout,
+        skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """
+    Give the complete lines of a body as they arrive.
+
+    A connection that breaks or falls silent ends the lines like a normal close (IQ-117); an
+    unfinished line is dropped, it comes again with the next watch.
+    """
+    rest = b""
+    while True:
+        try:
+            chunk = await content.readany()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return
+        if not chunk:
+            return
+        complete = (rest + chunk).split(b"\n")
+        rest = complete.pop()
+        for line in complete:
+            yield line
+
+
+@contextmanager
+def unreachable(what: str) -> Iterator[None]:
+    """Turn the many ways in which no answer comes into `Unreachable`."""
+    try:
+        yield
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        refused = isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED
+        text = str(error) or type(error).__name__
+        raise Unreachable(f"{what}: no answer: {text}", refused=refused) from error

@@ -1,0 +1,218 @@
+"""Runs a program that prints credentials, as `exec` of a kubeconfig names it."""
+
+import asyncio
+import base64
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from kcm_host.wire.credentials import Access, Clock, authorization, renewal_time
+from kcm_host.wire.kubeconfig import Chosen
+from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.stanzas import Exec
+from kcm_host.wire.tls import ClientTls
+
+GROUP = "client.authentication.k8s.io"
+VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+TIME_LIMIT = timedelta(seconds=60)
+#: How much of what a failed plugin wrote to stderr is shown.
+LAST_LINES = 3
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """The credentials a plugin printed."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+    def __repr__(self) -> str:
+        return "Status(...)"
+
+
+class ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
+    """What a plugin prints to stdout."""
+
+    api_version: str
+    kind: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """
+    A source of credentials: `fetch` runs the program once.
+
+    The program never gets a terminal: its stdin is empty and it leads a session of its own, so
+    that it and its children can be ended together when 60 s are over or nobody waits any more.
+    """
+
+    stanza: Exec
+    command: str
+    place: str
+    variables: Mapping[str, str] = field(repr=False)
+    tls: ClientTls | None
+    clock: Clock
+    time_limit: timedelta = TIME_LIMIT
+
+    async def fetch(self) -> Access:
+        """Give the printed credentials; raises ConnectionProblem that names the program."""
+        return self._access(self._decoded(await self._output()))
+
+    async def _output(self) -> bytes:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self.command,
+                *self.stanza.args,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self.variables,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise self._problem(f"cannot be started: {error.strerror}") from None
+        ended = False
+        try:
+            async with asyncio.timeout(self.time_limit.total_seconds()):
+                output, complaint = await process.communicate()
+            ended = True
+        except TimeoutError:
+            limit = f"{self.time_limit.total_seconds():g} s"
+            raise self._problem(f"did not end within {limit} and was killed") from None
+        finally:
+            # Also when only children are left, which hold the pipes open.
+            if not ended:
+                _end(process.pid)
+                await process.wait()
+        if process.returncode:
+            raise self._problem(
+                f"ended with exit code {process.returncode}: {_last_lines(complaint)}"
+            )
+        return output
+
+    def _decoded(self, output: bytes) -> Status:
+        try:
+            answer = msgspec.json.decode(output, type=ExecCredential)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # A decode error names positions and types, never the text itself.
+            raise self._problem(f"did not print an ExecCredential: {error}") from None
+        expected = (self.stanza.api_version, "ExecCredential")
+        if (answer.api_version, answer.kind) != expected:
+            raise self._problem(
+                f"printed '{answer.kind}' of '{answer.api_version}', but the kubeconfig asks for "
+                f"'ExecCredential' of '{self.stanza.api_version}'"
+            )
+        return answer.status
+
+    def _access(self, status: Status) -> Access:
+        certificate, key = status.client_certificate_data, status.client_key_data
+        if not status.token and not certificate:
+            raise self._problem("printed neither a token nor a client certificate")
+        if bool(certificate) != bool(key):
+            raise self._problem("printed only one of clientCertificateData and clientKeyData")
+        if not status.token and self.tls is None:
+            raise self._problem("printed only a client certificate, which http:// cannot carry")
+        place = f"what exec plugin '{self.command}' of {self.place} printed"
+        context = self.tls.context() if self.tls is not None else None
+        if certificate and key and self.tls is not None:
+            context = self.tls.context_showing(certificate, key, place=place)
+        now, expires_at = self.clock(), None
+        if status.expiration_timestamp is not None:
+            expires_at = status.expiration_timestamp.timestamp()
+        return Access(
+            headers=authorization("Bearer", status.token, place=f"the token in {place}")
+            if status.token
+            else {},
+            ssl=context,
+            expires_at=expires_at,
+            renew_at=None if expires_at is None else renewal_time(now=now, expires_at=expires_at),
+        )
+
+    def _problem(self, fact: str) -> ConnectionProblem:
+        hint = " ".join(self.stanza.install_hint.split())
+        remedy = f"; {hint}" if hint else ""
+        return ConnectionProblem(
+            f"exec plugin '{self.command}' of {self.place} {fact}; see that the command works "
+            f"without a terminal{remedy}"
+        )
+
+
+def exec_plugin(
+    chosen: Chosen, *, environ: Mapping[str, str], tls: ClientTls | None, clock: Clock
+) -> ExecPlugin:
+    """Give the source for the chosen user's `exec`; raises ConnectionProblem if it cannot work."""
+    stanza = chosen.user.exec
+    assert stanza is not None
+    place = f"exec of {chosen.user_place}"
+    if not stanza.command:
+        raise ConnectionProblem(f"{place} names no command; add 'command: PROGRAM'")
+    if stanza.api_version not in VERSIONS:
+        raise ConnectionProblem(
+            f"{place} asks for apiVersion '{stanza.api_version}', which is not supported; use "
+            f"'{VERSIONS[0]}' with a plugin that knows it"
+        )
+    if stanza.interactive_mode not in {"Never", "IfAvailable"}:
+        raise ConnectionProblem(
+            f"{place} has interactiveMode '{stanza.interactive_mode}', but nobody sits at a "
+            f"terminal here; use a plugin that works with 'Never' or 'IfAvailable'"
+        )
+    info = {
+        "apiVersion": stanza.api_version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, **_cluster_info(chosen)},
+    }
+    variables = {item.name: item.value for item in stanza.env}
+    return ExecPlugin(
+        stanza,
+        _command(stanza.command, chosen.user_file.absolute().parent),
+        chosen.user_place,
+        {**environ, **variables, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
+        tls,
+        clock,
+    )
+
+
+def _command(command: str, folder: Path) -> str:
+    # A bare name is looked up in PATH; only names with a folder are relative to the kubeconfig.
+    return str(folder / command) if os.sep in command else command
+
+
+def _cluster_info(chosen: Chosen) -> dict[str, Any]:
+    stanza = chosen.user.exec
+    if stanza is None or not stanza.provide_cluster_info:
+        return {}
+    cluster = chosen.cluster
+    data = cluster.certificate_authority_data
+    if not data and cluster.certificate_authority:
+        data = base64.b64encode(Path(cluster.certificate_authority).read_bytes()).decode()
+    info: dict[str, Any] = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": data,
+        "proxy-url": cluster.proxy_url,
+    }
+    for extension in cluster.extensions:
+        if extension.name == f"{GROUP}/exec":
+            info["config"] = extension.extension
+    return {"cluster": {name: value for name, value in info.items() if value}}
+
+
+def _end(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _last_lines(text: bytes) -> str:
+    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+    return " / ".join(lines[-LAST_LINES:])[-500:] or "nothing on stderr"

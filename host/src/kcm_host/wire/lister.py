@@ -1,0 +1,48 @@
+"""All objects of a selection page by page, for servers without streaming lists."""
+
+from kcm_host.api.errors import ApiError
+from kcm_host.wire import decode
+from kcm_host.wire.client import JSON, METADATA_LIST, Client, Query
+from kcm_host.wire.selection import Selection, Sink
+from kcm_host.wire.status import is_gone
+
+PAGE = 500
+
+
+async def paged_list(client: Client, selection: Selection, sink: Sink, *, agent: str) -> str:
+    """
+    Gather all objects in `sink` and give the list's version, that of its first page (IQ-18).
+
+    No resourceVersion is sent: with `0` the server ignores the limit and answers with everything
+    at once. A page that has expired meanwhile leads to one full list instead (IQ-19).
+    """
+    sink.list_begins()
+    query: Query = (("limit", str(PAGE)), *selection.selectors)
+    version = token = ""
+    while True:
+        try:
+            page = await _page(client, selection, query, agent)
+        except ApiError as error:
+            if not token or not is_gone(error):
+                raise
+            sink.list_begins()
+            version = ""
+            page = await _page(client, selection, selection.selectors, agent)
+        for item in page.items or ():
+            sink.gather_bare(item)
+        version = version or page.metadata.resource_version
+        token = page.metadata.continue_
+        if not token:
+            return version
+        query = (("limit", str(PAGE)), ("continue", token), *selection.selectors)
+
+
+async def _page(client: Client, selection: Selection, query: Query, agent: str) -> decode.Page:
+    accept = METADATA_LIST if selection.metadata_only else JSON
+    body = await client.call(
+        "GET", selection.path, verb="list", agent=agent, query=query, accept=accept
+    )
+    page = decode.page(body)
+    if not page.kind.endswith("List"):
+        raise ApiError(f"list {selection.path}: got a '{page.kind}', not a list", status=500)
+    return page

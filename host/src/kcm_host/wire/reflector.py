@@ -1,0 +1,261 @@
+"""One stream of the server: first all objects, then every change, for ever."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import NoReturn
+
+import msgspec
+
+from kcm_host.api.errors import ApiError, HostError, Unreachable
+from kcm_host.wire import decode, lister
+from kcm_host.wire.backoff import Backoff
+from kcm_host.wire.client import JSON, METADATA_ONLY, Client
+from kcm_host.wire.selection import Selection, Sink
+from kcm_host.wire.status import error_of_frame, is_gone, is_too_large
+
+log = logging.getLogger(__name__)
+
+#: A watch that ends sooner than this without any event is an error, not a normal end (IQ-28).
+SHORT_SECONDS = 1.0
+#: While the first data is awaited, silence is told this often (IQ-15).
+PATIENCE_SECONDS = 10.0
+EVENTS = ("ADDED", "MODIFIED", "DELETED")
+
+Lines = AsyncIterator[bytes]
+
+
+class RoundEnded(HostError):
+    """The stream has to be listed again after a wait; nothing is wrong."""
+
+
+class Reflector:
+    """
+    Keeps a sink in step with one selection (IQ-1 to IQ-33).
+
+    A round is: all objects by a streaming list, or by pages where the server has none; then
+    watches, one after the other, until one fails in a way that needs a new list. Rounds follow
+    each other with growing waits. resourceVersions are opaque: kept, sent back, never compared.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        client: Client,
+        sink: Sink,
+        *,
+        agent: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self.selection = selection
+        self.phase = "listing"
+        self.error = ""
+        self.version = ""
+        self.lists = 0
+        self._client = client
+        self._sink = sink
+        self._agent = agent
+        self._clock = clock
+        self._backoff = Backoff(clock, random.random)
+        self._unavailable = False
+
+    async def run(self) -> None:
+        """Keep the sink in step until cancelled."""
+        while True:
+            try:
+                await self._round()
+            except RoundEnded as ended:
+                self._log(logging.DEBUG, "stream will be listed again", reason=str(ended))
+            except (HostError, msgspec.MsgspecError) as error:
+                self._broken(error)
+            except Exception as error:
+                log.debug("unexpected", exc_info=True)
+                self._broken(error)
+            await self._wait()
+
+    async def _round(self) -> NoReturn:
+        async with AsyncExitStack() as stack:
+            lines = await self._streaming_list(stack)
+            if lines is None:
+                self.version = await lister.paged_list(
+                    self._client, self.selection, self._sink, agent=self._agent
+                )
+                self._complete()
+            else:
+                await self._consume(lines)
+        while True:
+            await self._watch()
+
+    async def _streaming_list(self, stack: AsyncExitStack) -> Lines | None:
+        """
+        Gather all objects from a watch, and give that watch to go on with (IQ-10 to IQ-15).
+
+        None when the server cannot do it: then a paged list is due.
+        """
+        while True:
+            version = "" if self._unavailable else self.version
+            try:
+                lines = await stack.enter_async_context(self._open(version, initial=True))
+                async with self._impatience():
+                    complete = await self._gather(lines)
+            except (ApiError, Unreachable) as error:
+                await stack.aclose()
+                if not await self._streams_again(error, version):
+                    return None
+                continue
+            if complete:
+                return lines
+            await stack.aclose()
+
+    async def _gather(self, lines: Lines) -> bool:
+        """Collect until the end of the initial data; False when the stream ended before it."""
+        started = self._clock()
+        self._sink.list_begins()
+        seen = False
+        async for line in lines:
+            seen = True
+            frame = self._frame(line)
+            if frame.type == "ERROR":
+                raise error_of_frame(line, f"watch {self.selection.path}")
+            if frame.type == "BOOKMARK":
+                if decode.ends_initial(frame):
+                    self.version = decode.version_of(frame)
+                    self._complete()
+                    return True
+            elif self._fits(frame):
+                self._sink.gather(frame.type, line, frame.object)
+        if not seen and self._clock() - started < SHORT_SECONDS:
+            raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
+        return False
+
+    async def _streams_again(self, error: ApiError | Unreachable, version: str) -> bool:
+        """Say whether a failed streaming list is worth another try, after its wait (IQ-13)."""
+        if _is_busy(error):
+            self._broken(error)
+            await self._wait()
+            return True
+        if isinstance(error, ApiError) and (is_gone(error) or is_too_large(error)):
+            if not version:
+                raise error
+            self._unavailable = True
+            return True
+        self._log(logging.DEBUG, "no streaming list, listing by pages", reason=str(error))
+        return False
+
+    async def _watch(self) -> None:
+        """Follow the changes since the last version over one watch (IQ-24)."""
+        try:
+            async with self._open(self.version, initial=False) as lines:
+                self._following()
+                await self._consume(lines)
+        except (ApiError, Unreachable) as error:
+            if not _is_busy(error):
+                raise
+            self._broken(error)
+            await self._wait()
+
+    async def _consume(self, lines: Lines) -> None:
+        """Hand on events until the watch ends; a normal end returns (IQ-25 to IQ-29)."""
+        started = self._clock()
+        seen = False
+        async for line in lines:
+            seen = True
+            frame = self._frame(line)
+            if frame.type == "ERROR":
+                self._raise_event(line)
+            if not self._fits(frame):
+                continue
+            self.version = decode.version_of(frame)
+            if frame.type in EVENTS:
+                self._sink.event(frame.type, line, frame.object)
+            elif frame.type != "BOOKMARK":
+                self._log(logging.WARNING, "unknown watch event", type=frame.type)
+        if not seen and self._clock() - started < SHORT_SECONDS:
+            raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
+
+    def _frame(self, line: bytes) -> decode.Frame:
+        """Read a line's head; one that cannot be read counts as a server error (IQ-29)."""
+        try:
+            return decode.frame(line)
+        except msgspec.MsgspecError as error:
+            raise ApiError(
+                f"watch {self.selection.path}: unreadable frame: {error}", status=500
+            ) from error
+
+    def _raise_event(self, line: bytes) -> NoReturn:
+        error = error_of_frame(line, f"watch {self.selection.path}")
+        if is_gone(error):
+            raise RoundEnded(str(error))
+        raise error
+
+    @asynccontextmanager
+    async def _open(self, version: str, *, initial: bool) -> AsyncIterator[Lines]:
+        accept = METADATA_ONLY if self.selection.metadata_only else JSON
+        query = self.selection.watch_query(version, initial=initial)
+        async with self._client.watch(
+            self.selection.path, agent=self._agent, query=query, accept=accept
+        ) as lines:
+            yield lines
+
+    def _fits(self, frame: decode.Frame) -> bool:
+        """Whether an event is about the kind we follow; others are told and skipped (IQ-25)."""
+        found = frame.object
+        if found.metadata is not None and found.kind in (
+            self.selection.kind.name,
+            "PartialObjectMetadata",
+        ):
+            return True
+        self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
+        return False
+
+    def _complete(self) -> None:
+        self._sink.list_ends()
+        self.lists += 1
+        self._unavailable = False
+        self._following()
+
+    def _following(self) -> None:
+        if self.phase == "broken":
+            self._log(logging.INFO, "stream works again")
+        self.phase = "following"
+        self.error = ""
+
+    def _broken(self, error: Exception) -> None:
+        """Remember and tell a failure, once as long as it stays the same."""
+        text = f"{error}{self.selection.remedy(error)}"
+        if text != self.error:
+            self._log(logging.WARNING, "stream broken, trying again", error=text)
+        self.phase = "broken"
+        self.error = text
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._backoff.seconds())
+
+    @asynccontextmanager
+    async def _impatience(self) -> AsyncIterator[None]:
+        """Tell every 10 s that the first data is still awaited (IQ-15)."""
+
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(PATIENCE_SECONDS)
+                self._log(logging.WARNING, "still waiting for the first objects")
+
+        teller = asyncio.create_task(tell())
+        try:
+            yield
+        finally:
+            teller.cancel()
+            with suppress(asyncio.CancelledError):
+                await teller
+
+    def _log(self, level: int, event: str, **pairs: str) -> None:
+        log.log(level, event, extra={"kv": {"resource": str(self.selection), **pairs}})
+
+
+def _is_busy(error: ApiError | Unreachable) -> bool:
+    """Whether the server is not there or asks for patience: wait, without a new list."""
+    if isinstance(error, Unreachable):
+        return error.refused
+    return error.status == 429

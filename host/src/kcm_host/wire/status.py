@@ -1,0 +1,81 @@
+"""Error answers of the server, as errors of ours."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kcm_host.api.errors import ApiError, Conflict, NotFound
+
+TOO_LARGE = "ResourceVersionTooLarge"
+TOO_LARGE_TEXT = "Too large resource version"
+
+
+class StatusCause(msgspec.Struct):
+    """One of several reasons behind an error."""
+
+    reason: str = ""
+
+
+class StatusDetails(msgspec.Struct, rename="camel"):
+    """What the error is about."""
+
+    causes: list[StatusCause] | None = None
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct):
+    """The body of an error answer, or the object of an ERROR event."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+
+
+class StatusFrame(msgspec.Struct):
+    """An ERROR event of a watch."""
+
+    object: Status
+
+
+_status = msgspec.json.Decoder(Status)
+_frame = msgspec.json.Decoder(StatusFrame)
+
+
+def error_of_answer(status: int, body: bytes, headers: Mapping[str, str], what: str) -> ApiError:
+    """Give the error an HTTP answer stands for; `what` names the request in the message."""
+    try:
+        told = _status.decode(body)
+    except msgspec.MsgspecError:
+        # A proxy's error page, not the API server's Status.
+        told = Status(message=body[:200].decode("utf-8", "replace").strip())
+    return _error(told, what, status=status, retry_after=headers.get("Retry-After", ""))
+
+
+def error_of_frame(line: bytes, what: str) -> ApiError:
+    """Give the error that an ERROR event carries."""
+    told = _frame.decode(line).object
+    return _error(told, what, status=told.code or 500, retry_after="")
+
+
+def is_gone(error: ApiError) -> bool:
+    """Whether the resourceVersion asked for is not kept any more."""
+    return error.status == 410 or error.reason in ("Expired", "Gone")
+
+
+def is_too_large(error: ApiError) -> bool:
+    """Whether the server has not reached the resourceVersion asked for (IQ-21)."""
+    return TOO_LARGE in error.causes or TOO_LARGE_TEXT in str(error)
+
+
+def _error(told: Status, what: str, *, status: int, retry_after: str) -> ApiError:
+    kind = {404: NotFound, 409: Conflict}.get(status, ApiError)
+    details = told.details or StatusDetails()
+    seconds = float(retry_after) if retry_after.isdigit() else None
+    return kind(
+        f"{what}: {status} {told.reason}: {told.message}".replace(" : ", ": "),
+        status=status,
+        reason=told.reason,
+        causes=frozenset(cause.reason for cause in details.causes or ()),
+        retry_after_seconds=seconds,
+    )

@@ -1,0 +1,1 @@
+"""The work queue: which keys are to be synced, when, and why."""

@@ -1,0 +1,218 @@
+"""A work queue of keys that remembers why each key is in it."""
+
+import asyncio
+import heapq
+from collections import deque
+from itertools import count
+
+import msgspec
+
+from kcm_host.api.kinds import Key
+from kcm_host.api.records import Cause
+from kcm_host.api.states import QueueState
+from kcm_host.work.limiter import RetryLimiter
+
+MAX_CAUSES = 16
+FAILING_SHOWN = 10
+
+
+class Pending(msgspec.Struct):
+    """Causes gathered for one key until it is taken; `merged` counts those not kept too."""
+
+    since: float
+    causes: list[Cause]
+    merged: int
+
+    def merge(self, other: "Pending") -> None:
+        """Add the causes of `other`, keeping the first 16."""
+        self.causes.extend(other.causes[: MAX_CAUSES - len(self.causes)])
+        self.merged += other.merged
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One key handed to a worker, with what led to it."""
+
+    key: Key
+    causes: tuple[Cause, ...]
+    merged: int
+    queued_seconds: float
+
+
+class QueueClosed(Exception):
+    """No more keys will be handed out."""
+
+
+class WorkQueue:
+    """
+    Keys in order of their first change, each at most once, never two workers on one key.
+
+    Added while queued: one sync. Added while a worker has it: exactly one more sync afterwards
+    (IQ-70 to IQ-73). Everything happens on one event loop, whose clock is the queue's clock.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._order: deque[Key] = deque()
+        self._dirty: dict[Key, Pending] = {}
+        self._processing: dict[Key, float] = {}
+        self._waiting: dict[Key, tuple[float, Pending]] = {}
+        self._due: list[tuple[float, int, Key]] = []
+        self._numbers = count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._limiter = RetryLimiter(loop.time)
+        self._closed = False
+        self._adds = 0
+        self._retries = 0
+
+    def add(self, key: Key, cause: Cause, *, after: float = 0.0) -> None:
+        """
+        Queue `key`, at once or `after` seconds from now.
+
+        Of several delayed adds of one key the earliest counts (IQ-85). A delayed add and an
+        immediate one are independent: the key is synced for both (IQ-86).
+        """
+        if self._closed:
+            return
+        pending = Pending(self._loop.time(), [cause], 1)
+        if after > 0:
+            self._delay(key, pending, self._loop.time() + after)
+        else:
+            self._mark(key, pending)
+
+    def retry(self, key: Key, cause: Cause) -> float:
+        """Queue `key` after a failure and give the seconds it waits (IQ-87)."""
+        delay = self._limiter.when(key)
+        self._retries += 1
+        self.add(key, cause, after=delay)
+        return delay
+
+    def later(self, key: Key, cause: Cause, *, after: float) -> None:
+        """Queue `key` again after a time its sync asked for; counted as a retry (IQ-89)."""
+        self._retries += 1
+        self.add(key, cause, after=after)
+
+    def forget(self, key: Key) -> None:
+        """Take the failures of `key` as over; a delayed add of it stays (IQ-86)."""
+        self._limiter.forget(key)
+
+    def failures(self, key: Key) -> int:
+        """How often `key` failed since its last success."""
+        return self._limiter.failures(key)
+
+    async def get(self) -> Item:
+        """
+        Take the first key; wait until there is one.
+
+        `done` must be called for it exactly once. Raises `QueueClosed` when the queue is closed.
+        """
+        while not self._order and not self._closed:
+            await self._wait_for_key()
+        if self._closed:
+            raise QueueClosed
+        key = self._order.popleft()
+        pending = self._dirty.pop(key)
+        now = self._loop.time()
+        self._processing[key] = now
+        return Item(key, tuple(pending.causes), pending.merged, now - pending.since)
+
+    def done(self, key: Key) -> None:
+        """Say that the worker has finished with `key`; it is queued anew if it changed since."""
+        del self._processing[key]
+        if key in self._dirty:
+            self._append(key)
+
+    def close(self) -> None:
+        """Drop what is queued and waiting, ignore further adds, and wake every `get`."""
+        self._closed = True
+        self._order.clear()
+        self._dirty.clear()
+        self._waiting.clear()
+        self._due.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._getters:
+            self._wake_one()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def state(self) -> QueueState:
+        """Give what the queue holds at this moment, for people and metrics."""
+        now = self._loop.time()
+        ages = [now - started for started in self._processing.values()]
+        worst = self._limiter.worst(FAILING_SHOWN)
+        return QueueState(
+            depth=len(self._dirty),
+            waiting=len(self._waiting),
+            processing=len(self._processing),
+            adds=self._adds,
+            retries=self._retries,
+            unfinished_seconds=sum(ages),
+            longest_seconds=max(ages, default=0.0),
+            failing={str(key): failures for key, failures in worst.items()},
+        )
+
+    def _mark(self, key: Key, pending: Pending) -> None:
+        known = self._dirty.get(key)
+        if known is not None:
+            known.merge(pending)
+            return
+        self._dirty[key] = pending
+        self._adds += 1
+        if key not in self._processing:
+            self._append(key)
+
+    def _append(self, key: Key) -> None:
+        self._order.append(key)
+        self._wake_one()
+
+    def _delay(self, key: Key, pending: Pending, due: float) -> None:
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting[1].merge(pending)
+            if waiting[0] <= due:
+                return
+            pending = waiting[1]
+        self._waiting[key] = (due, pending)
+        heapq.heappush(self._due, (due, next(self._numbers), key))
+        if self._due[0][0] == due:
+            self._arm(due)
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._release)
+
+    def _release(self) -> None:
+        """Queue everything that is due, in order of due times (IQ-88)."""
+        self._timer = None
+        now = self._loop.time()
+        while self._due and self._due[0][0] <= now:
+            due, _, key = heapq.heappop(self._due)
+            waiting = self._waiting.get(key)
+            if waiting is None or waiting[0] != due:
+                continue  # an earlier add replaced this one
+            del self._waiting[key]
+            waiting[1].since = now
+            self._mark(key, waiting[1])
+        if self._due:
+            self._arm(self._due[0][0])
+
+    async def _wait_for_key(self) -> None:
+        getter = self._loop.create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except asyncio.CancelledError:
+            # Woken and cancelled in the same turn: the wake-up belongs to somebody else now.
+            if getter.done() and not getter.cancelled() and self._order:
+                self._wake_one()
+            raise
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return

@@ -1,0 +1,105 @@
+"""Distributions made for one test: real metadata and modules on the import path."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from kcm_host.loading.finder import find
+from kcm_host.loading.loader import Loading, load
+from kcm_host.loading.roles import CONTROLLER
+
+_numbers = count()
+
+#: A controller that passes every check; tests break one part of it.
+GOOD = """
+    import msgspec
+    from kcm_host.api import Done, Key, Kind, Watch, hookimpl
+
+    class Node(msgspec.Struct, frozen=True):
+        metadata: dict = {}
+
+    NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+
+    class Loop:
+        @hookimpl
+        def kcm_watches(self, settings, discovery):
+            return [Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]
+
+        @hookimpl
+        async def kcm_sync(self, key, view, writer, settings):
+            return Done()
+
+        @hookimpl
+        def kcm_status(self, view, settings):
+            return {"loops": 1}
+"""
+
+
+@dataclass
+class Site:
+    """A stand-in for site-packages: every distribution gets a folder of its own on the path."""
+
+    root: Path
+    prepend: Callable[[str], None]
+    modules: list[str] = field(default_factory=list)
+
+    def module(self, source: str) -> str:
+        """Write a module under a name that no other test uses; give that name."""
+        name = f"loading_case_{next(_numbers)}"
+        self.modules.append(name)
+        folder = self.root / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}.py").write_text(dedent(source))
+        self.prepend(str(folder))
+        return name
+
+    def distribution(
+        self,
+        name: str,
+        *entries: str,
+        version: str = "1.0",
+        metadata: str = "",
+        group: str = CONTROLLER.group,
+    ) -> Path:
+        """Install metadata with these entry points, `name = module:attribute`."""
+        folder = self.root / f"dist_{next(_numbers)}"
+        info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        lines = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}"
+        (info / "METADATA").write_text(lines)
+        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *entries]) + "\n")
+        self.prepend(str(folder))
+        return folder
+
+    def plugin(
+        self, name: str, source: str = GOOD, *, attribute: str = "Loop", **more: str
+    ) -> Path:
+        """Install a module with one plugin in it, as distribution `acme-<name>`."""
+        module = self.module(source)
+        folder = self.root / module
+        self.distribution(f"acme-{name}", f"{name} = {module}:{attribute}", **more)
+        return folder / f"{module}.py"
+
+    def load(self, *enabled: str, host_version: str = "0.1.0") -> Loading:
+        """Find and load controllers."""
+        return load(find(CONTROLLER.group), enabled, host_version=host_version)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Give an empty site whose modules are forgotten after the test."""
+    made = Site(tmp_path, monkeypatch.syspath_prepend)
+    yield made
+    for name in made.modules:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def good() -> str:
+    """Give the source of a controller that passes every check."""
+    return dedent(GOOD)

@@ -1,0 +1,207 @@
+"""An instance of a controller: fresh for each start, its hooks checked."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm_host.api import Done, Key, Kind, Later, Permission
+from kcm_host.loading.plugin import Instance, WrongResult
+from kcm_host.loading.quarantine import BrokenPlugin, Stage
+
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NOTHING: Any = None
+
+
+def started(site, source: str, old: str = "", new: str = "") -> Instance:
+    """Load the good plugin with one part replaced, and give an instance of it."""
+    assert old in source
+    site.plugin("mine", source.replace(old, new) if old else source)
+    loading = site.load("mine")
+    assert not loading.quarantined
+    return loading.plugins["mine"].new()
+
+
+def refused(site, source: str, watch: str) -> BrokenPlugin:
+    """Give what is raised when kcm_watches returns this."""
+    old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
+    with pytest.raises(BrokenPlugin) as caught:
+        started(site, source, old, watch).watches(NOTHING, NOTHING)
+    return caught.value
+
+
+def test_each_start_gets_an_instance_of_its_own(site, good):
+    """State of one start does not leak into the next."""
+    counting = good.replace(
+        'return {"loops": 1}',
+        'self.asked = getattr(self, "asked", 0) + 1\n        return {"asked": self.asked}',
+    )
+    first = started(site, counting)
+    assert first.status(NOTHING, NOTHING) == {"asked": 1}
+    assert first.status(NOTHING, NOTHING) == {"asked": 2}
+    assert first.plugin.new().status(NOTHING, NOTHING) == {"asked": 1}
+
+
+def test_a_constructor_that_fails_at_a_later_start(site, good):
+    """A class that could be made once but not again breaks that start, with the reason."""
+    once = """
+    made = 0
+    def __init__(self):
+        type(self).made += 1
+        if self.made > 1:
+            raise OSError("busy")
+"""
+    site.plugin("mine", good + once)
+    plugin = site.load("mine").plugins["mine"]
+    with pytest.raises(BrokenPlugin) as caught:
+        plugin.new()
+    assert caught.value.quarantined.stage is Stage.CONSTRUCT
+    assert "OSError: busy at " in caught.value.quarantined.reason
+
+
+def test_watches_are_given_as_declared(site, good):
+    """A sound declaration comes back as a tuple."""
+    (watch,) = started(site, good).watches(NOTHING, NOTHING)
+    assert watch.kind == NODE
+
+
+@pytest.mark.parametrize(
+    ("watch", "says"),
+    [
+        ("None", "'kcm_watches' returned None, not a list"),
+        ("[]", "'kcm_watches' returned no watch"),
+        ("(one for one in ())", "returned a generator, not a list"),
+        ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
+        ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
+        ("[Watch(kind=Kind('', '', 'N', 'n'), model=Node, keys=print)]", "must not be empty"),
+        ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
+        ("[Watch(kind=NODE, model=Node(), keys=print)]", "no subclass of msgspec.Struct"),
+        ("[Watch(kind=NODE, model=Array, keys=print)]", "no object would ever fit model 'Array'"),
+        ("[Watch(kind=NODE, model=Unknown, keys=print)]", "model 'Unknown' cannot be decoded"),
+        ("[Watch(kind=NODE, model=Node, keys='name')]", "keys is 'name', no function"),
+        ("[Watch(kind=NODE, model=Node, keys=later)]", "keys is async"),
+        (
+            "[Watch(kind=NODE, model=Node, keys=lambda c: [])]",
+            "cannot be called with (change, view)",
+        ),
+        ("[Watch(kind=NODE, model=Node, keys=print, indexes=['a'])]", "indexes is a list"),
+        (
+            "[Watch(kind=NODE, model=Node, keys=print, indexes={'a': 1})]",
+            "index 'a' is 1, no function",
+        ),
+        ("[Watch(kind=NODE, model=Node, keys=print, namespace=None)]", "namespace is None"),
+        ("[Watch(kind=NODE, model=Node, keys=print, namespace='a')]", "but nodes have none"),
+        ("[Watch(kind=NODE, model=Node, keys=print, rest=5)]", "rest is 5"),
+        ("[Watch(kind=NODE, model=Node, keys=print, rest=-DAY)]", "rest is datetime.timedelta"),
+        ("[Watch(kind=NODE, model=Node, keys=print)] * 2", "watches 1 and 2 of 'kcm_watches'"),
+        ("1 / 0", "'kcm_watches' raised ZeroDivisionError: division by zero at "),
+        ("exit('no')", "'kcm_watches' raised SystemExit: no"),
+    ],
+)
+def test_bad_watches(site, good, watch, says):
+    """Kind 12: a watch that cannot be followed breaks the start, naming watch and remedy."""
+    more = """
+import datetime
+
+DAY = datetime.timedelta(days=1)
+
+async def later(change, view):
+    return []
+
+class Array(msgspec.Struct, array_like=True):
+    a: int = 0
+
+class Unknown(msgspec.Struct):
+    a: "NowhereToBeFound"
+"""
+    found = refused(site, good + more, watch).quarantined
+    assert found.stage is Stage.START
+    assert says in found.reason
+    assert found.remedy
+    assert "\n" not in str(found)
+
+
+def test_one_kind_may_be_followed_twice_with_two_models(site, good):
+    """Watches of one kind need different models, or a view could not tell them apart."""
+    twice = started(
+        site,
+        good + "\nclass Other(Node): pass\n",
+        "keys=lambda change, view: [change.key])]",
+        "keys=print), Watch(kind=NODE, model=Other, keys=print, label_selector='a=b')]",
+    )
+    assert len(twice.watches(NOTHING, NOTHING)) == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("['patch']", "write 1 of 'kcm_writes' is 'patch', no Permission"),
+        ("NODE", "'kcm_writes' returned a Kind, not a list"),
+        ("[Permission(NODE, '')]", "has the verb ''"),
+        ("[Permission('nodes', 'patch')]", "kind is 'nodes', no Kind"),
+    ],
+)
+def test_bad_writes(site, good, result, says):
+    """A declaration of writes that cannot be checked against breaks the start."""
+    writes = f"""
+    @hookimpl
+    def kcm_writes(self, settings):
+        from kcm_host.api import Permission
+        return {result}
+"""
+    with pytest.raises(BrokenPlugin) as caught:
+        started(site, good + writes).writes(NOTHING)
+    assert says in caught.value.quarantined.reason
+
+
+def test_writes_are_a_set_and_may_be_left_out(site, good):
+    """Without kcm_writes nothing may be written."""
+    assert started(site, good).writes(NOTHING) == frozenset()
+    writes = """
+    @hookimpl
+    def kcm_writes(self):
+        from kcm_host.api import Permission
+        return [Permission(NODE, "patch")]
+"""
+    site.plugin("writing", good + writes)
+    writing = site.load("writing").plugins["writing"].new()
+    assert writing.writes(NOTHING) == {Permission(NODE, "patch")}
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ("Done()", Done()),
+        ("__import__('kcm_host.api').api.Later(DAY)", Later(timedelta(days=1))),
+    ],
+    ids=["done", "later"],
+)
+async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
+    """Done and Later pass as they are."""
+    more = "\nimport datetime\nDAY = datetime.timedelta(days=1)\n"
+    instance = started(site, good + more, "return Done()", f"return {result}")
+    assert await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING) == outcome
+
+
+@pytest.mark.parametrize(
+    "result", ["None", "True", "Done", "__import__('kcm_host.api').api.Later(5)"]
+)
+async def test_a_sync_that_ends_otherwise_is_an_error(site, good, result):
+    """What is neither Done() nor Later(timedelta) is refused, saying what to return."""
+    instance = started(site, good, "return Done()", f"return {result}")
+    with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\) or Later"):
+        await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)
+
+
+async def test_an_exception_of_a_sync_passes(site, good):
+    """The plugin's own exception reaches the caller unchanged."""
+    instance = started(site, good, "return Done()", "raise LookupError(key.name)")
+    with pytest.raises(LookupError, match="a"):
+        await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)
+
+
+def test_a_status_that_is_no_mapping_is_an_error(site, good):
+    """kcm_status must return a mapping."""
+    instance = started(site, good, 'return {"loops": 1}', "return ['ok']")
+    with pytest.raises(WrongResult, match=r"'kcm_status' of plugin 'mine' returned \['ok'\]"):
+        instance.status(NOTHING, NOTHING)

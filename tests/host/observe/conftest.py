@@ -1,0 +1,161 @@
+"""A host's state to show, and an event loop in a thread of its own to be blocked."""
+
+import asyncio
+import importlib.util
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
+
+DEADLINE_SECONDS = 20.0
+
+QUEUE = QueueState(
+    depth=2,
+    waiting=1,
+    processing=1,
+    adds=7,
+    retries=3,
+    unfinished_seconds=1.5,
+    longest_seconds=1.5,
+    failing={"n1": 4},
+)
+NODES = StreamState(
+    group="",
+    version="v1",
+    resource="nodes",
+    namespace="",
+    label_selector="",
+    field_selector="",
+    metadata_only=True,
+    phase="following",
+    synced=True,
+    objects=12,
+    resource_version="123456789012345678",
+    lists=1,
+    undecodable=("n9",),
+    undecodable_count=1,
+    controllers=("ttl",),
+)
+TTL = ControllerState(
+    name="ttl",
+    phase="running",
+    ready=True,
+    distribution="kcm-host-ttl",
+    version="1.2.3",
+    workers=5,
+    queue=QUEUE,
+    status={"boundary_nodes": 100},
+)
+STATE = HostState(
+    version="0.1.0",
+    server="https://127.0.0.1:6443",
+    uptime_seconds=12.5,
+    ready=True,
+    controllers=(TTL,),
+    streams=(NODES,),
+)
+
+
+def until(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
+    """Wait for a condition; fail when it does not come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the awaited condition did not come true"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def state() -> HostState:
+    """Give a host with one controller, which is ready."""
+    return STATE
+
+
+@pytest.fixture
+def unready() -> HostState:
+    """Give a host of three controllers, two of which are not ready, each for its own reason."""
+    quota = ControllerState(name="resourcequota", phase="starting", ready=False)
+    broken = ControllerState(
+        name="acme", phase="quarantined", ready=False, problem="import failed: no module 'x'"
+    )
+    pods = msgspec.structs.replace(
+        NODES,
+        resource="pods",
+        synced=False,
+        phase="broken",
+        error="403 Forbidden",
+        controllers=("resourcequota",),
+    )
+    return msgspec.structs.replace(
+        STATE, ready=False, controllers=(TTL, quota, broken), streams=(NODES, pods)
+    )
+
+
+class LoopThread:
+    """An event loop that runs in a thread of its own, and can be blocked for real."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread.start()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop and wait until it has returned."""
+        done = threading.Event()
+        self.loop.call_soon_threadsafe(lambda: (function(), done.set()))
+        assert done.wait(DEADLINE_SECONDS)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+@pytest.fixture
+def loop_thread() -> Iterator[LoopThread]:
+    """Give a running loop in another thread."""
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+class Blocker:
+    """A plugin's function which blocks its caller until it is released."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self.entered = threading.Event()
+        self.released = threading.Event()
+
+    def block(self, thread: LoopThread) -> None:
+        """Block the loop and return when it is blocked."""
+        thread.loop.call_soon_threadsafe(self._module.slow, self.entered, self.released)
+        assert self.entered.wait(DEADLINE_SECONDS)
+
+
+@pytest.fixture
+def blocker(tmp_path: Path) -> Iterator[Blocker]:
+    """Give a plugin of the package `acme_loops` that can block the loop; it ends by itself."""
+    source = """
+        def slow(entered, released):
+            entered.set()
+            released.wait(30)
+    """
+    path = tmp_path / "acme_loops.py"
+    path.write_text(textwrap.dedent(source))
+    spec = importlib.util.spec_from_file_location("acme_loops.loop", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    blocker = Blocker(module)
+    yield blocker
+    blocker.released.set()
+    sys.modules.pop("acme_loops.loop", None)

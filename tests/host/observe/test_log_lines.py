@@ -1,0 +1,205 @@
+"""What a log line looks like."""
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kcm_host.observe.log import OncePerFact, start_logging
+
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+log = logging.getLogger("kcm_host.sync.worker")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+
+
+def line_of(out: io.StringIO) -> str:
+    """Give the one line in `out`, with its time replaced."""
+    text = out.getvalue()
+    assert text.endswith("\n")
+    return re.sub(f"^{STAMP}", "TIME", text[:-1])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "shown"),
+    [
+        pytest.param({"controller": "ttl", "key": "n1"}, "controller=ttl key=n1", id="plain"),
+        pytest.param({"reason": "not found"}, 'reason="not found"', id="blank"),
+        pytest.param({"query": "a=b"}, 'query="a=b"', id="equals sign"),
+        pytest.param({"said": 'a "b"'}, r'said="a \"b\""', id="quotes"),
+        pytest.param({"key": ""}, 'key=""', id="empty"),
+        pytest.param({"body": "a\nb\x1b[31m"}, r'body="a\nb\u001b[31m"', id="control characters"),
+        pytest.param({"seconds": 0.1234567}, "seconds=0.123457", id="float"),
+        pytest.param({"ready": True, "n": None, "c": 3}, "ready=true n=null c=3", id="others"),
+        pytest.param({"keys": ["a", "b"]}, 'keys=["a", "b"]', id="list"),
+    ],
+)
+def test_text_line_holds_event_and_pairs(pairs: dict[str, object], shown: str) -> None:
+    """A text line is time, padded level, event and pairs; values that would blur it are quoted."""
+    out = io.StringIO()
+    start_logging("info", stream=out)
+    log.info("node patched", extra={"kv": pairs})
+    assert line_of(out) == f"TIME INFO  node patched  {shown}"
+
+
+def test_text_line_without_pairs_ends_with_the_event() -> None:
+    """An event without pairs has no blanks at the end."""
+    out = io.StringIO()
+    start_logging("info", stream=out)
+    log.warning("drain overrun")
+    assert line_of(out) == "TIME WARN  drain overrun"
+
+
+def test_event_of_a_library_cannot_fake_a_second_line() -> None:
+    """Control characters in an event are escaped, and a foreign logger is named."""
+    out = io.StringIO()
+    start_logging("info", stream=out)
+    logging.getLogger("acme.loop").error("bad\nTIME INFO  all is well")
+    assert line_of(out) == r"TIME ERROR bad\nTIME INFO  all is well  logger=acme.loop"
+
+
+def test_json_line_is_one_object() -> None:
+    """A JSON line has time, level, logger, event and the pairs, which cannot hide those four."""
+    out = io.StringIO()
+    start_logging("info", form="json", stream=out)
+    pairs = {"controller": "ttl", "level": "high", "odd": {1, 1}}
+    log.info("node patched", extra={"kv": pairs})
+    line = json.loads(out.getvalue())
+    assert re.fullmatch(STAMP, line.pop("time"))
+    assert line == {
+        "level": "info",
+        "logger": "kcm_host.sync.worker",
+        "event": "node patched",
+        "controller": "ttl",
+        "level_": "high",
+        "odd": "{1}",
+    }
+
+
+def fail(event: str) -> None:
+    try:
+        raise ValueError("no such zone:\n  'x'")
+    except ValueError:
+        log.exception(event)
+
+
+def test_exception_is_one_line_above_debug() -> None:
+    """At level info an exception is the pair `error`, without its stack."""
+    out = io.StringIO()
+    start_logging("info", stream=out)
+    fail("sync failed")
+    assert line_of(out) == r"""TIME ERROR sync failed  error="ValueError: no such zone:\n  'x'\""""
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_stack_is_shown_at_debug(form: str) -> None:
+    """At level debug the stack is shown: below the text line, or as `stack` of the object."""
+    out = io.StringIO()
+    start_logging("debug", form=form, stream=out)
+    fail("sync failed")
+    if form == "json":
+        assert "Traceback" in json.loads(out.getvalue())["stack"]
+    else:
+        first, second, *_ = out.getvalue().splitlines()
+        assert "sync failed" in first
+        assert second == "    Traceback (most recent call last):"
+
+
+def test_json_above_debug_has_no_stack() -> None:
+    """At level info the JSON object has `error` and no `stack`."""
+    out = io.StringIO()
+    start_logging("info", form="json", stream=out)
+    fail("sync failed")
+    line = json.loads(out.getvalue())
+    assert line["error"].startswith("ValueError: no such zone")
+    assert "stack" not in line
+
+
+@pytest.mark.parametrize(
+    ("stream", "variables", "coloured"),
+    [
+        pytest.param(Terminal, {}, True, id="terminal"),
+        pytest.param(io.StringIO, {}, False, id="pipe"),
+        pytest.param(Terminal, {"NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param(Terminal, {"TERM": "dumb"}, False, id="dumb terminal"),
+    ],
+)
+def test_level_is_coloured_on_a_terminal_alone(
+    stream: type[io.StringIO],
+    variables: dict[str, str],
+    coloured: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The level has a colour on a terminal, unless NO_COLOR or the terminal speak against it."""
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    out = stream()
+    start_logging("info", stream=out)
+    log.warning("queue grows")
+    expected = "\x1b[33mWARN \x1b[0m" if coloured else "WARN "
+    assert line_of(out) == f"TIME {expected} queue grows"
+
+
+def test_libraries_are_quiet_below_warning() -> None:
+    """What aiohttp and its like say below a warning is not shown, even at level debug."""
+    out = io.StringIO()
+    start_logging("debug", stream=out)
+    for name in ("aiohttp.client", "asyncio", "kubernetes", "urllib3"):
+        logging.getLogger(name).info("chatter")
+    assert out.getvalue() == ""
+
+
+def test_starting_again_replaces_the_handler() -> None:
+    """A second start does not print lines twice."""
+    first, second = io.StringIO(), io.StringIO()
+    start_logging("info", stream=first)
+    start_logging("info", stream=second)
+    log.info("once")
+    assert first.getvalue() == ""
+    assert second.getvalue().count("once") == 1
+
+
+def test_unknown_level_is_refused_with_the_known_ones() -> None:
+    """An unknown level is an error that names those there are."""
+    with pytest.raises(ValueError, match="'loud' is unknown; use debug, info, warning or error"):
+        start_logging("loud")
+
+
+def test_fact_is_news_once() -> None:
+    """A fact is news when it is new, changed, or back after it was forgotten."""
+    once = OncePerFact()
+    assert once.say("nodes", "403")
+    assert not once.say("nodes", "403")
+    assert once.say("nodes", "500")
+    assert once.say("nodes", "403")
+    assert once.forget("nodes")
+    assert not once.forget("nodes")
+    assert once.say("nodes", "403")
+
+
+def test_facts_kept_are_bounded() -> None:
+    """Of more facts than there is room for, the one unheard of for longest is forgotten."""
+    once = OncePerFact(size=2)
+    once.say("a", "x")
+    once.say("b", "x")
+    assert not once.say("a", "x")
+    once.say("c", "x")
+    assert not once.say("a", "x")
+    assert once.say("b", "x")

@@ -1,0 +1,281 @@
+"""Which rules an aggregated role gets, in which order, and how they are written."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from kcm_host.api import Key
+from kcm_host_clusterrole_aggregation.logic import apply_body, collect_rules
+from kcm_host_clusterrole_aggregation.model import AggregationRule, Role, Rule
+from kcm_host_clusterrole_aggregation.selectors import BadSelector
+
+Manifest = Mapping[str, Any]
+
+R1 = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+R2 = {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]}
+R3 = {"verbs": ["list"], "nonResourceURLs": ["/healthz"]}
+R5 = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+AX: Manifest = {"matchLabels": {"a": "x"}}
+BY: Manifest = {"matchLabels": {"b": "y"}}
+ANY: Manifest = {}
+FOO: Manifest = {"matchExpressions": [{"key": "a", "operator": "Foo"}]}
+
+
+def source(name: str, labels: Mapping[str, str] | None, *rules: Manifest) -> dict[str, Any]:
+    """Give the manifest of a role with these labels and rules."""
+    return {"metadata": {"name": name, "labels": labels}, "rules": list(rules)}
+
+
+def decoded(manifest: Manifest) -> Role:
+    """Give a role as the host decodes it from the wire."""
+    return msgspec.json.decode(json.dumps(manifest), type=Role)
+
+
+def collected(name: str, selectors: Sequence[Manifest] | None, roles: Sequence[Manifest]) -> Any:
+    """Give the rules collected for role `name`, as manifests have them."""
+    aggregation = msgspec.convert({"clusterRoleSelectors": selectors}, AggregationRule)
+    stored = [(Key(role["metadata"]["name"]), decoded(role)) for role in roles]
+    rules = collect_rules(name, aggregation, stored)
+    return json.loads(json.dumps(apply_body(rules))).get("rules", [])
+
+
+def row(name: str, *fields: Any) -> Any:
+    """Give one row of a table, called `name` in the report."""
+    return pytest.param(*fields, id=name)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "roles", "expected"),
+    [
+        row("T1: the rules of a match", [AX], [source("s1", {"a": "x"}, R1, R2)], [R1, R2]),
+        row(
+            "T5: by name",
+            [AX],
+            [source("zeta", {"a": "x"}, R1), source("alpha", {"a": "x"}, R2)],
+            [R2, R1],
+        ),
+        row(
+            "T6: selector after selector",
+            [BY, AX],
+            [source("s1", {"a": "x"}, R1), source("s2", {"b": "y"}, R2)],
+            [R2, R1],
+        ),
+        row("T7: doubles in a role", [AX], [source("s1", {"a": "x"}, R1, R1, R2)], [R1, R2]),
+        row(
+            "T8: doubles in two roles",
+            [AX],
+            [source("s1", {"a": "x"}, R1), source("s2", {"a": "x"}, R1, R3)],
+            [R1, R3],
+        ),
+        row(
+            "doubles over selectors keep the first place",
+            [BY, AX],
+            [source("s1", {"a": "x"}, R1, R2), source("s2", {"b": "y"}, R2)],
+            [R2, R1],
+        ),
+        row(
+            "T9: nothing from itself",
+            [AX],
+            [source("agg", {"a": "x"}, R5), source("s1", {"a": "x"}, R1)],
+            [R1],
+        ),
+        row(
+            "T10: everything",
+            [ANY],
+            [source("s2", {"b": ""}, R2), source("s1", None, R1)],
+            [R1, R2],
+        ),
+        row("T11: an empty list of selectors", [], [source("s1", {"a": "x"}, R1)], []),
+        row("no list of selectors", None, [source("s1", {"a": "x"}, R1)], []),
+        row("a match without rules", [AX], [source("s1", {"a": "x"})], []),
+        row(
+            "T15: NotIn takes roles without the label",
+            [{"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}],
+            [
+                source("s3", {"a": "z"}, R3),
+                source("s2", {"a": "x"}, R2),
+                source("s1", {}, R1),
+            ],
+            [R1, R3],
+        ),
+        row(
+            "T16: Exists takes the empty value",
+            [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}],
+            [source("s1", {"a": ""}, R1)],
+            [R1],
+        ),
+        row(
+            "aggregated roles are sources too",
+            [AX],
+            [source("s1", {"a": "x"}, R1) | {"aggregationRule": {"clusterRoleSelectors": [BY]}}],
+            [R1],
+        ),
+        row(
+            "roles that are being deleted are sources too",
+            [AX],
+            [
+                {
+                    "metadata": {
+                        "name": "s1",
+                        "labels": {"a": "x"},
+                        "deletionTimestamp": "2026-01-01T00:00:00Z",
+                    },
+                    "rules": [R1],
+                }
+            ],
+            [R1],
+        ),
+    ],
+)
+def test_rules_are_collected(
+    selectors: Sequence[Manifest] | None, roles: Sequence[Manifest], expected: Any
+) -> None:
+    """Selectors in order, roles by name, each rule once, where it first occurs (CRA-23 to 26)."""
+    assert collected("agg", selectors, roles) == expected
+    assert collected("agg", selectors, roles[::-1]) == expected
+
+
+def test_names_are_ordered_by_their_bytes() -> None:
+    """Sources come in the order of their names' UTF-8 bytes (CRA-24)."""
+    names = ["a-b", "a.b", "a0", "a:b", "aB", "a_b", "ab", "aé", "a中", "a\uff5e", "a\U0001f600"]
+    rules = [R1 | {"resources": [name]} for name in names]
+    roles = [source(name, None, rule) for name, rule in zip(names, rules, strict=True)]
+    random.Random(1).shuffle(roles)
+    assert collected("agg", [ANY], roles) == rules
+    assert names == sorted(names, key=str.encode)
+
+
+def test_a_bad_selector_stops_the_collection() -> None:
+    """One senseless selector fails all, with role, position, fact and remedy (CRA-23)."""
+    with pytest.raises(BadSelector) as refused:
+        collected("agg", [AX, FOO, AX], [source("s1", {"a": "x"}, R1)])
+    assert str(refused.value) == (
+        "clusterrole 'agg', aggregationRule.clusterRoleSelectors[1]: operator 'Foo' for label 'a' "
+        "is not known; write 'In', 'NotIn', 'Exists' or 'DoesNotExist'"
+    )
+
+
+FULL = {
+    "verbs": ["get", "list"],
+    "apiGroups": ["", "apps"],
+    "resources": ["pods", "deployments"],
+    "resourceNames": ["a", "b"],
+    "nonResourceURLs": ["/x", "/y"],
+}
+
+
+def rule(manifest: Manifest) -> Rule:
+    """Give a rule as the host decodes it from the wire."""
+    return msgspec.json.decode(json.dumps(manifest), type=Rule)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_order_and_content_of_each_list_count(name: str) -> None:
+    """Rules differ when one list differs, be it in order alone or in case (CRA-30)."""
+    one, two = FULL[name]
+    for other in ([two, one], [one], [one, two, two], [one, two.upper()], []):
+        assert rule(FULL) != rule(FULL | {name: other})
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_null_missing_and_empty_lists_are_equal(name: str) -> None:
+    """A list that is null, missing or empty makes no difference (CRA-30)."""
+    missing = {key: value for key, value in FULL.items() if key != name}
+    forms = [rule(missing), rule(missing | {name: None}), rule(missing | {name: []})]
+    assert len(set(forms)) == 1
+    assert [json.loads(json.dumps(apply_body([form]))) for form in forms] == [
+        {"rules": [missing]}
+    ] * 3
+
+
+def test_wildcards_are_plain_text() -> None:
+    """A rule that another one implies is kept: nothing is merged (CRA-30)."""
+    assert collected("agg", [ANY], [source("s1", None, R5, R1)]) == [R5, R1]
+
+
+@pytest.mark.parametrize(
+    ("rules", "body"),
+    [
+        row("T28: only lists that hold something", [R1], {"rules": [R1]}),
+        row("every list", [FULL], {"rules": [FULL]}),
+        row("a rule without anything", [{}], {"rules": [{}]}),
+        row("CRA-53: no rules, no key", [], {}),
+    ],
+)
+def test_the_body_of_the_apply(rules: Sequence[Manifest], body: Manifest) -> None:
+    """The body has the rules alone, each with its non-empty lists (CRA-51 to CRA-53)."""
+    written = apply_body([rule(each) for each in rules])
+    assert json.loads(json.dumps(written)) == body
+
+
+@pytest.mark.parametrize(
+    ("manifest", "aggregated"),
+    [
+        row("missing", {}, False),
+        row("null", {"aggregationRule": None}, False),
+        row("empty", {"aggregationRule": {}}, True),
+        row("null selectors", {"aggregationRule": {"clusterRoleSelectors": None}}, True),
+        row("empty selectors", {"aggregationRule": {"clusterRoleSelectors": []}}, True),
+    ],
+)
+def test_an_empty_aggregation_rule_is_one(manifest: Manifest, *, aggregated: bool) -> None:
+    """A role is aggregated when the rule is there, whatever is in it (CRA-11)."""
+    assert (decoded(manifest).aggregation_rule is not None) is aggregated
+
+
+def test_fields_that_are_not_read_make_no_difference() -> None:
+    """Annotations, versions and managers do not change what the host compares (Difference b)."""
+    role = source("s1", {"a": "x"}, R1)
+    touched = {
+        "metadata": role["metadata"]
+        | {"resourceVersion": "2", "annotations": {"a": "b"}, "managedFields": []},
+        "rules": role["rules"],
+    }
+    assert decoded(touched) == decoded(role)
+    assert decoded(source("s1", {"a": "y"}, R1)) != decoded(role)
+
+
+def naive_collect(name: str, selectors: Sequence[Manifest], roles: Sequence[Manifest]) -> Any:
+    """Collect as the rules say it, on plain lists and without a thought for time."""
+    result: list[Manifest] = []
+    for selector in selectors:
+        for role in sorted(roles, key=lambda role: str(role["metadata"]["name"]).encode()):
+            labels = role["metadata"]["labels"] or {}
+            wanted = selector.get("matchLabels", {})
+            if any(labels.get(key) != value for key, value in wanted.items()):
+                continue
+            if role["metadata"]["name"] == name:
+                continue
+            for each in role["rules"] or []:
+                kept = {key: value for key, value in each.items() if value}
+                if kept not in result:
+                    result.append(kept)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_roles_give_what_the_rules_say(seed: int) -> None:
+    """For random roles and selectors the result is that of the plain rules (CRA-23 to 26)."""
+    rnd = random.Random(seed)
+    pool = [
+        {"verbs": rnd.sample(["get", "list", "watch"], k=rnd.randint(1, 3)), "resources": [kind]}
+        | rnd.choice([{}, {"resourceNames": None}, {"resourceNames": []}, {"apiGroups": [""]}])
+        for kind in ["pods", "nodes"]
+        for _ in range(8)
+    ]
+
+    def labels() -> dict[str, str] | None:
+        return rnd.choice([None, {}, {"a": rnd.choice("xy")}, {"a": "x", "b": rnd.choice("xy")}])
+
+    names = {"".join(rnd.choices("aZ0-.:_é\U0001f600\uff5e", k=3)) for _ in range(40)}
+    roles = [source(name, labels(), *rnd.choices(pool, k=rnd.randint(0, 4))) for name in names]
+    for role in rnd.sample(roles, k=5):
+        role["rules"] = None
+    for role in roles:
+        name = role["metadata"]["name"]
+        selectors = [{"matchLabels": labels() or {}} for _ in range(rnd.randint(0, 3))]
+        assert collected(name, selectors, roles) == naive_collect(name, selectors, roles)

@@ -1,0 +1,62 @@
+"""What the tests of the kit need beside the kit itself."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def until() -> Until:
+    """Waits for a condition: `until(lambda: ...)` fails the test after 15 s."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 15
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true within 15 s"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def lives() -> Callable[[int], bool]:
+    """Whether a process exists and is more than an unread exit code."""
+
+    def check(pid: int) -> bool:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    return check
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """Puts a `go` of one's own before all others: gives the environment for a subprocess."""
+
+    def make(build: str) -> dict[str, str]:
+        folder = tmp_path / "fake"
+        folder.mkdir()
+        program = folder / "go"
+        program.write_text(f'#!/bin/sh\nif [ "$1" = env ]; then echo go1.99.0; exit; fi\n{build}\n')
+        program.chmod(0o755)
+        return os.environ | {
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }
+
+    return make
+
+
+@pytest.fixture
+def cluster_command() -> list[str]:
+    """The command line of the kit's own command."""
+    return [sys.executable, "-m", "kcm_host_testing.cluster"]
