@@ -25,7 +25,8 @@ def test_without_faults_the_proxy_is_not_noticed(
     fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
 ) -> None:
     """A client with the proxy's kubeconfig reads and writes, and each request is recorded."""
-    api = config.new_client_from_config(str(fault_proxy.kubeconfig()))
+    load: Any = config.new_client_from_config
+    api = load(str(fault_proxy.kubeconfig()))
     api.user_agent = "proxy-test/1"
     core: Any = client.CoreV1Api(api)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "through"}})

@@ -64,14 +64,6 @@ STATE = HostState(
 )
 
 
-def until(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
-    """Wait for a condition; fail when it does not come true."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the awaited condition did not come true"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def state() -> HostState:
     """Give a host with one controller, which is ready."""
@@ -111,6 +103,13 @@ class LoopThread:
         done = threading.Event()
         self.loop.call_soon_threadsafe(lambda: (function(), done.set()))
         assert done.wait(DEADLINE_SECONDS)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition of whatever thread; fail when it does not come true."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            assert time.monotonic() < end, "the awaited condition did not come true"
+            time.sleep(0.005)
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)

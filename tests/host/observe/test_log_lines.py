@@ -77,7 +77,7 @@ def test_json_line_is_one_object() -> None:
     """A JSON line has time, level, logger, event and the pairs, which cannot hide those four."""
     out = io.StringIO()
     start_logging("info", form="json", stream=out)
-    pairs = {"controller": "ttl", "level": "high", "odd": {1, 1}}
+    pairs = {"controller": "ttl", "level": "high", "odd": {1}}
     log.info("node patched", extra={"kv": pairs})
     line = json.loads(out.getvalue())
     assert re.fullmatch(STAMP, line.pop("time"))
@@ -92,8 +92,10 @@ def test_json_line_is_one_object() -> None:
 
 
 def fail(event: str) -> None:
+    """Log an event with an exception of two lines."""
+    error = ValueError("no such zone:\n  'x'")
     try:
-        raise ValueError("no such zone:\n  'x'")
+        raise error
     except ValueError:
         log.exception(event)
 
@@ -103,7 +105,10 @@ def test_exception_is_one_line_above_debug() -> None:
     out = io.StringIO()
     start_logging("info", stream=out)
     fail("sync failed")
-    assert line_of(out) == r"""TIME ERROR sync failed  error="ValueError: no such zone:\n  'x'\""""
+    assert line_of(out) == (
+        r"TIME ERROR sync failed  "
+        '''error="ValueError: no such zone:\\n  'x'"'''
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -14,18 +14,19 @@ from kcm_host.observe.metrics import Metrics
 HOST = "127.0.0.1:6443"
 
 
-def sample(metrics: Metrics, state: HostState, name: str, **labels: str) -> float:
+def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) -> float:
     """Give the value of one series of a scrape; it must be there exactly once."""
     [value] = [
         one.value
         for family in text_string_to_metric_families(metrics.render(state).decode())
         for one in family.samples
-        if one.name == name and one.labels == labels
+        if one.name == series and one.labels == labels
     ]
     return value
 
 
 def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
+    """Give a sync of ttl with two writes, one of which got no answer."""
     return SyncRecord(
         controller="ttl",
         key=Key("n1"),
@@ -46,6 +47,7 @@ def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
 def a_request(
     status: int = 200, seconds: float = 0.02, method: str = "PATCH", verb: str = "patch"
 ) -> RequestRecord:
+    """Give one attempt of a request."""
     return RequestRecord(method, verb, HOST, status, seconds, sent_bytes=100, received_bytes=3000)
 
 
@@ -127,8 +129,8 @@ def test_value_on_a_bound_belongs_to_it(state: HostState) -> None:
     """A bucket includes its upper bound."""
     metrics = Metrics()
     metrics.on_sync(a_sync(seconds=0.1))
-    series = {"name": "ttlcontroller", "le": "0.1"}
-    assert sample(metrics, state, "workqueue_work_duration_seconds_bucket", **series) == 1
+    bucket = {"name": "ttlcontroller", "le": "0.1"}
+    assert sample(metrics, state, "workqueue_work_duration_seconds_bucket", **bucket) == 1
 
 
 def test_writes_are_counted_by_answer(state: HostState) -> None:

@@ -7,4 +7,98 @@ from collections.abc import Iterator
 import pytest
 
 from kcm_host.observe.watchdog import Watchdog
-from tests_observe import Blocker, LoopThread, until
+
+PLUGINS = {"acme_loops": "acme"}
+
+
+def events(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
+    """Give the pairs of every logged record of one event."""
+    return [record.kv for record in caplog.records if record.getMessage() == event]
+
+
+@pytest.fixture
+def watchdog(loop_thread) -> Iterator[Watchdog]:
+    """Give a watchdog that looks often, and calls half a second a stall."""
+    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.5, tick_seconds=0.02)
+    loop_thread.call(watchdog.start)
+    yield watchdog
+    watchdog.stop()
+
+
+def test_blocking_plugin_is_named_once_with_its_stack(
+    watchdog, loop_thread, blocker, caplog
+) -> None:
+    """A stall is logged once, with the controller and the stack that hold the loop."""
+    blocker.block(loop_thread)
+    loop_thread.until(lambda: watchdog.stalled_seconds() > 1.0)
+    [pairs] = events(caplog, "event loop stalled")
+    assert pairs["controller"] == "acme"
+    assert "acme_loops.loop:4 slow" in pairs["stack"]
+    assert watchdog.plugin == "acme"
+
+
+def test_end_of_a_stall_is_logged_with_its_length(watchdog, loop_thread, blocker, caplog) -> None:
+    """When the loop runs again, that is logged with the time it stood, and nobody is blamed."""
+    blocker.block(loop_thread)
+    loop_thread.until(lambda: events(caplog, "event loop stalled"))
+    blocker.released.set()
+    loop_thread.until(lambda: events(caplog, "event loop runs again"))
+    [pairs] = events(caplog, "event loop runs again")
+    assert pairs["controller"] == "acme"
+    assert pairs["seconds"] >= 0.5
+    assert watchdog.stalled_seconds() == 0.0
+    assert watchdog.plugin == ""
+
+
+def test_second_stall_is_logged_again(watchdog, loop_thread, blocker, caplog) -> None:
+    """Once per stall means that the next stall is logged as well."""
+    for count in (1, 2):
+        blocker.entered.clear()
+        blocker.released.clear()
+        blocker.block(loop_thread)
+        loop_thread.until(lambda count=count: len(events(caplog, "event loop stalled")) == count)
+        blocker.released.set()
+        loop_thread.until(lambda count=count: len(events(caplog, "event loop runs again")) == count)
+
+
+def test_stall_outside_of_plugins_blames_nobody(watchdog, loop_thread, caplog) -> None:
+    """A stall in code of no known plugin is logged as `unknown`, with its stack."""
+    release = threading.Event()
+    loop_thread.loop.call_soon_threadsafe(release.wait, 30)
+    loop_thread.until(lambda: events(caplog, "event loop stalled"))
+    release.set()
+    [pairs] = events(caplog, "event loop stalled")
+    assert pairs["controller"] == "unknown"
+    assert "threading" in pairs["stack"]
+    assert watchdog.plugin == ""
+
+
+def test_busy_loop_is_not_a_stalled_one(watchdog, loop_thread, caplog) -> None:
+    """A loop that always has something to do but keeps turning is never called stalled."""
+    turns = 0
+    ended = threading.Event()
+
+    def turn(until: float) -> None:
+        nonlocal turns
+        turns += 1
+        if loop_thread.loop.time() < until:
+            loop_thread.loop.call_soon(turn, until)
+        else:
+            ended.set()
+
+    loop_thread.call(lambda: turn(loop_thread.loop.time() + 1.0))
+    assert ended.wait(20)
+    assert turns > 10
+    assert events(caplog, "event loop stalled") == []
+
+
+def test_watchdog_ends_with_its_loop(loop_thread, caplog) -> None:
+    """Stopping leaves no thread, also for a watchdog that never began."""
+    caplog.set_level(logging.WARNING)
+    idle = Watchdog(loop_thread.loop, plugins={})
+    idle.stop()
+    watchdog = Watchdog(loop_thread.loop, plugins={})
+    loop_thread.call(watchdog.start)
+    assert "kcm-host-watchdog" in {thread.name for thread in threading.enumerate()}
+    watchdog.stop()
+    assert "kcm-host-watchdog" not in {thread.name for thread in threading.enumerate()}

@@ -1,6 +1,5 @@
 """The first request's failure, in one line that says what to do."""
 
-import asyncio
 import base64
 import socket
 
@@ -9,6 +8,14 @@ import pytest
 
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.wire.explain import explain
+from kcm_host.wire.problem import ConnectionProblem
+
+USER = {"token": "s3cr3t"}
+
+
+def encoded(text):
+    """Text the way kubeconfigs embed it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 @pytest.fixture
@@ -20,30 +27,139 @@ def explained(ask):
             await ask(connection)
         problem = explain(caught.value, connection)
         assert "\n" not in str(problem)
+        assert "s3cr3t" not in str(problem)
         return str(problem), problem.exit_code
 
     return of
 
 
 @pytest.fixture
-def cluster(authority):
-    """A cluster stanza that trusts the test's authority."""
-    data = base64.b64encode(authority.pem.encode()).decode()
-    return lambda url: {"server": url, "certificate-authority-data": data}
+def trusting(authority, connected):
+    """Connects to a URL with the test's authority."""
+
+    def to(url, **fields):
+        cluster = {"server": url, "certificate-authority-data": encoded(authority.pem), **fields}
+        return connected(cluster=cluster, user=USER)
+
+    return to
 
 
-USER = {"token": "s3cr3t"}
+@pytest.fixture
+def free_port():
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
-async def test_an_untrusted_certificate(serve, server_pair, cluster, connected, explained):
-    """A server of another authority names the authority that was used and where to put it."""
-    server = await serve(server_pair)
-    stranger = {**cluster(server.url)}
-    stranger["certificate-authority-data"] = base64.b64encode(
-        type(server_pair)  # a second authority is made below; this keeps the stanza's shape
-        .__name__.encode()
-    ).decode()
-    del stranger["certificate-authority-data"]
-    message, code = await explained(connected(cluster=stranger, user=USER))
-    assert "not trusted by the system's trust store" in message
+async def test_a_certificate_of_another_authority(serve, authority, trusting, explained):
+    """An untrusted certificate names the authorities that counted: exit code 2."""
+    server = await serve(type(authority)().issue())
+    message, code = await explained(trusting(server.url))
+    assert (
+        f"the certificate of {server.url} is not trusted by certificate-authority-data" in message
+    )
+    assert "put the server's certificate authority into kubeconfig" in message
     assert code == 2
+
+
+async def test_a_certificate_for_another_name(serve, authority, trusting, explained):
+    """A certificate for other names points to tls-server-name: exit code 2."""
+    server = await serve(authority.issue(names=("kube.example",)))
+    message, code = await explained(trusting(server.url))
+    assert "is for other names" in message
+    assert "tls-server-name" in message
+    assert code == 2
+
+
+async def test_an_expired_certificate(serve, authority, trusting, explained):
+    """An expired server certificate is the server's fault: exit code 1."""
+    server = await serve(authority.issue(days=-1))
+    message, code = await explained(trusting(server.url))
+    assert "not valid at this time (certificate has expired)" in message
+    assert code == 1
+
+
+async def test_nobody_listens(trusting, explained, free_port):
+    """A refused connection names server and kubeconfig: exit code 1."""
+    message, code = await explained(trusting(f"https://127.0.0.1:{free_port}"))
+    assert f"cannot reach https://127.0.0.1:{free_port} (from kubeconfig" in message
+    assert "connection refused" in message
+    assert code == 1
+
+
+async def test_a_name_without_address(trusting, explained):
+    """A host name that does not resolve is said to have no address: exit code 1."""
+    message, code = await explained(trusting("https://no-such-host.invalid"))
+    assert "its name has no address" in message
+    assert code == 1
+
+
+async def test_tls_to_a_server_without(serve, trusting, explained):
+    """https:// to a server that speaks plain HTTP suggests http://."""
+    server = await serve(None)
+    message, code = await explained(trusting(f"https://127.0.0.1:{server.port}"))
+    assert "does not speak TLS" in message
+    assert code == 2
+
+
+async def test_plain_http_to_a_server_with_tls(serve, server_pair, connected, explained):
+    """http:// to a server that wants TLS suggests https://."""
+    server = await serve(server_pair)
+    cluster = {"server": f"http://127.0.0.1:{server.port}"}
+    message, code = await explained(connected(cluster=cluster, user=USER))
+    assert "write https://" in message
+    assert code == 2
+
+
+async def test_a_missing_client_certificate(serve, server_pair, authority, trusting, explained):
+    """A server that insists on a client certificate is said to refuse ours."""
+    server = await serve(server_pair, client_authority=authority)
+    message, code = await explained(trusting(server.url))
+    assert "refuses our client certificate" in message
+    assert code == 2
+
+
+async def test_no_answer_in_time(trusting):
+    """A time-out is said as one: exit code 1."""
+    connection = trusting("https://127.0.0.1:1")
+    for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("x"), TimeoutError()):
+        problem = explain(error, connection)
+        assert "no answer in time" in str(problem)
+        assert problem.exit_code == 1
+
+
+async def test_a_proxy_that_is_not_there(trusting, explained, free_port):
+    """An unreachable proxy is blamed instead of the server."""
+    connection = trusting("https://127.0.0.1:1", **{"proxy-url": f"http://127.0.0.1:{free_port}"})
+    message, code = await explained(connection)
+    assert "through a proxy" in message
+    assert "the proxy cannot be reached" in message
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "fact", "code"),
+    [(401, "refuses the credentials from kubeconfig", 2), (503, "answered 503", 1)],
+)
+def test_an_error_answer(trusting, status, fact, code):
+    """401 blames the credentials (exit code 2), other answers the server (exit code 1)."""
+    problem = explain(ApiError("get /healthz", status=status), trusting("https://127.0.0.1:1"))
+    assert fact in str(problem)
+    assert problem.exit_code == code
+
+
+def test_the_go_servers_answer_to_plain_http(connected):
+    """A 400 to http:// is how servers in Go say that they want TLS."""
+    connection = connected(cluster={"server": "http://127.0.0.1:1"}, user=USER)
+    assert "write https://" in str(explain(ApiError("bad", status=400), connection))
+
+
+def test_a_renamed_error_is_looked_into(trusting):
+    """What our own layers wrapped is explained by its cause."""
+    connection = trusting("https://127.0.0.1:1")
+    wrapped = Unreachable("get /healthz: no answer")
+    wrapped.__cause__ = ConnectionRefusedError(111, "Connection refused")
+    assert "connection refused" in str(explain(wrapped, connection))
+    told = ConnectionProblem("already told")
+    assert explain(told, connection) is told

@@ -59,7 +59,7 @@ def test_no_proxy_is_read_as_go_does(server, exceptions, proxied):
     ],
 )
 def test_the_variable_of_the_scheme_counts(environ, expected):
-    """https servers use HTTPS_PROXY, in capitals first; without a scheme it is an http proxy."""
+    """Https servers use HTTPS_PROXY, in capitals first; without a scheme it is an http proxy."""
     assert proxy_from_environment("https://kube.example", environ) == expected
 
 
@@ -102,9 +102,7 @@ async def proxy():
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", targets
 
 
-async def test_requests_go_through_the_proxy(
-    serve, server_pair, authority, connected, ask, proxy
-):
+async def test_requests_go_through_the_proxy(serve, server_pair, authority, connected, ask, proxy):
     """With proxy-url the server is reached through a tunnel of that proxy, still over TLS."""
     server = await serve(server_pair)
     url, targets = proxy

@@ -45,9 +45,7 @@ async def test_an_authority_file_beside_the_kubeconfig(
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
 
 
-async def test_the_servers_own_certificate_can_be_the_authority(
-    serve, server_pair, connected, ask
-):
+async def test_the_servers_own_certificate_can_be_the_authority(serve, server_pair, connected, ask):
     """A listed certificate is an anchor even when no authority stands behind it, as in Go."""
     server = await serve(server_pair)
     cluster = {

@@ -51,22 +51,22 @@ def row(name: str, *fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("selectors", "roles", "expected"),
     [
-        row("T1: the rules of a match", [AX], [source("s1", {"a": "x"}, R1, R2)], [R1, R2]),
+        row("CRA-T1: the rules of a match", [AX], [source("s1", {"a": "x"}, R1, R2)], [R1, R2]),
         row(
-            "T5: by name",
+            "CRA-T5: by name",
             [AX],
             [source("zeta", {"a": "x"}, R1), source("alpha", {"a": "x"}, R2)],
             [R2, R1],
         ),
         row(
-            "T6: selector after selector",
+            "CRA-T6: selector after selector",
             [BY, AX],
             [source("s1", {"a": "x"}, R1), source("s2", {"b": "y"}, R2)],
             [R2, R1],
         ),
-        row("T7: doubles in a role", [AX], [source("s1", {"a": "x"}, R1, R1, R2)], [R1, R2]),
+        row("CRA-T7: doubles in a role", [AX], [source("s1", {"a": "x"}, R1, R1, R2)], [R1, R2]),
         row(
-            "T8: doubles in two roles",
+            "CRA-T8: doubles in two roles",
             [AX],
             [source("s1", {"a": "x"}, R1), source("s2", {"a": "x"}, R1, R3)],
             [R1, R3],
@@ -78,22 +78,22 @@ def row(name: str, *fields: Any) -> Any:
             [R2, R1],
         ),
         row(
-            "T9: nothing from itself",
+            "CRA-T9: nothing from itself",
             [AX],
             [source("agg", {"a": "x"}, R5), source("s1", {"a": "x"}, R1)],
             [R1],
         ),
         row(
-            "T10: everything",
+            "CRA-T10: everything",
             [ANY],
             [source("s2", {"b": ""}, R2), source("s1", None, R1)],
             [R1, R2],
         ),
-        row("T11: an empty list of selectors", [], [source("s1", {"a": "x"}, R1)], []),
+        row("CRA-T11: an empty list of selectors", [], [source("s1", {"a": "x"}, R1)], []),
         row("no list of selectors", None, [source("s1", {"a": "x"}, R1)], []),
         row("a match without rules", [AX], [source("s1", {"a": "x"})], []),
         row(
-            "T15: NotIn takes roles without the label",
+            "CRA-T15: NotIn takes roles without the label",
             [{"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}],
             [
                 source("s3", {"a": "z"}, R3),
@@ -103,7 +103,7 @@ def row(name: str, *fields: Any) -> Any:
             [R1, R3],
         ),
         row(
-            "T16: Exists takes the empty value",
+            "CRA-T16: Exists takes the empty value",
             [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}],
             [source("s1", {"a": ""}, R1)],
             [R1],
@@ -122,7 +122,7 @@ def row(name: str, *fields: Any) -> Any:
                     "metadata": {
                         "name": "s1",
                         "labels": {"a": "x"},
-                        "deletionTimestamp": "2026-01-01T00:00:00Z",
+                        "deletionTimestamp": "2026-01-01CRA-T00:00:00Z",
                     },
                     "rules": [R1],
                 }
@@ -134,7 +134,7 @@ def row(name: str, *fields: Any) -> Any:
 def test_rules_are_collected(
     selectors: Sequence[Manifest] | None, roles: Sequence[Manifest], expected: Any
 ) -> None:
-    """Selectors in order, roles by name, each rule once, where it first occurs (CRA-23 to 26)."""
+    """Selectors in order, roles by name, each rule once, where it first occurs (CRA-23 to CRA-26)."""
     assert collected("agg", selectors, roles) == expected
     assert collected("agg", selectors, roles[::-1]) == expected
 
@@ -200,7 +200,7 @@ def test_wildcards_are_plain_text() -> None:
 @pytest.mark.parametrize(
     ("rules", "body"),
     [
-        row("T28: only lists that hold something", [R1], {"rules": [R1]}),
+        row("CRA-T28: only lists that hold something", [R1], {"rules": [R1]}),
         row("every list", [FULL], {"rules": [FULL]}),
         row("a rule without anything", [{}], {"rules": [{}]}),
         row("CRA-53: no rules, no key", [], {}),
@@ -259,7 +259,7 @@ def naive_collect(name: str, selectors: Sequence[Manifest], roles: Sequence[Mani
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_roles_give_what_the_rules_say(seed: int) -> None:
-    """For random roles and selectors the result is that of the plain rules (CRA-23 to 26)."""
+    """For random roles and selectors the result is that of the plain rules (CRA-23 to CRA-26)."""
     rnd = random.Random(seed)
     pool = [
         {"verbs": rnd.sample(["get", "list", "watch"], k=rnd.randint(1, 3)), "resources": [kind]}

@@ -22,7 +22,7 @@ from kcm_host.api import (
     Watch,
 )
 from kcm_host_clusterrole_aggregation import CLUSTER_ROLE, ClusterRoleAggregation
-from kcm_host_clusterrole_aggregation.model import Role
+from kcm_host_clusterrole_aggregation.model import Role, Rule
 from kcm_host_clusterrole_aggregation.selectors import BadSelector
 
 M = TypeVar("M", bound=msgspec.Struct)
@@ -110,11 +110,11 @@ class Cluster:
 
     async def settle(self) -> list[str]:
         """Sync queued keys until there are none, and give their names in order."""
-        synced = []
+        synced: list[str] = []
         while self.queue:
-            key = self.queue.popleft()
-            synced.append(key.name)
-            await self.sync(key.name)
+            assert len(synced) < 100, "the writes of the controller never come to an end"
+            synced.append(self.queue.popleft().name)
+            await self.sync(synced[-1])
         return synced
 
     async def patch(
@@ -142,8 +142,8 @@ class Cluster:
         if self.answers:
             raise self.answers.popleft()
         stored = self.view.roles[key]
-        rules = msgspec.convert(sent.get("rules", []), type(stored.rules or ()))
-        self.put(key.name, msgspec.structs.replace(stored, rules=tuple(rules)))
+        rules = msgspec.convert(sent.get("rules", []), tuple[Rule, ...])
+        self.put(key.name, msgspec.structs.replace(stored, rules=rules))
         return Receipt(version="2")
 
     def rules(self, name: str) -> Any:
@@ -159,10 +159,10 @@ def two_of(*rules: Manifest) -> Cluster:
 @pytest.mark.parametrize(
     ("present", "requests"),
     [
-        pytest.param([], [{"rules": [R1, R2]}], id="T1: none yet"),
-        pytest.param([R1, R2], [], id="T2: right already"),
-        pytest.param([R2, R1], [{"rules": [R1, R2]}], id="T3: another order"),
-        pytest.param([R9], [{"rules": [R1, R2]}], id="T4: edited by hand"),
+        pytest.param([], [{"rules": [R1, R2]}], id="CRA-T1: none yet"),
+        pytest.param([R1, R2], [], id="CRA-T2: right already"),
+        pytest.param([R2, R1], [{"rules": [R1, R2]}], id="CRA-T3: another order"),
+        pytest.param([R9], [{"rules": [R1, R2]}], id="CRA-T4: edited by hand"),
         pytest.param([R1, R2, R9], [{"rules": [R1, R2]}], id="one too many"),
         pytest.param([R1], [{"rules": [R1, R2]}], id="one missing"),
     ],
@@ -177,8 +177,8 @@ async def test_rules_are_written_when_they_differ(present: list[Manifest], reque
 @pytest.mark.parametrize(
     ("present", "requests"),
     [
-        pytest.param([], [], id="T11: nothing to clear"),
-        pytest.param([R1], [("agg", {})], id="T12: cleared by leaving out the key"),
+        pytest.param([], [], id="CRA-T11: nothing to clear"),
+        pytest.param([R1], [("agg", {})], id="CRA-T12: cleared by leaving out the key"),
     ],
 )
 async def test_an_empty_list_of_selectors_empties_the_role(
@@ -192,7 +192,10 @@ async def test_an_empty_list_of_selectors_empties_the_role(
 
 @pytest.mark.parametrize(
     "selectors",
-    [pytest.param([AX, FOO], id="T13: operator"), pytest.param([EMPTY_IN], id="T14: no values")],
+    [
+        pytest.param([AX, FOO], id="CRA-T13: operator"),
+        pytest.param([EMPTY_IN], id="CRA-T14: no values"),
+    ],
 )
 async def test_a_bad_selector_fails_the_sync(selectors: list[Manifest]) -> None:
     """Nothing is written, also not what earlier selectors matched (CRA-23)."""
@@ -206,8 +209,8 @@ async def test_a_bad_selector_fails_the_sync(selectors: list[Manifest]) -> None:
     "answer",
     [
         pytest.param(ApiError("no apply", status=415, reason="UnsupportedMediaType"), id="415"),
-        pytest.param(ApiError("not allowed", status=403, reason="Forbidden"), id="T22: 403"),
-        pytest.param(ApiError("broken", status=500), id="T20: 500"),
+        pytest.param(ApiError("not allowed", status=403, reason="Forbidden"), id="CRA-T22: 403"),
+        pytest.param(ApiError("broken", status=500), id="CRA-T20: 500"),
         pytest.param(Unreachable("no answer"), id="no answer"),
     ],
 )
@@ -223,7 +226,7 @@ async def test_an_error_answer_is_left_to_the_host(answer: HostError) -> None:
 
 
 async def test_a_role_that_is_gone_needs_nothing() -> None:
-    """A queued key whose role was deleted ends well and without a request (CRA-21, T23)."""
+    """A queued key whose role was deleted ends well and without a request (CRA-21, CRA-T23)."""
     cluster = two_of()
     cluster.put("agg", None)
     assert await cluster.settle() == ["agg"]
@@ -239,11 +242,11 @@ async def test_a_role_that_is_no_longer_aggregated_keeps_its_rules() -> None:
 
 
 def test_any_change_queues_all_aggregated_roles() -> None:
-    """Added, changed, deleted, aggregated or not: all aggregated roles, nothing else (CRA-10-13)."""
+    """Whatever was added, changed or deleted: all aggregated roles, nothing else (CRA-10 to CRA-13)."""
     cluster = Cluster(agg1=role(selectors=[AX]), agg2=role(selectors=[]), s1=role(R1))
-    assert cluster.put("s2", role(R2)) == ["agg1", "agg2"], "T17: an added role"
+    assert cluster.put("s2", role(R2)) == ["agg1", "agg2"], "CRA-T17: an added role"
     assert cluster.put("s2", role(R1)) == ["agg1", "agg2"], "a changed role"
-    assert cluster.put("s2", None) == ["agg1", "agg2"], "T18: a deleted role"
+    assert cluster.put("s2", None) == ["agg1", "agg2"], "CRA-T18: a deleted role"
     assert cluster.put("agg3", role(selectors=[AX])) == ["agg1", "agg2", "agg3"], "a new one"
     assert cluster.put("agg3", role()) == ["agg1", "agg2"], "one that lost its rule"
     assert cluster.put("agg2", None) == ["agg1"], "one that is gone"
@@ -251,7 +254,7 @@ def test_any_change_queues_all_aggregated_roles() -> None:
 
 
 def test_a_deletion_without_last_state_queues_all_too() -> None:
-    """A role never known to the store may be reported as gone (CRA-10, T18)."""
+    """A role never known to the store may be reported as gone (CRA-10, CRA-T18)."""
     assert two_of().put("unknown", None) == ["agg"]
 
 
@@ -267,7 +270,7 @@ def test_the_initial_list_queues_each_aggregated_role_once() -> None:
 
 
 def test_a_burst_is_one_round_of_syncs() -> None:
-    """Fifty events for three aggregated roles leave three keys, rested 100 ms (T19, Difference c)."""
+    """Fifty events for three aggregated roles are three keys, rested 100 ms (CRA-T19, Difference c)."""
     cluster = Cluster(**{f"agg{n}": role(selectors=[AX]) for n in range(3)})
     for n in range(50):
         cluster.put(f"s{n}", role(R1))
@@ -276,7 +279,7 @@ def test_a_burst_is_one_round_of_syncs() -> None:
 
 
 async def test_a_source_that_loses_its_label_takes_its_rules_away() -> None:
-    """The aggregated role is written without them (T25)."""
+    """The aggregated role is written without them (CRA-T25)."""
     cluster = Cluster(
         agg=role(R1, R2, selectors=[AX]),
         s1=role(R1, labels={"a": "x"}),
@@ -295,7 +298,7 @@ def to(name: str) -> dict[str, str]:
 
 
 async def test_a_chain_settles_by_its_own_writes() -> None:
-    """A new rule climbs from view to edit to admin, then all is quiet (CRA-16, CRA-92, T24)."""
+    """A new rule climbs from view to edit to admin, then all is quiet (CRA-16, CRA-92, CRA-T24)."""
     cluster = Cluster(
         admin=role(selectors=[{"matchLabels": to("admin")}]),
         edit=role(labels=to("admin"), selectors=[{"matchLabels": to("edit")}]),
@@ -341,7 +344,7 @@ async def test_an_undecodable_role_gives_nothing_and_holds_up_nobody() -> None:
 def test_the_status_names_selectors_that_make_no_sense() -> None:
     """Counts, and the present reason of each aggregated role that cannot be synced."""
     cluster = Cluster(agg=role(selectors=[AX]), bad=role(selectors=[AX, FOO]), s1=role(R1))
-    status = cluster.controller.kcm_status(cluster.view)
+    status = dict(cluster.controller.kcm_status(cluster.view))
     (problem,) = status.pop("badSelectors")
     assert status == {"roles": 3, "undecodable": 0, "aggregated": 2}
     assert problem.startswith("clusterrole 'bad', aggregationRule.clusterRoleSelectors[1]: ")
@@ -365,7 +368,7 @@ def test_roles_forgotten_by_the_cluster_are_forgotten_here() -> None:
 
 
 def test_permissions_are_the_least_that_works() -> None:
-    """Apply and escalate; no create, so that a deleted role is never made anew (CRA-57, 59)."""
+    """Apply and escalate; no create, so that a deleted role is never made anew (CRA-57, CRA-59)."""
     permissions = ClusterRoleAggregation().kcm_writes()
     assert {(each.kind, each.verb, each.subresource) for each in permissions} == {
         (CLUSTER_ROLE, "patch", ""),
@@ -374,7 +377,7 @@ def test_permissions_are_the_least_that_works() -> None:
 
 
 def test_the_watch_is_of_all_roles_and_told_only_what_it_reads() -> None:
-    """One cluster-wide watch without selectors, and no repeated events (CRA-5, Differences a, b)."""
+    """One cluster-wide watch without selectors; no repeated events (CRA-5, Differences a, b)."""
     (watch,) = ClusterRoleAggregation().kcm_watches()
     assert (watch.kind.api_version, watch.kind.resource, watch.kind.namespaced) == (
         "rbac.authorization.k8s.io/v1",

@@ -1,1 +1,1 @@
-"""Settings of the host: one file, variables and flags, merged with their origins, validated once."""
+"""Settings of the host: file, variables and flags merged with their origins, validated once."""

@@ -34,8 +34,8 @@ def parse_duration(text: str) -> timedelta:
     """
     The length of time that `text` names, to the nearest microsecond.
 
-    Raises ValueError with fact and remedy for a number without a unit, an unknown unit, a length that
-    Go could not hold and a length that is not zero but shorter than half a microsecond.
+    Raises ValueError with fact and remedy for a number without a unit, an unknown unit, a length
+    that Go could not hold and a length above zero but shorter than half a microsecond.
     """
     if _BARE_NUMBER.match(text):
         raise ValueError(f"duration '{text}' has no unit; write for example '{text}s' or '{text}m'")
@@ -55,11 +55,12 @@ def parse_duration(text: str) -> timedelta:
 
 def _part_nanoseconds(whole: str, fraction: str, unit: str) -> int:
     scale = _NANOSECONDS[unit]
-    return int(whole or "0") * scale + int(fraction or "0") * scale // 10 ** len(fraction)
+    parts_of_one: int = 10 ** len(fraction)
+    return int(whole or "0") * scale + int(fraction or "0") * scale // parts_of_one
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest text in Go's form that `parse_duration` turns back into `value`: `5m`, `1.5s`."""
+    """The shortest text in Go's form that parses back into `value`: `5m`, `1h30m`, `1.5s`."""
     microseconds = value // timedelta(microseconds=1)
     sign, rest = ("-", -microseconds) if microseconds < 0 else ("", microseconds)
     if rest == 0:

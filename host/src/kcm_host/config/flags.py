@@ -14,7 +14,7 @@ _DOT = re.compile(r"(?<!\\)\.")
 
 def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node, list[Problem]]:
     """
-    One layer of what the command line says; later `--set` win over earlier ones, flags over `--set`.
+    What the command line says, as one layer: a later `--set` wins, a flag wins over any `--set`.
 
     The value of a `--set` is YAML, the value of a flag is taken as it stands.
     """

@@ -50,7 +50,7 @@ def doubly_named(root: Node) -> list[Problem]:
 
 def without_nulls(root: Node) -> Node:
     """
-    The settings without the keys left empty, which so take their defaults; `ttl:` becomes `ttl: {}`.
+    The settings without empty keys, which so take their defaults; `ttl:` becomes `ttl: {}`.
 
     What stands below a controller's `settings` is the plugin's: null may mean something there.
     """

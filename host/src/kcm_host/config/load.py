@@ -9,12 +9,18 @@ from kcm_host.config.file import read_file
 from kcm_host.config.flags import read_flags
 from kcm_host.config.layers import doubly_named, shortened, without_nulls
 from kcm_host.config.loaded import Loaded
+from kcm_host.config.matching import match_variables
 from kcm_host.config.models import HostSettings
 from kcm_host.config.origins import leaf_origins
 from kcm_host.config.problems import ConfigError, Problem
 from kcm_host.config.tree import Node, Origin, mapping, merge
-from kcm_host.config.variables import match_variables, read_variables
+from kcm_host.config.variables import read_variables
 from kcm_host.config.wording import problems_of
+
+_NO_LEADER_ELECTION = (
+    "'leaderElection' is left out, so it is off: run one replica only, "
+    "and write 'leaderElection: {enabled: false}' to say that you know"
+)
 
 
 def load_settings(
@@ -29,8 +35,8 @@ def load_settings(
     The settings from `file`, overlaid with variables, `--set` items and flags, in that order.
 
     `overrides` are the `path=value` of `--set`; `flags` maps dotted paths to what the flag of that
-    setting was given (`log.level` for `--log-level`); `reserved` are variables with our prefix that the
-    caller reads itself. Raises ConfigError with everything that is wrong, not only the first.
+    setting was given (`log.level` for `--log-level`); `reserved` are variables with our prefix that
+    the caller reads itself. Raises ConfigError with everything that is wrong, not only the first.
     """
     root, problems = _file_layer(file)
     from_flags, wrong_flags = read_flags(overrides, flags or {})
@@ -76,7 +82,4 @@ def _place(problem: Problem) -> tuple[bool, int, int]:
 def _left_out(tree: Node) -> list[str]:
     if tree.at(("leaderElection", "enabled")) is not None:
         return []
-    return [
-        "'leaderElection' is left out, so it is off: run one replica only, "
-        "and write 'leaderElection: {enabled: false}' to say that you know"
-    ]
+    return [_NO_LEADER_ELECTION]

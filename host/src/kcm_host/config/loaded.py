@@ -13,8 +13,8 @@ class Loaded:
     """
     Valid settings of the host; those of plugins still wait for `validate_plugin_settings`.
 
-    `origins` has every leaf path in dotted form. `tree` is the file with variables and flags laid over
-    it, `flags` the last layer alone, `pending` the variables below each controller's `settings`.
+    `origins` has every leaf path in dotted form. `tree` is the file with variables and flags laid
+    over it, `flags` the last layer alone, `pending` the variables below each `settings`.
     """
 
     settings: HostSettings

@@ -134,7 +134,7 @@ class HostSettings(BaseSettings):
     """
     The whole file, validated.
 
-    Made by `load_settings`; keywords (camelCase) do for tests. The process environment is never read.
+    Made by `load_settings`, or in tests from camelCase keywords. Never reads the environment.
     """
 
     model_config = SettingsConfigDict(
@@ -148,6 +148,9 @@ class HostSettings(BaseSettings):
     )
     controllers: dict[str, ControllerSettings] = Field(
         min_length=1, description="What runs, by name; nothing else does."
+    )
+    extensions: list[str] = Field(
+        default=[], description="Extensions that look on, by name; none runs unless named here."
     )
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     http: HttpSettings = HttpSettings()
@@ -185,4 +188,4 @@ class HostSettings(BaseSettings):
     @classmethod
     def from_merged(cls, merged: dict[str, Any]) -> Self:
         """The settings in `merged`, keys as in the file; raises pydantic's ValidationError."""
-        return cls(**{MERGED: merged})
+        return cls.model_validate({MERGED: merged})

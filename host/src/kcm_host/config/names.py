@@ -38,9 +38,9 @@ volumeattributesclass-protection
 _OTHER_ALIASES: Final = """
 attachdetach bootstrapsigner cloud-node-lifecycle cronjob csrapproving csrcleaner csrsigning
 daemonset deployment disruption endpoint endpointslice endpointslicemirroring ephemeral-volume
-garbagecollector horizontalpodautoscaling job legacy-service-account-token-cleaner namespace nodeipam
-nodelifecycle persistentvolume-binder persistentvolume-expander podgc pv-protection pvc-protection
-replicaset replicationcontroller root-ca-cert-publisher route service serviceaccount
+garbagecollector horizontalpodautoscaling job legacy-service-account-token-cleaner namespace
+nodeipam nodelifecycle persistentvolume-binder persistentvolume-expander podgc pv-protection
+pvc-protection replicaset replicationcontroller root-ca-cert-publisher route service serviceaccount
 serviceaccount-token statefulset storage-version-gc svm tokencleaner ttl-after-finished
 """
 
@@ -62,7 +62,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
 def is_other_upstream_controller(name: str) -> bool:
     """
-    True if kube-controller-manager knows a controller of this name and no plugin of ours stands for it.
+    True if kube-controller-manager has a controller of this name that is none of ours.
 
     Says nothing about what is installed: a third-party plugin may carry the name.
     """

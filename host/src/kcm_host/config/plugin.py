@@ -5,10 +5,10 @@ from typing import TypeVar, overload
 from pydantic import BaseModel, ValidationError
 
 from kcm_host.config.loaded import Loaded
+from kcm_host.config.matching import match_settings
 from kcm_host.config.names import short_name
 from kcm_host.config.problems import ConfigError, Problem, did_you_mean
 from kcm_host.config.tree import Node, Origin, Path, mapping, merge
-from kcm_host.config.variables import match_settings
 from kcm_host.config.wording import problems_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -22,7 +22,7 @@ def validate_plugin_settings(loaded: Loaded, name: str, model: type[M] | None) -
     """
     What `controllers.<name>.settings` says, as the plugin's model; variables and flags included.
 
-    `model` is None for a plugin without settings, which then may not be given any. Raises ConfigError
+    `model` is None for a plugin without settings, which may not be given any. Raises ConfigError
     with all that is wrong; what else a plugin's own validators raise passes through.
     """
     name = _named(loaded, name)
@@ -39,7 +39,7 @@ def validate_plugin_settings(loaded: Loaded, name: str, model: type[M] | None) -
 
 
 def plugin_warnings(loaded: Loaded, name: str, model: type[BaseModel] | None) -> tuple[str, ...]:
-    """One warning for each variable below this controller's settings that means none of its keys."""
+    """One warning for each variable below the controller's settings that means none of its keys."""
     _, warnings = settings_node(loaded, _named(loaded, name), model)
     return warnings
 
@@ -50,12 +50,12 @@ def settings_node(
     """The merged settings of a controller with their origins, and warnings about variables."""
     path: Path = ("controllers", name, "settings")
     there = loaded.tree.at(path) or mapping(_origin_of(loaded, name))
-    variables, warnings = match_settings(
+    matched = match_settings(
         loaded.pending.get(name, ()), settings=there, model=model, controller=name
     )
     from_flags = loaded.flags.at(path)
-    node = merge(there, variables)
-    return merge(node, from_flags) if from_flags else node, warnings
+    node = merge(there, matched.root)
+    return merge(node, from_flags) if from_flags else node, tuple(matched.warnings)
 
 
 def _named(loaded: Loaded, name: str) -> str:

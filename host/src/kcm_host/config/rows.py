@@ -16,7 +16,7 @@ from kcm_host.config.tree import Node, Origin, Path, dotted, merge, nested
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One leaf: its dotted path, its value as plain data (secrets masked) and where it came from."""
+    """One leaf: its dotted path, its value as plain data (secrets masked), where it came from."""
 
     path: str
     value: Any

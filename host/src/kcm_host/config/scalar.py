@@ -1,6 +1,7 @@
 """What a single YAML value means."""
 
 import re
+from typing import Protocol
 
 import yaml
 
@@ -11,10 +12,24 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,3000}", re.ASCII)
 _TEXT_TAGS = ("str", "timestamp", "value", "merge")
 
 
+class Mark(Protocol):
+    """A place in a text, counted from 0; PyYAML and libyaml each have a class of their own."""
+
+    @property
+    def line(self) -> int:
+        """Lines before it."""
+        ...
+
+    @property
+    def column(self) -> int:
+        """Characters before it in its line."""
+        ...
+
+
 class Unreadable(Exception):
     """The document uses YAML in a way that settings have no place for; `mark` says where."""
 
-    def __init__(self, fact: str, mark: yaml.Mark) -> None:
+    def __init__(self, fact: str, mark: Mark | None) -> None:
         super().__init__(fact)
         self.fact = fact
         self.mark = mark

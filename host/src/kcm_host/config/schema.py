@@ -17,30 +17,27 @@ def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any
     """
     A schema in which each given controller has the settings of its plugin, under all its names.
 
-    None stands for a plugin without settings. Other controllers are errors, unless none is given: then
-    any name and any settings will do.
+    None stands for a plugin without settings. Other controllers are errors, unless none is given:
+    then any name and any settings will do.
     """
-    models = [model for model in plugin_models.values() if model is not None]
-    refs, whole = models_json_schema(
-        [
-            (model, "validation")
-            for model in dict.fromkeys([HostSettings, ControllerSettings, *models])
-        ]
-    )
+    models: list[type[BaseModel]] = [HostSettings, ControllerSettings]
+    models += [model for model in plugin_models.values() if model is not None]
+    refs, whole = models_json_schema([(model, "validation") for model in dict.fromkeys(models)])
     definitions: dict[str, Any] = whole["$defs"]
     host = _definition(definitions, refs[HostSettings, "validation"])
     common = _definition(definitions, refs[ControllerSettings, "validation"])
     if plugin_models:
         host["properties"]["controllers"] |= {
             "properties": {
-                spelling: _controller(common, model and refs[model, "validation"])
+                spelling: _controller(common, refs[model, "validation"] if model else None)
                 for name, model in plugin_models.items()
                 for spelling in spellings(name)
             },
             "additionalProperties": False,
         }
     others = {name: value for name, value in definitions.items() if value is not host}
-    return {"$schema": _DIALECT, **host, "$defs": others}
+    about = {"title": "kcm-host", "description": "Configuration of kcm-host."}
+    return {"$schema": _DIALECT, **host, **about, "$defs": others}
 
 
 def _definition(definitions: Mapping[str, Any], ref: Mapping[str, Any]) -> dict[str, Any]:

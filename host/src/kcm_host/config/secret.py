@@ -18,7 +18,7 @@ def masked(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> 
     """
     `value` if it may be shown: not under a telling key, not of a secret type, no password in a URL.
 
-    `annotation` is the type of the whole that `path` leads into. Lists and mappings are gone through.
+    `annotation` is the type that `path` starts from. Lists and mappings are gone through.
     """
     if isinstance(value, dict):
         return {

@@ -2,7 +2,7 @@
 
 from kcm_host.config.problems import Problem
 from kcm_host.config.tree import Node, Origin
-from kcm_host.config.yamlfile import read_text
+from kcm_host.config.yamlfile import NOT_YAML, read_text
 
 
 def read_value(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
@@ -12,6 +12,6 @@ def read_value(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     An empty text is null. Keys that stand twice and the like are problems.
     """
     node, problems = read_text(text, origin)
-    if problems and any(problem.fact.startswith("not valid YAML") for problem in problems):
+    if problems and any(problem.fact.startswith(NOT_YAML) for problem in problems):
         return Node(text, origin), []
     return (node or Node(None, origin)) if not problems else None, problems

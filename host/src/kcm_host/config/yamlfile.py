@@ -1,14 +1,16 @@
 """A YAML (or JSON) text as values that know their line."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import yaml
 
 from kcm_host.config.problems import Problem
-from kcm_host.config.scalar import Unreadable, scalar_value
+from kcm_host.config.scalar import Mark, Unreadable, scalar_value
 from kcm_host.config.tree import Node, Origin, mapping
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NOT_YAML: Final = "not valid YAML"
 _MERGE = "tag:yaml.org,2002:merge"
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _DEEPEST = 50
@@ -19,7 +21,7 @@ def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     """
     The values in `text` and what is wrong with it; None where there is no value or no valid YAML.
 
-    With a `file` origin every value gets its own line and column, with any other all share `origin`.
+    With a `file` origin every value gets its own line and column, else all share `origin`.
     Where a key stands twice the first one counts, so that the rest can still be checked.
     """
     reading = _Reading(origin)
@@ -28,7 +30,7 @@ def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
         document = yaml.compose(text, Loader=_LOADER)
         node = reading.value(document, ()) if document is not None else None
     except yaml.MarkedYAMLError as error:
-        return None, [reading.syntax_problem(error)]
+        return None, [reading.syntax_problem(text, error)]
     except yaml.reader.ReaderError as error:
         return None, [reading.character_problem(text, error)]
     except Unreadable as error:
@@ -53,9 +55,9 @@ class _Reading:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > _DEEPEST:
-                raise Unreadable(f"nested more than {_DEEPEST} levels deep", event.start_mark)
+                raise Unreadable(f"more than {_DEEPEST} levels deep", event.start_mark)
 
-    def place(self, mark: yaml.Mark | None) -> Origin:
+    def place(self, mark: Mark | None) -> Origin:
         """Where `mark` points to, as an origin."""
         if self.origin.kind != "file" or mark is None:
             return self.origin
@@ -111,7 +113,7 @@ class _Reading:
             result = merge_missing(result, source)
         return result
 
-    def doubled(self, name: str, first: Node, mark: yaml.Mark) -> None:
+    def doubled(self, name: str, first: Node, mark: Mark | None) -> None:
         """Note that the key `name` stands twice in one mapping."""
         where = first.key or first.origin
         self.problems.append(
@@ -124,19 +126,14 @@ class _Reading:
             )
         )
 
-    def syntax_problem(self, error: yaml.MarkedYAMLError) -> Problem:
+    def syntax_problem(self, text: str, error: yaml.MarkedYAMLError) -> Problem:
         """What the parser could not read, in one line."""
-        fact = f"not valid YAML: {error.problem or error.context}"
-        mark = error.problem_mark or error.context_mark
+        fact, remedy = _syntax(text, error)
         begun = error.context_mark
-        if error.context and begun and self.origin.kind == "file":
-            fact += f" ({error.context} that begins at line {begun.line + 1})"
-        remedy = ""
-        if "tab" in fact or "\\t" in fact:
-            remedy = "indent with spaces"
-        elif "another document" in fact:
-            remedy = "keep one document: remove what follows the line '---'"
-        return Problem(fact, origin=self.place(mark), remedy=remedy)
+        if error.context and begun and not remedy:
+            fact += f" {error.context} that begins at line {begun.line + 1}"
+        place = self.place(error.problem_mark or error.context_mark)
+        return Problem(f"{NOT_YAML}: {fact}", origin=place, remedy=remedy)
 
     def character_problem(self, text: str, error: yaml.reader.ReaderError) -> Problem:
         """Which character YAML forbids, and in which line."""
@@ -144,8 +141,21 @@ class _Reading:
         origin = self.origin
         if origin.kind == "file":
             origin = Origin("file", origin.name, line=before.count("\n") + 1)
-        fact = f"not valid YAML: {error.reason} ({error.character!r})"
+        fact = f"{NOT_YAML}: {error.reason} ({error.character!r})"
         return Problem(fact, origin=origin, remedy="remove the character")
+
+
+def _syntax(text: str, error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    """The parser's complaint, and a remedy where it is a common mistake."""
+    fact, mark = str(error.problem or error.context), error.problem_mark
+    lines = text.splitlines()
+    if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
+        return "a tab stands where only spaces may", "indent with spaces"
+    if "another document" in fact:
+        return "a second document begins here", "keep one: remove what follows the line '---'"
+    if "mapping values are not allowed" in fact:
+        return "a colon stands where no key can be", "check the indentation, or quote the text"
+    return fact, ""
 
 
 def merge_missing(base: Node, more: Node) -> Node:

@@ -154,9 +154,7 @@ class WriteSpan:
 
     def answered(self, status: int, *, attempts: int = 1) -> None:
         """Say what the server answered, and to the how-manieth attempt."""
-        self._span.set_attributes(
-            {"http.response.status_code": status, "kcm.attempts": attempts}
-        )
+        self._span.set_attributes({"http.response.status_code": status, "kcm.attempts": attempts})
 
     def __enter__(self) -> Self:
         write = self._write

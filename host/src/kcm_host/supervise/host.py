@@ -4,31 +4,24 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState, HostState
-from kcm_host.loading.extensions import Extensions
 from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.pages import Pages
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.supervise.arrival import reach
 from kcm_host.supervise.controller import Controller
+from kcm_host.supervise.plan import Plan
 from kcm_host.supervise.signals import StopSignals
-from kcm_host.supervise.start import Services, Setup
+from kcm_host.supervise.start import Services
 from kcm_host.supervise.streams import Streams
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.connection import Connection
 from kcm_host.wire.discovery import discover
-
-if TYPE_CHECKING:
-    from kcm_host.observe.spans import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +29,9 @@ DRAINED, FAILED = 0, 1
 AGENT = user_agent("host")
 #: Objects that live as long as the host are kept out of garbage collection from then on.
 FREEZE_AFTER_SECONDS = 60.0
+#: How long the last spans may take to be delivered.
+TRACES_SECONDS = 3.0
 GC_THRESHOLDS = (50_000, 50, 50)
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """Everything a host runs with."""
-
-    connection: Connection
-    setups: Sequence[Setup]
-    quarantined: Mapping[str, Quarantined]
-    extensions: Extensions
-    bind: str
-    start_timeout: timedelta
-    shutdown_timeout: timedelta
-    tracing: "Tracing | None" = None
 
 
 class Host:
@@ -88,6 +70,8 @@ class Host:
         finally:
             pages.stop()
             watchdog.stop()
+            if self._plan.tracing is not None:
+                self._plan.tracing.stop(TRACES_SECONDS)
 
     def state(self) -> HostState:
         """Give what is known of everything at this moment."""

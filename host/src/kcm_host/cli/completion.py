@@ -1,0 +1,23 @@
+"""`kcm-host completion`: the script that teaches a shell our verbs and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """
+    Print the completion script for a shell.
+
+    \b
+    For bash, in ~/.bashrc:  eval "$(kcm-host completion bash)"
+    For zsh, in ~/.zshrc:    eval "$(kcm-host completion zsh)"
+    For fish:                kcm-host completion fish > ~/.config/fish/completions/kcm-host.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for '{shell}'")
+    root = context.find_root()
+    click.echo(kind(root.command, {}, "kcm-host", "_KCM_HOST_COMPLETE").source())

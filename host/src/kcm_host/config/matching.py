@@ -1,0 +1,145 @@
+"""Which setting a variable means: segments of its name against the keys there are."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcm_host.config import shape
+from kcm_host.config.layers import named_controllers, with_short_names
+from kcm_host.config.models import HostSettings
+from kcm_host.config.names import spellings
+from kcm_host.config.problems import suggest
+from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
+from kcm_host.config.variables import PREFIX, Variable, variable_name
+
+StrPath = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Matched:
+    """What variables set, those that wait for a plugin's settings model, and what was odd."""
+
+    root: Node = field(default_factory=lambda: mapping(Origin("variable")))
+    pending: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    setters: dict[StrPath, str] = field(default_factory=dict)
+
+    def put(self, variable: Variable, path: StrPath, node: Node) -> None:
+        """Lay the value over what is there; warn when another variable has set the same path."""
+        earlier = self.setters.setdefault(path, variable.name)
+        if earlier != variable.name:
+            self.warnings.append(
+                f"variables '{earlier}' and '{variable.name}' both set '{dotted(path)}'; "
+                f"the latter wins: remove one of them"
+            )
+        self.root = merge(self.root, nested(path, node))
+
+
+def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
+    """
+    Each variable at its place in the file's structure; `known` holds the controllers that run.
+
+    Segments match ignoring case, `-` and `_`. What lies below a controller's `settings` stays
+    pending: its keys are known when the plugin is.
+    """
+    names = named_controllers(known)
+    matched = Matched()
+    for variable in variables:
+        path = _host_path(variable.segments, names)
+        if path is None:
+            matched.warnings.append(_unknown(variable, candidates=_candidates(names)))
+        elif len(variable.segments) > len(path):
+            rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
+            matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
+        elif path == ("controllers",) and variable.node.entries:
+            matched.put(variable, path, _known_only(variable, names, matched.warnings))
+        else:
+            matched.put(variable, path, variable.node)
+    return matched
+
+
+def match_settings(
+    variables: Iterable[Variable], *, settings: Node, model: Any, controller: str
+) -> Matched:
+    """The pending variables of one controller, at their keys in its settings."""
+    matched = Matched()
+    prefix = ("controllers", controller, "settings")
+    for variable in variables:
+        path = _walk(variable.segments, annotation=model, node=settings)
+        if path is None:
+            candidates = [variable_name((*prefix, *leaf)) for leaf in shape.leaves(model)]
+            matched.warnings.append(_unknown(variable, candidates=candidates))
+        else:
+            matched.put(variable, path, variable.node)
+    return matched
+
+
+def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | None:
+    """The path in the file; it ends at a controller's `settings` even if segments are left."""
+    if len(segments) == 1 or _fold(segments[0]) != "controllers":
+        return _walk(segments, annotation=HostSettings, node=None)
+    name = _one(segments[1], {name: spellings(name) for name in names})
+    if name is None:
+        return None
+    annotation = shape.at(HostSettings, ("controllers", name))
+    below = _walk(segments[2:3], annotation=annotation, node=None)
+    if below is None or (len(segments) > 3 and below != ("settings",)):
+        return None
+    return ("controllers", name, *below)
+
+
+def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> StrPath | None:
+    """The keys that the segments mean, by type and by what `node` holds; None if one means none."""
+    path: list[str] = []
+    for segment in segments:
+        choices = [*shape.keys(annotation), *(node.entries if node else ())]
+        key = _one(segment, {choice: (choice,) for choice in choices})
+        if key is None:
+            return None
+        path.append(key)
+        annotation = shape.step(annotation, key)
+        node = node.child(key) if node else None
+    return tuple(path)
+
+
+def _one(segment: str, choices: Mapping[str, Iterable[str]]) -> str | None:
+    """The one key that the segment means; None if there is none or more than one."""
+    folded = _fold(segment)
+    found = [key for key, ways in choices.items() if folded in map(_fold, ways)]
+    return found[0] if len(found) == 1 else None
+
+
+def _fold(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")
+
+
+def _known_only(variable: Variable, names: Collection[str], warnings: list[str]) -> Node:
+    """The controllers in the variable's value that run anyway; each other one gives a warning."""
+    entries = with_short_names(variable.node).entries
+    warnings += [
+        f"variable '{variable.name}' names controller '{name}', which is ignored: "
+        f"a variable never adds a controller"
+        for name in entries
+        if name not in names
+    ]
+    kept = {name: node for name, node in entries.items() if name in names}
+    return mapping(variable.node.origin, kept)
+
+
+def _candidates(names: Iterable[str]) -> Iterator[str]:
+    for leaf in shape.leaves(HostSettings):
+        if leaf[0] != "controllers":
+            yield variable_name(leaf)
+    for name in names:
+        for key in shape.keys(shape.at(HostSettings, ("controllers", name))):
+            yield variable_name(("controllers", name, key))
+
+
+def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
+    """The warning about a variable that means nothing, with the closest one that would."""
+    by_rest = [candidate.removeprefix(PREFIX) for candidate in candidates]
+    close = suggest(variable.name.removeprefix(PREFIX), by_rest)
+    fact = f"variable '{variable.name}' is no setting and is ignored"
+    if "__" in variable.name and _fold(variable.name).startswith("kcmhostcontrollers"):
+        fact += " (a variable never adds a controller)"
+    return f"{fact}; did you mean '{PREFIX}{close}'?" if close else fact

@@ -1,0 +1,60 @@
+"""Everything a host runs with, before it runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kcm_host import __version__
+from kcm_host.config.models import HostSettings
+from kcm_host.loading.extensions import Extensions
+from kcm_host.loading.quarantine import Quarantined
+from kcm_host.observe.trace import start_tracing
+from kcm_host.supervise.assembly import Assembly
+from kcm_host.supervise.start import Setup
+from kcm_host.wire.connection import Connection, connect
+
+if TYPE_CHECKING:
+    from kcm_host.observe.spans import Tracing
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Everything a host runs with."""
+
+    connection: Connection
+    setups: Sequence[Setup]
+    quarantined: Mapping[str, Quarantined]
+    extensions: Extensions
+    bind: str
+    start_timeout: timedelta
+    shutdown_timeout: timedelta
+    tracing: "Tracing | None" = None
+
+
+def plan(settings: HostSettings, assembly: Assembly, *, environ: Mapping[str, str]) -> Plan:
+    """
+    Give what a host runs with; finds the API server's address, but does not talk to it.
+
+    Raises `ConnectionProblem` for an unusable kubeconfig, `TracingUnavailable` when a package
+    for the configured traces is missing.
+    """
+    traces = settings.telemetry.traces
+    tracing = None
+    if traces.exporter != "none":
+        tracing = start_tracing(
+            traces.exporter,
+            endpoint=traces.endpoint,
+            sample_ratio=traces.sample_ratio,
+            version=__version__,
+        )
+    return Plan(
+        connection=connect(settings.kubeconfig, environ=environ),
+        setups=assembly.setups,
+        quarantined=assembly.quarantined,
+        extensions=assembly.extensions,
+        bind=settings.http.bind,
+        start_timeout=settings.start_timeout,
+        shutdown_timeout=settings.shutdown_timeout,
+        tracing=tracing,
+    )

@@ -1,0 +1,271 @@
+"""What the HTTP pages answer, asked over real connections."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from kcm_host.api.states import HostState
+from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.pages import AddressUnusable, Pages
+from kcm_host.observe.watchdog import Watchdog
+
+PLUGINS = {"acme_loops": "acme"}
+
+
+def get(pages: Pages, path: str, method: str = "GET") -> tuple[int, str, http.client.HTTPMessage]:
+    """Ask for a page and give its status, body and headers."""
+    connection = http.client.HTTPConnection(pages.address, timeout=20)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.headers
+    finally:
+        connection.close()
+
+
+@contextmanager
+def serving(loop_thread, host_state: Callable[[], HostState], **options) -> Iterator[Pages]:
+    """Serve pages of a host at a free port, with a watchdog over its loop."""
+    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, tick_seconds=0.02)
+    loop_thread.call(watchdog.start)
+    bind = options.pop("bind", "127.0.0.1:0")
+    pages = Pages(
+        bind,
+        loop=loop_thread.loop,
+        host_state=host_state,
+        watchdog=watchdog,
+        metrics=Metrics(),
+        **options,
+    )
+    try:
+        pages.start()
+        yield pages
+    finally:
+        pages.stop()
+        watchdog.stop()
+
+
+@pytest.fixture
+def pages(loop_thread, state) -> Iterator[Pages]:
+    """Serve a host that is ready."""
+    with serving(loop_thread, lambda: state) as pages:
+        yield pages
+
+
+@pytest.fixture
+def pages_unready(loop_thread, unready) -> Iterator[Pages]:
+    """Serve a host that is not ready."""
+    with serving(loop_thread, lambda: unready) as pages:
+        yield pages
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_healthy_host_says_ok(pages, path: str) -> None:
+    """Both health pages are 200 with `ok` and no line end, as plain text (H-80)."""
+    status, body, headers = get(pages, path)
+    assert (status, body) == (200, "ok")
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_readyz_gives_the_reason_of_each_unready_controller(pages_unready) -> None:
+    """An unready host is 503 with a line for each controller that is not ready, and why."""
+    status, body, _ = get(pages_unready, "/readyz")
+    assert status == 503
+    assert body.splitlines() == [
+        "[-]resourcequota failed: starting, waits for pods: 403 Forbidden",
+        "[-]acme failed: import failed: no module 'x'",
+        "readyz check failed",
+    ]
+
+
+def test_readyz_verbose_shows_ready_controllers_too(pages, pages_unready) -> None:
+    """With `?verbose` every controller has its line, ready or not."""
+    assert get(pages, "/readyz?verbose")[:2] == (200, "[+]ttl ok\nreadyz check passed\n")
+    status, body, _ = get(pages_unready, "/readyz?verbose")
+    assert status == 503
+    assert body.startswith("[+]ttl ok\n[-]resourcequota failed")
+
+
+def test_unready_host_without_unready_controllers_says_so(loop_thread, state) -> None:
+    """A host that is not ready for a reason of its own is 503 all the same."""
+    alone = msgspec.structs.replace(state, ready=False)
+    with serving(loop_thread, lambda: alone) as pages:
+        assert get(pages, "/readyz")[:2] == (503, "readyz check failed\n")
+
+
+def test_status_is_json_with_camel_case_names(pages) -> None:
+    """The names of the state are camelCase as in the config file; keys of a plugin stay its own."""
+    status, body, headers = get(pages, "/status")
+    shown = json.loads(body)
+    assert status == 200
+    assert headers["Content-Type"] == "application/json"
+    assert shown["uptimeSeconds"] == 12.5
+    assert shown["controllers"][0]["queue"]["longestSeconds"] == 1.5
+    assert shown["controllers"][0]["status"] == {"boundary_nodes": 100}
+    assert shown["streams"][0]["resourceVersion"] == "123456789012345678"
+
+
+def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
+    """A plugin's status that JSON cannot hold is shown as text, and spoils no page."""
+    odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
+    with serving(loop_thread, lambda: msgspec.structs.replace(state, controllers=(odd,))) as pages:
+        shown = json.loads(get(pages, "/status")[1])["controllers"][0]["status"]
+    assert shown == {"kinds": ["1j"], "loop": "<built-in function print>"}
+
+
+def test_metrics_are_prometheus_text(pages) -> None:
+    """The metrics page has the content type, with version, that Prometheus asks for."""
+    status, body, headers = get(pages, "/metrics")
+    assert status == 200
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'workqueue_depth{name="ttlcontroller"} 2.0' in body
+
+
+def test_root_lists_the_pages(pages) -> None:
+    """The root page names the others."""
+    status, body, _ = get(pages, "/")
+    assert status == 200
+    assert all(path in body for path in ("/livez", "/readyz", "/status", "/metrics"))
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez/ttl", "/statusz", "/../etc"])
+def test_unknown_path_is_404(pages, path: str) -> None:
+    """Paths are matched exactly (H-72)."""
+    assert get(pages, path)[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
+def test_other_methods_are_refused(pages, method: str) -> None:
+    """Nothing but GET and HEAD is answered: 405 with the methods that are allowed."""
+    status, _, headers = get(pages, "/livez", method)
+    assert status == 405
+    assert headers["Allow"] == "GET, HEAD"
+
+
+def test_head_is_get_without_a_body(pages) -> None:
+    """HEAD gives the headers of GET, the length included, and no body."""
+    status, body, headers = get(pages, "/livez", "HEAD")
+    assert (status, body, headers["Content-Length"]) == (200, "", "2")
+
+
+@pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])
+def test_nothing_is_cached_or_sniffed(pages, path: str) -> None:
+    """Every answer forbids caching and guessing of types (H-70)."""
+    headers = get(pages, path)[2]
+    assert headers["Cache-Control"] == "no-cache, private"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
+def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str) -> None:
+    """While a plugin blocks the loop, pages that need it are 503 with that reason."""
+    with serving(loop_thread, lambda: state, patience_seconds=0.1) as pages:
+        blocker.block(loop_thread)
+        status, body, _ = get(pages, path)
+        assert status == 503
+        assert body.startswith("the event loop ")
+        loop_thread.until(lambda: "controller 'acme' blocks it" in get(pages, path)[1])
+        blocker.released.set()
+        loop_thread.until(lambda: get(pages, path)[0] == 200)
+
+
+def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
+    """A short stall is no death: `/livez` stays 200 during it."""
+    with serving(loop_thread, lambda: state) as pages:
+        blocker.block(loop_thread)
+        assert get(pages, "/livez")[0] == 200
+        blocker.released.set()
+
+
+def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
+    """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
+    with serving(loop_thread, lambda: state, dead_seconds=0.5) as pages:
+        blocker.block(loop_thread)
+        loop_thread.until(lambda: get(pages, "/livez")[0] == 500)
+        assert "controller 'acme' blocks it" in get(pages, "/livez")[1]
+        blocker.released.set()
+        loop_thread.until(lambda: get(pages, "/livez")[0] == 200)
+
+
+def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
+    """A page that fails says why, each time; the log says it once."""
+
+    def broken() -> HostState:
+        raise KeyError("nodes")
+
+    with serving(loop_thread, broken) as pages:
+        for _ in range(2):
+            assert get(pages, "/status")[:2] == (500, "this page failed: KeyError: 'nodes'\n")
+    assert [record.getMessage() for record in caplog.records].count("page failed") == 1
+
+
+def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
+    """A taken port is an error that names the address and the setting to change."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        complaint = f"pages cannot be served at '{bind}': it is in use; set http.bind to .*port 0"
+        with (
+            pytest.raises(AddressUnusable, match=complaint),
+            serving(loop_thread, lambda: state, bind=bind),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("bind", "fact"),
+    [
+        pytest.param("10270", "not of the form host:port", id="no host"),
+        pytest.param("127.0.0.1:http", "not of the form host:port", id="no number"),
+        pytest.param("127.0.0.1:70000", "not of the form host:port", id="no such port"),
+        pytest.param("192.0.2.1:0", "no interface of this machine", id="foreign address"),
+    ],
+)
+def test_unusable_address_is_an_error(loop_thread, state, bind: str, fact: str) -> None:
+    """An address that cannot be bound is an error that says what is wrong with it."""
+    with pytest.raises(AddressUnusable, match=fact), serving(loop_thread, lambda: state, bind=bind):
+        pass
+
+
+def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
+    """`[::1]:0` is served, and shown in brackets."""
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    with serving(loop_thread, lambda: state, bind="[::1]:0") as pages:
+        assert pages.address.startswith("[::1]:")
+        connection = http.client.HTTPConnection("::1", int(pages.address.rpartition(":")[2]))
+        connection.request("GET", "/livez")
+        assert connection.getresponse().read() == b"ok"
+        connection.close()
+
+
+def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
+    """Stopping while the loop is blocked ends open questions and leaves no thread behind."""
+    asked: list[tuple[int, str]] = []
+    with serving(loop_thread, lambda: state, patience_seconds=60) as pages:
+        blocker.block(loop_thread)
+        client = threading.Thread(target=lambda: asked.append(get(pages, "/readyz")[:2]))
+        client.start()
+        names = lambda: [thread.name for thread in threading.enumerate()]  # noqa: E731 - asked twice
+        loop_thread.until(lambda: "kcm-host-page" in names())
+        pages.stop()
+        client.join()
+        assert not {"kcm-host-page", "kcm-host-pages"} & set(names())
+    assert pages.address == ""
+
+
+def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
+    """A connection that never sends a request is cut at the stop."""
+    with serving(loop_thread, lambda: state) as pages:
+        host, _, port = pages.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as silent:
+            loop_thread.until(
+                lambda: "kcm-host-page" in [thread.name for thread in threading.enumerate()]
+            )
+            pages.stop()
+            assert silent.recv(1) == b""

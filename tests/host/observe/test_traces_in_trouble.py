@@ -1,0 +1,164 @@
+"""Tracing when its collector is down, its packages are missing, or it is off."""
+
+import http.server
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kcm_host.api.kinds import Key
+from kcm_host.observe.trace import TracingUnavailable, start_tracing
+
+
+def a_sync(tracing) -> None:
+    """Trace one sync."""
+    with tracing.sync("ttl", Key("n1"), attempt=1, causes=(), merged=0, queued_seconds=0.0) as span:
+        span.finish("done", reads=0)
+
+
+def troubles(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
+    """Give the pairs of every logged record of one event."""
+    return [record.kv for record in caplog.records if record.getMessage() == event]
+
+
+def closed_port() -> int:
+    """Give a port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog) -> None:
+    """With spans left and nobody to take them, stop ends in time, with one warning about them."""
+    tracing = start_tracing("otlp", endpoint=f"http://127.0.0.1:{closed_port()}", version="1")
+    a_sync(tracing)
+    began = time.monotonic()
+    tracing.stop(0.2)
+    assert time.monotonic() - began < 5
+    assert troubles(caplog, "spans lost: not delivered in time at stop") == [{"seconds": 0.2}]
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """A collector that refuses batches until it is told otherwise."""
+
+    status = 400
+    seen = 0
+
+    def do_POST(self) -> None:
+        """Refuse a batch."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        type(self).seen += 1
+        self.send_response(type(self).status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Stay silent."""
+
+
+def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
+    """Batches that cannot be delivered are one line in the log, and one when they can be again."""
+    caplog.set_level("INFO")
+    # The SDK's own variable: a batch every 20 ms, so that the test sees several.
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+
+    class Handler(Refusing):
+        pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    serving = threading.Thread(target=server.serve_forever, args=(0.02,))
+    serving.start()
+    tracing = start_tracing("otlp", endpoint=f"http://127.0.0.1:{server.server_port}", version="1")
+
+    def deliver(batches: int) -> None:
+        goal = Handler.seen + batches
+        end = time.monotonic() + 20
+        while Handler.seen < goal:
+            assert time.monotonic() < end
+            a_sync(tracing)
+            time.sleep(0.01)
+
+    try:
+        deliver(4)
+        failed = [kv for kv in troubles(caplog, "traces in trouble") if "400" in kv["reason"]]
+        assert len(failed) == 1
+        Handler.status = 200
+        deliver(4)
+    finally:
+        tracing.stop(20)
+        server.shutdown()
+        serving.join()
+        server.server_close()
+    assert len(troubles(caplog, "traces are delivered again")) == 1
+
+
+@pytest.mark.parametrize(
+    ("exporter", "missing", "extra"),
+    [
+        ("otlp", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "kcm-host[otlp]"),
+        ("otlp", "opentelemetry.sdk.trace", "kcm-host[otlp]"),
+        ("console", "opentelemetry.sdk.trace", "kcm-host[traces]"),
+    ],
+)
+def test_missing_package_names_the_extra(
+    exporter: str, missing: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the packages, tracing is an error that says what to install."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "kcm_host.observe.delivery", raising=False)
+    with pytest.raises(TracingUnavailable) as caught:
+        start_tracing(exporter, version="1")
+    assert f"traces exporter '{exporter}' needs a package" in str(caught.value)
+    assert f"pip install '{extra}'" in str(caught.value)
+
+
+CHILDREN = """
+from opentelemetry import trace
+from kcm_host.api.kinds import Key
+from kcm_host.observe.trace import start_tracing
+
+tracer = trace.get_tracer("acme")  # as a plugin module does when it is imported
+tracing = start_tracing("console", version="1")
+with tracing.sync("acme", Key("n1"), attempt=1, causes=(), merged=0, queued_seconds=0.0):
+    with tracer.start_as_current_span("look up zone"):
+        pass
+tracing.stop(10)
+"""
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+
+def test_spans_of_plugins_are_children_of_the_sync() -> None:
+    """What a plugin traces through the API is a child of its sync, one JSON object a line."""
+    done = run(CHILDREN)
+    child, parent = (json.loads(line) for line in done.stdout.splitlines())
+    assert child["name"] == "look up zone"
+    assert parent["name"] == "sync acme"
+    assert child["parent_id"] == parent["context"]["span_id"]
+    assert done.stderr == ""
+
+
+IMPORTS = """
+import sys
+import kcm_host.observe.log, kcm_host.observe.metrics, kcm_host.observe.pages
+import kcm_host.observe.trace, kcm_host.observe.watchdog
+print(sorted({name.partition(".")[0] for name in sys.modules}
+             & {"opentelemetry", "prometheus_client", "requests"}))
+"""
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    """Without tracing and before a scrape, neither OpenTelemetry nor Prometheus is loaded."""
+    assert run(IMPORTS).stdout == "[]\n"

@@ -1,0 +1,300 @@
+"""The spans of syncs and writes, as a collector receives them."""
+
+import asyncio
+import http.server
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from kcm_host.api.errors import Conflict
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.records import Cause
+from kcm_host.api.writes import Write
+from kcm_host.observe.trace import start_tracing
+
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+PATCH = Write(NODE, Key("n1"), "patch", b"{}", "application/strategic-merge-patch+json")
+ERROR = 2
+CLIENT = 3
+
+
+class Collector(http.server.ThreadingHTTPServer):
+    """Takes OTLP over HTTP at a free port and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Intake)
+        self.requests: list[ExportTraceServiceRequest] = []
+        self.paths: list[str] = []
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def spans(self):
+        """Give every span received so far."""
+        return [
+            span
+            for request in self.requests
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+    def close(self) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class Intake(http.server.BaseHTTPRequestHandler):
+    """One batch of spans."""
+
+    server: Collector
+
+    def do_POST(self) -> None:
+        """Take a batch."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.paths.append(self.path)
+        self.server.requests.append(ExportTraceServiceRequest.FromString(body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Run a collector."""
+    collector = Collector()
+    yield collector
+    collector.close()
+
+
+def traced(collector: Collector, work, sample_ratio: float = 1.0):
+    """Run `work` with tracing on, and give the spans that arrived by the time it has stopped."""
+    tracing = start_tracing(
+        "otlp", endpoint=collector.url, sample_ratio=sample_ratio, version="1.2.3"
+    )
+    try:
+        work(tracing)
+    finally:
+        tracing.stop(20)
+    return {span.name: span for span in collector.spans()}
+
+
+def begin(tracing, *, causes: tuple[Cause, ...] = (), merged: int = 1):
+    """Begin the span of a sync of ttl."""
+    return tracing.sync(
+        "ttl", Key("n1"), attempt=2, causes=causes, merged=merged, queued_seconds=0.5
+    )
+
+
+def values(holder) -> dict[str, object]:
+    """Give the attributes of a span, event or resource as plain values."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in holder.attributes}
+
+
+def test_span_of_a_sync_says_what_happened(collector) -> None:
+    """A sync is one root span with its key, attempt, waiting time, reads and outcome."""
+
+    def work(tracing) -> None:
+        with begin(tracing) as span:
+            span.finish("later", reads=3, retry_after_seconds=60.0)
+
+    span = traced(collector, work)["sync ttl"]
+    assert values(span) == {
+        "kcm.controller": "ttl",
+        "kcm.key": "n1",
+        "kcm.attempt": 2,
+        "kcm.causes": 1,
+        "kcm.queued_seconds": 0.5,
+        "kcm.reads": 3,
+        "kcm.outcome": "later",
+        "kcm.retry_after_seconds": 60.0,
+    }
+    assert span.parent_span_id == b""
+    assert span.status.code != ERROR
+    assert collector.paths == ["/v1/traces"]
+
+
+def test_resource_names_the_host(collector) -> None:
+    """Spans belong to the service kcm-host of this version."""
+
+    def work(tracing) -> None:
+        with begin(tracing):
+            pass
+
+    traced(collector, work)
+    [request] = collector.requests
+    resource = values(request.resource_spans[0].resource)
+    assert resource["service.name"] == "kcm-host"
+    assert resource["service.version"] == "1.2.3"
+
+
+def test_causes_are_events_at_the_time_they_came(collector) -> None:
+    """A cause is an event with kind, key and version, at the wall-clock time of its receipt."""
+    cause = Cause("updated", time.monotonic() - 5.0, "Node", "n1", "77")
+    expected = time.time() - 5.0
+
+    def work(tracing) -> None:
+        with begin(tracing, causes=(cause,)):
+            pass
+
+    [event] = traced(collector, work)["sync ttl"].events
+    assert event.name == "updated"
+    assert values(event) == {"kcm.kind": "Node", "kcm.object": "n1", "kcm.version": "77"}
+    assert event.time_unix_nano / 1e9 == pytest.approx(expected, abs=1.0)
+
+
+def test_many_causes_end_in_a_count(collector) -> None:
+    """Sixteen causes are shown; one event more says how many others there were."""
+    causes = tuple(Cause("updated", 0.0, "Node", f"n{i}", "1") for i in range(16))
+
+    def work(tracing) -> None:
+        with begin(tracing, causes=causes, merged=40):
+            pass
+
+    events = traced(collector, work)["sync ttl"].events
+    assert len(events) == 17
+    assert events[16].name == "more causes"
+    assert values(events[16]) == {"kcm.causes": 24}
+
+
+def test_retry_links_to_the_sync_before_it(collector) -> None:
+    """A cause with a link leads to the earlier sync; the same link twice is one."""
+    contexts: list[tuple[int, int]] = []
+
+    def work(tracing) -> None:
+        with begin(tracing) as first:
+            contexts.append(first.context)
+        retry = Cause("retry", 0.0, link=contexts[0])
+        timer = Cause("timer", 0.0, link=contexts[0])
+        with tracing.sync(
+            "acme", Key("n1"), attempt=1, causes=(retry, timer), merged=2, queued_seconds=0.0
+        ):
+            pass
+
+    spans = traced(collector, work)
+    [link] = spans["sync acme"].links
+    assert (link.trace_id, link.span_id) == (spans["sync ttl"].trace_id, spans["sync ttl"].span_id)
+    assert (int.from_bytes(link.trace_id), int.from_bytes(link.span_id)) == contexts[0]
+    assert spans["sync acme"].trace_id != spans["sync ttl"].trace_id
+
+
+def test_failed_sync_is_an_error_with_its_message(collector) -> None:
+    """Errors and timeouts turn the status to ERROR, with the message."""
+
+    def work(tracing) -> None:
+        with begin(tracing) as span:
+            span.finish("error", reads=0, error="KeyError: 'zone'", retry_after_seconds=0.005)
+
+    status = traced(collector, work)["sync ttl"].status
+    assert (status.code, status.message) == (ERROR, "KeyError: 'zone'")
+
+
+def test_exception_through_a_span_is_an_error(collector) -> None:
+    """An exception that nobody reported still ends the span, as an error."""
+
+    def work(tracing) -> None:
+        with pytest.raises(KeyError), begin(tracing):
+            raise KeyError("zone")
+
+    assert traced(collector, work)["sync ttl"].status.message == "KeyError: 'zone'"
+
+
+def test_cancelled_sync_is_no_error(collector) -> None:
+    """A sync that is cancelled at the stop ends its span without blame."""
+
+    def work(tracing) -> None:
+        with pytest.raises(asyncio.CancelledError), begin(tracing) as span:
+            span.finish("cancelled", reads=0)
+            raise asyncio.CancelledError
+
+    span = traced(collector, work)["sync ttl"]
+    assert span.status.code != ERROR
+    assert values(span)["kcm.outcome"] == "cancelled"
+
+
+def test_write_is_a_child_with_its_answer(collector) -> None:
+    """A write is a client span below its sync with verb, kind, object, status and attempts."""
+
+    def work(tracing) -> None:
+        with begin(tracing) as span, span.write(PATCH) as write:
+            write.answered(200, attempts=3)
+
+    spans = traced(collector, work)
+    write = spans["patch nodes"]
+    assert write.parent_span_id == spans["sync ttl"].span_id
+    assert write.kind == CLIENT
+    assert values(write) == {
+        "kcm.verb": "patch",
+        "kcm.kind": "nodes",
+        "kcm.object": "n1",
+        "http.response.status_code": 200,
+        "kcm.attempts": 3,
+    }
+
+
+def test_refused_write_is_an_error_with_its_status(collector) -> None:
+    """A write that the server refuses has the status of the answer and the message."""
+
+    def work(tracing) -> None:
+        with begin(tracing) as span, pytest.raises(Conflict), span.write(PATCH):
+            raise Conflict("the object has changed", status=409)
+
+    span = traced(collector, work)["patch nodes"]
+    assert values(span)["http.response.status_code"] == 409
+    assert (span.status.code, span.status.message) == (ERROR, "Conflict: the object has changed")
+
+
+async def test_span_is_current_in_its_own_task_alone(collector) -> None:
+    """Inside the sync its span is the current one, for its task and not for others."""
+
+    async def sync(tracing, gate: asyncio.Barrier) -> bool:
+        with begin(tracing) as span:
+            await gate.wait()
+            current = trace.get_current_span().get_span_context()
+            return (current.trace_id, current.span_id) == span.context
+
+    async def both(tracing) -> list[bool]:
+        gate = asyncio.Barrier(2)
+        return await asyncio.gather(sync(tracing, gate), sync(tracing, gate))
+
+    tracing = start_tracing("otlp", endpoint=collector.url, version="1.2.3")
+    try:
+        assert await both(tracing) == [True, True]
+    finally:
+        await asyncio.to_thread(tracing.stop, 20)
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
+    """A sync that is not sampled sends no span, its writes neither, and is no goal for links."""
+    contexts: list[tuple[int, int] | None] = []
+
+    def work(tracing) -> None:
+        with begin(tracing, causes=(Cause("updated", 0.0, "Node", "n1", "1"),)) as span:
+            with span.write(PATCH) as write:
+                write.answered(200)
+            span.finish("done", reads=1)
+            contexts.append(span.context)
+
+    assert traced(collector, work, sample_ratio=0.0) == {}
+    assert contexts == [None]
+
+
+def test_endpoint_with_a_path_is_taken_as_it_is(collector) -> None:
+    """Only an endpoint without a path gets the usual one."""
+    tracing = start_tracing("otlp", endpoint=f"{collector.url}/tenants/a/traces", version="1")
+    with begin(tracing):
+        pass
+    tracing.stop(20)
+    assert collector.paths == ["/tenants/a/traces"]
