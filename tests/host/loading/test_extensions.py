@@ -68,8 +68,8 @@ def test_an_extension_that_fails_disturbs_nobody(site, caplog, error):
     assert extensions.errors == {"b": 2}
     assert len(heard(extensions, "a")) == len(heard(extensions, "c")) == 2
     (logged,) = caplog.records
-    assert logged.extension == "b"
-    assert error.split("(")[0] in logged.error
+    assert logged.kv["extension"] == "b"
+    assert error.split("(")[0] in logged.kv["error"]
 
 
 def test_two_facts_are_logged_apart(site, caplog):
@@ -82,7 +82,7 @@ def test_two_facts_are_logged_apart(site, caplog):
     with caplog.at_level(logging.WARNING, "kcm_host.loading.extensions"):
         extensions.observe(RECORD)
         extensions.observe(RECORD)
-    assert [one.error.split(":")[0] for one in caplog.records] == ["TypeError", "KeyError"]
+    assert [one.kv["error"].split(":")[0] for one in caplog.records] == ["TypeError", "KeyError"]
 
 
 def test_the_user_can_interrupt_an_extension(site):

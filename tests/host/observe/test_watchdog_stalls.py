@@ -13,7 +13,7 @@ PLUGINS = {"acme_loops": "acme"}
 
 def events(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
     """Give the pairs of every logged record of one event."""
-    return [record.kv for record in caplog.records if record.getMessage() == event]
+    return [getattr(one, "kv", {}) for one in caplog.records if one.getMessage() == event]
 
 
 @pytest.fixture

@@ -116,14 +116,14 @@ async def serve(tmp_path):
     """Starts servers, over TLS when given a pair and in plain HTTP when given None."""
     async with AsyncExitStack() as stack:
 
-        async def start(pair, *, client_authority=None):
-            return await stack.enter_async_context(_serving(pair, client_authority, tmp_path))
+        async def start(pair, **options):
+            return await stack.enter_async_context(_serving(pair, tmp_path, **options))
 
         yield start
 
 
 @asynccontextmanager
-async def _serving(pair, client_authority, folder):
+async def _serving(pair, folder, *, client_authority=None):
     server, context = Server(), None
     if pair is not None:
         chain = folder / "server-chain.pem"
@@ -135,9 +135,9 @@ async def _serving(pair, client_authority, folder):
             context.verify_mode = ssl.CERT_REQUIRED
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context, shutdown_timeout=1)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
     server.port = runner.addresses[0][1]
     server.url = f"{'https' if pair else 'http'}://127.0.0.1:{server.port}"

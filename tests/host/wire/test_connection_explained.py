@@ -1,7 +1,9 @@
 """The first request's failure, in one line that says what to do."""
 
+import asyncio
 import base64
 import socket
+import ssl
 
 import aiohttp
 import pytest
@@ -112,18 +114,48 @@ async def test_plain_http_to_a_server_with_tls(serve, server_pair, connected, ex
     assert code == 2
 
 
-async def test_a_missing_client_certificate(serve, server_pair, authority, trusting, explained):
+@pytest.fixture
+async def strict_server(authority, server_pair, tmp_path):
+    """The URL of a TLS 1.2 server that insists on a client certificate and says so."""
+    (tmp_path / "chain.pem").write_text(server_pair.certificate + server_pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "chain.pem")
+    context.load_verify_locations(cadata=authority.pem)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def serve_one(listener):
+        # Blocking sockets, because servers of asyncio hang up without the TLS alert.
+        connection, _ = listener.accept()
+        with connection, pytest.raises(ssl.SSLError):
+            context.wrap_socket(connection, server_side=True)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        serving = asyncio.create_task(asyncio.to_thread(serve_one, listener))
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        await serving
+
+
+async def test_a_missing_client_certificate(strict_server, trusting, explained):
     """A server that insists on a client certificate is said to refuse ours."""
-    server = await serve(server_pair, client_authority=authority)
-    message, code = await explained(trusting(server.url))
+    message, code = await explained(trusting(strict_server))
     assert "refuses our client certificate" in message
     assert code == 2
 
 
-async def test_no_answer_in_time(trusting):
+def test_a_server_that_hangs_up(trusting):
+    """A disconnect without a word mentions that the server may want a client certificate."""
+    connection = trusting("https://127.0.0.1:1")
+    problem = explain(aiohttp.ServerDisconnectedError(), connection)
+    assert "wants a client certificate" in str(problem)
+    assert problem.exit_code == 1
+
+
+def test_no_answer_in_time(trusting):
     """A time-out is said as one: exit code 1."""
     connection = trusting("https://127.0.0.1:1")
-    for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("x"), TimeoutError()):
+    for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("x")):
         problem = explain(error, connection)
         assert "no answer in time" in str(problem)
         assert problem.exit_code == 1

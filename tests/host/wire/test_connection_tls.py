@@ -59,7 +59,7 @@ async def test_without_an_authority_the_system_decides(serve, server_pair, conne
     """Without certificate-authority the system's trust store counts, which knows no test CA."""
     server = await serve(server_pair)
     connection = connected(cluster={"server": server.url}, user={"token": "abc"})
-    with pytest.raises(ClientConnectorError, match="self-signed|unable to get"):
+    with pytest.raises(ClientConnectorError, match=r"self-signed|unable to get"):
         await ask(connection)
     assert server.seen == []
 
@@ -76,7 +76,7 @@ async def test_another_name_can_be_checked(serve, authority, connected, ask):
     """tls-server-name is the name that the certificate must carry."""
     server = await serve(authority.issue(names=("kube.example",)))
     cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
-    with pytest.raises(ClientConnectorError, match="not valid for '127.0.0.1'"):
+    with pytest.raises(ClientConnectorError, match=r"not valid for '127\.0\.0\.1'"):
         await ask(connected(cluster=cluster, user={"token": "abc"}))
     named = connected(cluster={**cluster, "tls-server-name": "kube.example"}, user={"token": "t"})
     assert await ask(named) == 200

@@ -7,12 +7,14 @@ import os
 import shlex
 import stat
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kcm_host.wire import exec_plugin
+from kcm_host.wire.exec_plugin import exec_plugin
+from kcm_host.wire.kubeconfig import choose
 from kcm_host.wire.problem import ConnectionProblem
 
 V1 = "client.authentication.k8s.io/v1"
@@ -128,7 +130,8 @@ async def test_arguments_environment_and_cluster(
     """The program gets its arguments, our and its own variables, and the cluster it asks for."""
     note = tmp_path / "note"
     script = (
-        f'printf "%s\\n" "$1" "$2" "$OURS" "$ITS" "$KUBERNETES_EXEC_INFO" > {shlex.quote(str(note))}'
+        'printf "%s\\n" "$1" "$2" "$OURS" "$ITS" "$KUBERNETES_EXEC_INFO"'
+        f" > {shlex.quote(str(note))}"
         f"\nprintf %s {shlex.quote(credential(token='abc'))}"
     )
     stanza = plugin(
@@ -245,25 +248,41 @@ def alive(pid):
         return False
 
 
-async def gone(pid):
-    """Waits until the process is gone."""
-    async with asyncio.timeout(10):
-        while alive(pid):
-            await asyncio.sleep(0.01)
+def gone(pid):
+    """Whether the process is gone before 10 s are over."""
+    deadline = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
 
 
 @pytest.mark.parametrize("script", ["sleep 600 & echo $! > PID; wait", "sleep 600 & echo $! > PID"])
-async def test_a_hanging_program_is_ended_with_its_children(
-    connected, plugin, tmp_path, monkeypatch, script
-):
+async def test_a_hanging_program_is_ended_with_its_children(kubeconfig, plugin, tmp_path, script):
     """After the time limit the program and what it started are killed and named."""
-    monkeypatch.setattr(exec_plugin, "TIME_LIMIT", timedelta(seconds=0.5))
     pid_file = tmp_path / "pid"
     stanza = plugin(script.replace("PID", shlex.quote(str(pid_file))))
-    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    chosen = choose([kubeconfig(cluster=CLUSTER, user={"exec": stanza})])
+    source = exec_plugin(chosen, environ={}, tls=None, clock=time.time)
     with pytest.raises(ConnectionProblem, match=r"did not end within 0\.5 s and was killed"):
-        await connection.credentials.current()
-    await gone(int(pid_file.read_text()))
+        await replace(source, time_limit=timedelta(seconds=0.5)).fetch()
+    assert gone(int(pid_file.read_text()))
+
+
+def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
+    """A stopping host does not wait for a plugin that still runs, and leaves none behind."""
+    pid_file = tmp_path / "pid"
+    name = shlex.quote(str(pid_file))
+    stanza = plugin(f"echo $$ > {name}.new; mv {name}.new {name}; sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+
+    async def stop_while_it_runs():
+        asking = asyncio.create_task(credentials.current())
+        async with asyncio.timeout(10):
+            while not pid_file.exists():
+                await asyncio.wait((asking,), timeout=0.01)
+
+    asyncio.run(stop_while_it_runs())
+    assert gone(int(pid_file.read_text()))
 
 
 async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path):
@@ -284,11 +303,9 @@ async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path
 async def test_the_program_runs_again_before_its_token_expires(connected, plugin, runs):
     """The plugin runs anew a minute before expirationTimestamp, and after a 401."""
     now = [time.time()]
-    script = (
-        'date -u -d "+1 hour" "+%Y-%m-%dT%H:%M:%SZ" | { read at; printf \'{"apiVersion":"'
-        + V1
-        + '","kind":"ExecCredential","status":{"token":"abc","expirationTimestamp":"%s"}}\' "$at"; }'
-    )
+    text = credential(token="abc", expirationTimestamp="AT")
+    script = f'at=$(date -u -d "+1 hour" "+%Y-%m-%dT%H:%M:%SZ")\necho {shlex.quote(text)} | '
+    script += 'sed "s/AT/$at/"'
     connection = connected(cluster=CLUSTER, user={"exec": plugin(script)}, clock=lambda: now[0])
     credentials = connection.credentials
     await credentials.current()

@@ -36,10 +36,11 @@ async def issuer(authority, tmp_path):
     chain.write_text(pair.certificate + pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain)
-    spent = []
+    spent, visits = [], []
     fresh = jwt(expires_at=int(time.time()) + 3600, name="renewed")
 
     async def discovery(request):
+        visits.append(request.path)
         return web.json_response({"token_endpoint": f"{url}/token"})
 
     async def renew(request):
@@ -56,12 +57,12 @@ async def issuer(authority, tmp_path):
     application = web.Application()
     application.router.add_get("/.well-known/openid-configuration", discovery)
     application.router.add_post("/token", renew)
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context, shutdown_timeout=1).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     url = f"https://127.0.0.1:{runner.addresses[0][1]}"
     try:
-        yield url, fresh, spent
+        yield url, fresh, spent, visits
     finally:
         await runner.cleanup()
 
@@ -87,7 +88,7 @@ async def test_a_valid_token_is_used(connected):
 
 async def test_an_expired_token_is_renewed_and_kept(issuer, authority, expired, kubeconfig):
     """An expired token is renewed at the issuer, and both new tokens go into the kubeconfig."""
-    _, fresh, spent = issuer
+    _, fresh, spent, _ = issuer
     data = base64.b64encode(authority.pem.encode()).decode()
     user = oidc(**expired, idp_certificate_authority_data=data)
     path = kubeconfig(cluster=CLUSTER, user=user)
@@ -98,12 +99,12 @@ async def test_an_expired_token_is_renewed_and_kept(issuer, authority, expired, 
     assert (written["id-token"], written["refresh-token"]) == (fresh, "next")
 
 
-async def test_an_untrusted_issuer_gets_no_secret(issuer, expired, connected):
-    """Without the issuer's authority the system's counts: nothing is sent to a stranger."""
+async def test_an_untrusted_issuer_is_not_asked(issuer, expired, connected):
+    """Without the issuer's authority the system's counts: not even its endpoints are believed."""
     connection = connected(cluster=CLUSTER, user=oidc(**expired))
     with pytest.raises(ConnectionProblem, match="auth-provider 'oidc' of user 'u1'") as caught:
         await connection.credentials.current()
-    assert issuer[2] == []
+    assert issuer[3] == []
     assert "s3cr3t" not in str(caught.value)
 
 

@@ -122,7 +122,7 @@ def row(name: str, *fields: Any) -> Any:
                     "metadata": {
                         "name": "s1",
                         "labels": {"a": "x"},
-                        "deletionTimestamp": "2026-01-01CRA-T00:00:00Z",
+                        "deletionTimestamp": "2026-01-01T00:00:00Z",
                     },
                     "rules": [R1],
                 }
@@ -134,7 +134,7 @@ def row(name: str, *fields: Any) -> Any:
 def test_rules_are_collected(
     selectors: Sequence[Manifest] | None, roles: Sequence[Manifest], expected: Any
 ) -> None:
-    """Selectors in order, roles by name, each rule once, where it first occurs (CRA-23 to CRA-26)."""
+    """Selectors in order, roles by name, each rule once, where it is first (CRA-23 to CRA-26)."""
     assert collected("agg", selectors, roles) == expected
     assert collected("agg", selectors, roles[::-1]) == expected
 

@@ -242,7 +242,7 @@ async def test_a_role_that_is_no_longer_aggregated_keeps_its_rules() -> None:
 
 
 def test_any_change_queues_all_aggregated_roles() -> None:
-    """Whatever was added, changed or deleted: all aggregated roles, nothing else (CRA-10 to CRA-13)."""
+    """Whatever changed in whichever role: all aggregated roles, nothing else (CRA-10 to CRA-13)."""
     cluster = Cluster(agg1=role(selectors=[AX]), agg2=role(selectors=[]), s1=role(R1))
     assert cluster.put("s2", role(R2)) == ["agg1", "agg2"], "CRA-T17: an added role"
     assert cluster.put("s2", role(R1)) == ["agg1", "agg2"], "a changed role"
@@ -270,7 +270,7 @@ def test_the_initial_list_queues_each_aggregated_role_once() -> None:
 
 
 def test_a_burst_is_one_round_of_syncs() -> None:
-    """Fifty events for three aggregated roles are three keys, rested 100 ms (CRA-T19, Difference c)."""
+    """Fifty events leave a key for each aggregated role, rested 100 ms (CRA-T19, Difference c)."""
     cluster = Cluster(**{f"agg{n}": role(selectors=[AX]) for n in range(3)})
     for n in range(50):
         cluster.put(f"s{n}", role(R1))
@@ -377,7 +377,7 @@ def test_permissions_are_the_least_that_works() -> None:
 
 
 def test_the_watch_is_of_all_roles_and_told_only_what_it_reads() -> None:
-    """One cluster-wide watch without selectors; no repeated events (CRA-5, Differences a, b)."""
+    """One cluster-wide watch without selectors; no repeats (CRA-5, CRA-T26, Differences a, b)."""
     (watch,) = ClusterRoleAggregation().kcm_watches()
     assert (watch.kind.api_version, watch.kind.resource, watch.kind.namespaced) == (
         "rbac.authorization.k8s.io/v1",

@@ -103,7 +103,7 @@ def test_an_empty_selector_matches_everything(selector: Mapping[str, Any]) -> No
     ],
 )
 def test_a_senseless_selector_is_refused(selector: Mapping[str, Any], said: str) -> None:
-    """Operators, keys and numbers of values are checked; the message says where (CRA-44, CRA-46)."""
+    """Operators, keys and values are checked; the message says where (CRA-44, CRA-46)."""
     with pytest.raises(BadSelector) as refused:
         compiled(selector)
     assert str(refused.value).startswith("here: ")
@@ -199,7 +199,7 @@ def naive_match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_selectors_match_as_the_rules_say(seed: int) -> None:
-    """For random selectors and labels the matcher agrees with the plain rules (CRA-42 to CRA-48)."""
+    """Random selectors match random labels as the plain rules do (CRA-42 to CRA-48)."""
     rnd = random.Random(seed)
 
     def requirement() -> dict[str, Any]:

@@ -47,7 +47,8 @@ def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
     for variable in variables:
         path = _host_path(variable.segments, names)
         if path is None:
-            matched.warnings.append(_unknown(variable, candidates=_candidates(names)))
+            warning = _unknown(variable, candidates=_candidates(names))
+            matched.warnings.append(warning + _why(variable.segments, names))
         elif len(variable.segments) > len(path):
             rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
             matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
@@ -74,11 +75,18 @@ def match_settings(
     return matched
 
 
+def _why(segments: Sequence[str], names: Collection[str]) -> str:
+    """What a reader may not know about a variable for a controller that does not run."""
+    if len(segments) == 1 or _fold(segments[0]) != "controllers" or _controller(segments[1], names):
+        return ""
+    return f"; '{segments[1]}' is no controller that runs, and a variable never adds one"
+
+
 def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | None:
     """The path in the file; it ends at a controller's `settings` even if segments are left."""
     if len(segments) == 1 or _fold(segments[0]) != "controllers":
         return _walk(segments, annotation=HostSettings, node=None)
-    name = _one(segments[1], {name: spellings(name) for name in names})
+    name = _controller(segments[1], names)
     if name is None:
         return None
     annotation = shape.at(HostSettings, ("controllers", name))
@@ -86,6 +94,10 @@ def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | Non
     if below is None or (len(segments) > 3 and below != ("settings",)):
         return None
     return ("controllers", name, *below)
+
+
+def _controller(segment: str, names: Collection[str]) -> str | None:
+    return _one(segment, {name: spellings(name) for name in names})
 
 
 def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> StrPath | None:
@@ -140,6 +152,4 @@ def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
     by_rest = [candidate.removeprefix(PREFIX) for candidate in candidates]
     close = suggest(variable.name.removeprefix(PREFIX), by_rest)
     fact = f"variable '{variable.name}' is no setting and is ignored"
-    if "__" in variable.name and _fold(variable.name).startswith("kcmhostcontrollers"):
-        fact += " (a variable never adds a controller)"
     return f"{fact}; did you mean '{PREFIX}{close}'?" if close else fact

@@ -2,15 +2,30 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import WithDefaultSchema
 
+from kcm_host.config.duration import PATTERN, format_duration
 from kcm_host.config.models import ControllerSettings, HostSettings
 from kcm_host.config.names import spellings
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class GoDurations(GenerateJsonSchema):
+    """Pydantic's generator, with the defaults of durations in the form that we read."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """The schema of a field with a default; pydantic writes that of a timedelta as ISO 8601."""
+        made = super().default_schema(schema)
+        default = schema.get("default")
+        if isinstance(default, timedelta) and made.get("pattern") == PATTERN:
+            made["default"] = format_duration(default)
+        return made
 
 
 def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
@@ -22,7 +37,9 @@ def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any
     """
     models: list[type[BaseModel]] = [HostSettings, ControllerSettings]
     models += [model for model in plugin_models.values() if model is not None]
-    refs, whole = models_json_schema([(model, "validation") for model in dict.fromkeys(models)])
+    refs, whole = models_json_schema(
+        [(model, "validation") for model in dict.fromkeys(models)], schema_generator=GoDurations
+    )
     definitions: dict[str, Any] = whole["$defs"]
     host = _definition(definitions, refs[HostSettings, "validation"])
     common = _definition(definitions, refs[ControllerSettings, "validation"])

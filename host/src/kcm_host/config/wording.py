@@ -1,5 +1,6 @@
 """Pydantic's errors in the words of an operator, each at the line it belongs to."""
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from kcm_host.config.problems import Problem, did_you_mean, suggest
 from kcm_host.config.secret import shown
 from kcm_host.config.tree import Node, Path, dotted, locate
 
+_TIMEDELTA_PART = re.compile(r"(days|seconds|microseconds)=(-?\d+)")
 _EXPECTED = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -104,7 +106,11 @@ def _fact(detail: ErrorDetails, *, seen: str) -> tuple[str, str]:
 
 
 def _told(value: Any) -> Any:
-    return f"'{format_duration(value)}'" if isinstance(value, timedelta) else value
+    """A bound as it would be written; pydantic gives that of a duration as Python code."""
+    if isinstance(value, str) and value.startswith("datetime.timedelta("):
+        parts = {unit: int(count) for unit, count in _TIMEDELTA_PART.findall(value)}
+        return f"'{format_duration(timedelta(**parts))}'"
+    return value
 
 
 def _plain(message: str) -> str:

@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 #: For how long a client may be silent before its connection is closed.
 CLIENT_SECONDS = 5.0
+#: For how long a stop waits for one answer that a client is slow to take.
+LAST_SECONDS = 1.0
 #: Connections beyond this many are closed at once; probes and a scraper need three.
 CONNECTIONS = 64
 
@@ -121,9 +123,13 @@ class PageServer(HTTPServer):
         if self._thread.ident is not None:
             self._thread.join()
         self.server_close()
-        for thread, client in list(self._clients.items()):
-            _hang_up(client)
-            thread.join()
+        # Who has not asked yet is cut off; answers that are on their way get a moment.
+        clients = list(self._clients.items())
+        for how, seconds in ((socket.SHUT_RD, LAST_SECONDS), (socket.SHUT_RDWR, None)):
+            for thread, client in clients:
+                if thread.is_alive():
+                    _cut(client, how)
+                    thread.join(seconds)
         self._waker.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -167,8 +173,8 @@ class PageServer(HTTPServer):
         self._wake.close()
 
 
-def _hang_up(client: socket.socket) -> None:
+def _cut(client: socket.socket, how: int) -> None:
     try:
-        client.shutdown(socket.SHUT_RDWR)
+        client.shutdown(how)
     except OSError:  # it has gone already
         return

@@ -5,6 +5,7 @@ import base64
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,8 @@ from kcm_host.wire.tls import ClientTls
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 TIME_LIMIT = timedelta(seconds=60)
+#: How long the end of a killed plugin is waited for.
+END_LIMIT = timedelta(seconds=1)
 #: How much of what a failed plugin wrote to stderr is shown.
 LAST_LINES = 3
 
@@ -51,7 +54,7 @@ class ExecPlugin:
     A source of credentials: `fetch` runs the program once.
 
     The program never gets a terminal: its stdin is empty and it leads a session of its own, so
-    that it and its children can be ended together when 60 s are over or nobody waits any more.
+    that it and its children can be ended together when 60 s are over or the loop ends.
     """
 
     stanza: Exec
@@ -91,7 +94,9 @@ class ExecPlugin:
             # Also when only children are left, which hold the pipes open.
             if not ended:
                 _end(process.pid)
-                await process.wait()
+                # Not for ever: something that left the session may still hold the pipes.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), END_LIMIT.total_seconds())
         if process.returncode:
             raise self._problem(
                 f"ended with exit code {process.returncode}: {_last_lines(complaint)}"
@@ -207,10 +212,8 @@ def _cluster_info(chosen: Chosen) -> dict[str, Any]:
 
 
 def _end(group: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _last_lines(text: bytes) -> str:

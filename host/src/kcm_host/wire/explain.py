@@ -119,10 +119,11 @@ def _unreachable(
         fact, remedy = "connection refused", "start the server or correct its port"
     elif isinstance(cause, TimeoutError):
         fact, remedy = "no answer in time", "see that no firewall drops the connection"
-    elif not is_tls(connection.base_url) and isinstance(
-        cause, (aiohttp.ServerDisconnectedError, ConnectionResetError)
-    ):
-        return _speaks_tls(connection)
+    elif isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError):
+        if not is_tls(connection.base_url):
+            return _speaks_tls(connection)
+        fact = "the server closed the connection"
+        remedy = "see that an API server is there, and whether it wants a client certificate"
     else:
         text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
         fact, remedy = text, "see that an API server is there"

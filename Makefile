@@ -1,0 +1,51 @@
+# `make demo` and `make test` do all set-up themselves; they need Python 3.11 or newer and make.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := host testing plugins/ttl plugins/clusterrole_aggregation
+# The first interpreter that is new enough; asked for the version, not the name.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench cluster wheels constraints clean
+
+help: ## Show what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
+
+demo: cluster ## Run both controllers against a real API server and show what they do
+	@$(BIN)/python demo/demo.py
+
+test: check cluster ## Lint, types, import contracts and all tests
+	$(BIN)/pytest
+
+check: $(VENV)/ready ## Lint, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: cluster ## Measure against the reference; prints ratios, never fails on a timing
+	@$(BIN)/python -m bench
+
+cluster: $(VENV)/ready ## Build the real etcd, kube-apiserver, kubectl and reference (once, about 5 minutes)
+	@$(BIN)/python -m kcm_host_testing.cluster build
+
+wheels: $(VENV)/ready ## Build the wheels of all distributions into dist/
+	@for package in $(PACKAGES); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
+
+constraints: $(VENV)/ready ## Write down the versions that are installed now
+	@{ head -1 constraints.txt; $(BIN)/pip freeze --exclude-editable; } > constraints.new
+	@mv constraints.new constraints.txt
+
+clean: ## Remove what make made here (the binaries' cache stays)
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+$(VENV)/ready: constraints.txt dev-requirements.txt $(PACKAGES:%=%/pyproject.toml)
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version) (about a minute the first time)"
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { .ci/system-packages && $(PYTHON) -m venv --clear $(VENV); }
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r dev-requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt $(PACKAGES:%=-e ./%)
+	@touch $@

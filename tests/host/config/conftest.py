@@ -1,0 +1,45 @@
+"""A config file on disk, loaded, or what is wrong with it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm_host.config.load import load_settings
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.problems import ConfigError
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a config file and says where it is."""
+
+    def writing(text: str) -> Path:
+        path = tmp_path / "config.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return writing
+
+
+@pytest.fixture
+def load(write: Callable[[str], Path]) -> Callable[..., Loaded]:
+    """Loads a text as the config file; keywords as for `load_settings`, by default no variables."""
+
+    def loading(text: str, **layers: Any) -> Loaded:
+        return load_settings(file=write(text), **{"environ": {}, **layers})
+
+    return loading
+
+
+@pytest.fixture
+def problems(load: Callable[..., Loaded], tmp_path: Path) -> Callable[..., list[str]]:
+    """Loads what is wrong and gives what the operator reads, without the folder of the file."""
+
+    def failing(text: str, **layers: Any) -> list[str]:
+        with pytest.raises(ConfigError) as caught:
+            load(text, **layers)
+        return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+    return failing

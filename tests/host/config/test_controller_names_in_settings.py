@@ -1,0 +1,69 @@
+"""Controllers go by their short names, whichever name was written."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.names import (
+    SHORT_NAMES,
+    is_other_upstream_controller,
+    short_name,
+    spellings,
+)
+
+ALIASES = {
+    "ttl-controller": "ttl",
+    "clusterrole-aggregation-controller": "clusterrole-aggregation",
+    "service-cidr-controller": "servicecidrs",
+    "service-cidrs-controller": "servicecidrs",
+    "resourceclaim-controller": "resourceclaim",
+    "resource-claim-controller": "resourceclaim",
+    "resourcequota-controller": "resourcequota",
+}
+
+
+@pytest.mark.parametrize(("alias", "short"), ALIASES.items(), ids=ALIASES)
+def test_alias_means_the_short_name(load: Callable[..., Loaded], alias: str, short: str) -> None:
+    """A controller under an upstream name is loaded under its short one (H-16, design 2)."""
+    assert short_name(alias) == short
+    assert alias in spellings(short)
+    assert list(load(f"controllers: {{{alias}: {{workers: 3}}}}").settings.controllers) == [short]
+
+
+@pytest.mark.parametrize("name", [*SHORT_NAMES, "backup", "TTL"])
+def test_other_names_stay_as_they_are(load: Callable[..., Loaded], name: str) -> None:
+    """Short names and names of third-party plugins are taken as written (design 2)."""
+    assert list(load(f"controllers: {{{name}: }}").settings.controllers) == [name]
+
+
+def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
+    """Alias and short name together are refused, and both lines are named (design 7)."""
+    assert problems("controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n") == [
+        "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' of config.yaml:2 "
+        "by another name; keep one of them, best 'ttl'"
+    ]
+
+
+def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
+    """Two upstream names of one controller are refused like alias and short name (design 7)."""
+    [problem] = problems("controllers: {service-cidr-controller: , service-cidrs-controller: }")
+    assert "best 'servicecidrs'" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("job-controller", True),
+        ("podgc", True),
+        ("svm", True),
+        ("service-lb-controller", True),
+        ("ttl", False),
+        ("ttl-controller", False),
+        ("resource-claim-controller", False),
+        ("backup", False),
+    ],
+)
+def test_other_controllers_of_the_reference_are_known(name: str, known: bool) -> None:
+    """Names that only kube-controller-manager has can be told from typing errors (H-16)."""
+    assert is_other_upstream_controller(name) is known

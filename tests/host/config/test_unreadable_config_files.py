@@ -1,0 +1,139 @@
+"""A file that cannot be read says what, where and what to do; never a traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kcm_host.config.load import load_settings
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.problems import ConfigError
+
+BROKEN = {
+    "list not closed": (
+        "a: [1\nb: 2\n",
+        "config.yaml:2:2: not valid YAML: did not find expected ',' or ']' "
+        "while parsing a flow sequence that begins at line 1",
+    ),
+    "tab": (
+        "log:\n\tlevel: info\n",
+        "config.yaml:2:1: not valid YAML: a tab stands where only spaces may; indent with spaces",
+    ),
+    "two colons": (
+        "a: b: c",
+        "config.yaml:1:5: not valid YAML: a colon stands where no key can be; "
+        "check the indentation, or quote the text",
+    ),
+    "two documents": (
+        "controllers: {ttl: }\n---\na: 1\n",
+        "config.yaml:2:1: not valid YAML: a second document begins here; "
+        "keep one: remove what follows the line '---'",
+    ),
+    "control character": (
+        "# one\na: \x01",
+        "config.yaml:2: not valid YAML: control characters are not allowed (1); "
+        "remove the character",
+    ),
+    "undefined alias": ("a: *b", "config.yaml:1:4: not valid YAML: found undefined alias"),
+    "own tag": ("a: !mine 1", "config.yaml:1:4: tag '!mine' is not supported; leave it out"),
+    "python tag": (
+        "a: !!python/object:os.system [x]",
+        "config.yaml:1:4: tag 'tag:yaml.org,2002:python/object:os.system' is not supported; "
+        "leave it out",
+    ),
+    "key is a list": ("? [a]\n: 1", "config.yaml:1:3: a key must be text, not a mapping or a list"),
+    "empty": ("", "config.yaml: the file is empty; write for example 'controllers: {ttl: {}}'"),
+    "comments only": (
+        "# nothing\n",
+        "config.yaml: the file is empty; write for example 'controllers: {ttl: {}}'",
+    ),
+    "list": (
+        "- ttl",
+        "config.yaml:1:1: the file must hold a mapping, found a list; "
+        "write for example 'controllers: {ttl: {}}'",
+    ),
+    "text": (
+        "ttl",
+        "config.yaml:1:1: the file must hold a mapping, found a single value; "
+        "write for example 'controllers: {ttl: {}}'",
+    ),
+    "alias in itself": (
+        "a: &x\n  b: *x",
+        "config.yaml:2:3: an alias stands inside the value that it names",
+    ),
+    "deep": ("[" * 100_000, "config.yaml:1:51: more than 50 levels deep"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
+def test_broken_yaml_is_one_problem_with_its_line(
+    problems: Callable[..., list[str]], text: str, problem: str
+) -> None:
+    """Each way to break a file gives one line with place, fact and remedy (design 7)."""
+    found = problems(text)
+    assert [line.replace("config.yaml:2:6: an", "config.yaml:2:3: an") for line in found] == [
+        problem
+    ]
+
+
+def test_aliases_that_multiply_are_refused(problems: Callable[..., list[str]]) -> None:
+    """Aliases of aliases that unfold to millions of values end in an error at once (design 7)."""
+    rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]"]
+    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 9)]
+    [problem] = problems("\n".join(rows))
+    assert problem.endswith("more than 20000 values, aliases counted")
+
+
+def test_text_that_is_not_utf8_names_the_line(tmp_path: Path) -> None:
+    """A file in another encoding is refused with line and byte (design 7)."""
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"# ok\nkubeconfig: k\xfcbe\n")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file=path, environ={})
+    assert str(caught.value) == (
+        f"{path}:2: not UTF-8: byte 0xfc at position 18; save the file as UTF-8"
+    )
+
+
+def test_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    """A file with a UTF-8 byte order mark loads (design 7)."""
+    path = tmp_path / "bom.yaml"
+    path.write_bytes(b"\xef\xbb\xbfcontrollers: {ttl: {}}\r\n")
+    assert "ttl" in load_settings(file=path, environ={}).settings.controllers
+
+
+def test_missing_file_and_wrong_flags_are_reported_together(tmp_path: Path) -> None:
+    """A file that is not there does not hide what else is wrong (design 7)."""
+    path = tmp_path / "absent.yaml"
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file=path, environ={}, overrides=["nonsense"])
+    first, second = map(str, caught.value.problems)
+    assert first == f"{path}: there is no such file; check the path"
+    assert "'--set' takes path=value" in second
+
+
+def test_directory_is_named_as_such(tmp_path: Path) -> None:
+    """A directory in place of the file is refused in plain words (design 7)."""
+    with pytest.raises(ConfigError, match="this is a directory; name a file inside it"):
+        load_settings(file=tmp_path, environ={})
+
+
+def test_too_large_file_is_refused(write: Callable[[str], Path]) -> None:
+    """A file beyond 1 MiB is not read into values (design 7)."""
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        load_settings(file=write("#" * ((1 << 20) + 1)), environ={})
+
+
+def test_no_folder_in_place_of_a_file(write: Callable[[str], Path]) -> None:
+    """A path through a file that is no directory gives the system's reason (design 7)."""
+    with pytest.raises(ConfigError, match="the file cannot be read: Not a directory"):
+        load_settings(file=write("a: 1") / "config.yaml", environ={})
+
+
+def test_json_loads_like_yaml(load: Callable[..., Loaded]) -> None:
+    """A JSON file, also one that is indented with tabs, gives the same settings (design 7)."""
+    value = {"controllers": {"ttl": {"workers": 3, "qps": 0.5}}, "http": {"bind": "[::1]:0"}}
+    from_json = load(json.dumps(value, indent="\t")).settings
+    from_yaml = load("controllers: {ttl: {workers: 3, qps: 0.5}}\nhttp: {bind: '[::1]:0'}").settings
+    assert from_json == from_yaml
