@@ -10,7 +10,7 @@ from kubernetes import client, config
 
 from kcm_host_testing import probe
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Answer, Cut, Delay, Point, Rewrite
+from kcm_host_testing.faults import AfterLines, Answer, Cut, Delay, Point, Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
 
@@ -30,14 +30,14 @@ def test_without_faults_the_proxy_is_not_noticed(
     api.user_agent = "proxy-test/1"
     core: Any = client.CoreV1Api(api)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "through"}})
-    listed = core.list_namespaced_config_map(namespace, label_selector="!no/such, a!=b,c in (d)")
+    listed = core.list_namespaced_config_map(namespace, label_selector="!no/such, a!=b,c notin (d)")
     api.close()
     assert [item.metadata.name for item in listed.items] == ["through"]
     written, read = fault_proxy.requests(path=f"/{namespace}/configmaps")
     assert (written.method, written.status, written.user_agent) == ("POST", 201, "proxy-test/1")
     assert json.loads(written.body) == {"metadata": {"name": "through"}}
-    assert written.headers["content-type"] == "application/json"
-    assert read.query == {"labelSelector": "!no/such, a!=b,c in (d)"}
+    assert written.headers["user-agent"] == written.user_agent
+    assert read.query == {"labelSelector": "!no/such, a!=b,c notin (d)"}
     assert not read.watch
 
 
@@ -94,6 +94,19 @@ def test_a_cut_write_has_happened_or_not(
     assert call(fault_proxy, api_server, f"{path}/cut")[0] == happened
     (write,) = fault_proxy.requests(method="POST")
     assert write.status is None
+
+
+def test_a_watch_is_cut_over_tls(
+    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
+) -> None:
+    """A cut in mid-stream ends an encrypted watch after just so many whole lines."""
+    fault_proxy.add(Cut(AfterLines(1)), query={"watch": "1"})
+    path = f"/api/v1/namespaces?watch=1&fieldSelector=metadata.name={namespace}"
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        call(fault_proxy, api_server, path)
+    assert json.loads(cut.value.partial)["object"]["metadata"]["name"] == namespace
+    (request,) = fault_proxy.wait_for_requests(when=lambda request: not request.open)
+    assert request.lines == 1
 
 
 def test_a_delayed_request_takes_that_long(fault_proxy: FaultProxy, api_server: ApiServer) -> None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +21,13 @@ WATCH = {"watch": "1"}
 LOST = (aiohttp.ClientPayloadError, aiohttp.ClientOSError)
 # How long an event may not come before a test believes that it does not.
 SILENCE_SECONDS = 0.3
+
+
+@pytest.fixture
+def proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
+    """A proxy without TLS, whose clients can leave in mid-stream without a farewell."""
+    with FaultProxy(api_server, tls=False) as running:
+        yield running
 
 
 @pytest.fixture
@@ -46,11 +52,10 @@ async def three(create: Create) -> None:
 @asynccontextmanager
 async def watch(proxy: FaultProxy, server: ApiServer, namespace: str) -> AsyncIterator[Stream]:
     """An open watch of the ConfigMaps of a namespace through the proxy."""
-    context = ssl.create_default_context(cafile=proxy.ca_file)
     headers = {"Authorization": f"Bearer {server.admin_token}"}
     async with aiohttp.ClientSession(headers=headers) as session:
         url = f"{proxy.url}/api/v1/namespaces/{namespace}/configmaps?watch=1"
-        async with session.get(url, ssl=context, timeout=aiohttp.ClientTimeout(20)) as answer:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(20)) as answer:
             assert answer.status == 200
             yield answer.content
 
@@ -62,26 +67,26 @@ async def name(stream: Stream) -> str:
 
 @pytest.mark.usefixtures("three")
 async def test_events_pass_as_they_come(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
+    proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
 ) -> None:
     """An open watch gets an event at once, and the record counts lines while it is open."""
-    async with watch(fault_proxy, api_server, namespace) as stream:
+    async with watch(proxy, api_server, namespace) as stream:
         assert [await name(stream) for _ in range(3)] == ["a", "b", "c"]
         await create("d")
         assert await asyncio.wait_for(name(stream), 5) == "d"
-        (request,) = fault_proxy.requests(query=WATCH)
+        (request,) = proxy.requests(query=WATCH)
     assert request.watch
     assert request.open
     assert (request.status, request.lines) == (200, 4)
 
 
 async def test_a_client_that_leaves_ends_the_exchange(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
+    proxy: FaultProxy, api_server: ApiServer, namespace: str
 ) -> None:
     """When the client closes its watch, the server's side is closed as well."""
-    async with watch(fault_proxy, api_server, namespace):
+    async with watch(proxy, api_server, namespace):
         pass
-    await asyncio.to_thread(fault_proxy.wait_for_requests, when=lambda request: not request.open)
+    await asyncio.to_thread(proxy.wait_for_requests, when=lambda request: not request.open)
     ended = await asyncio.to_thread(
         api_server.audit.wait_for,
         lambda entry: (
@@ -96,24 +101,24 @@ async def test_a_client_that_leaves_ends_the_exchange(
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("lines", [0, 2])
 async def test_a_watch_is_cut_after_so_many_lines(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str, lines: int
+    proxy: FaultProxy, api_server: ApiServer, namespace: str, lines: int
 ) -> None:
     """The lines before the cut arrive whole, then the body ends without its proper end, once."""
-    fault_proxy.add(Cut(AfterLines(lines)), query=WATCH, times=1)
-    async with watch(fault_proxy, api_server, namespace) as stream:
+    proxy.add(Cut(AfterLines(lines)), query=WATCH, times=1)
+    async with watch(proxy, api_server, namespace) as stream:
         assert [await name(stream) for _ in range(lines)] == ["a", "b"][:lines]
         with pytest.raises(LOST):
             await stream.readline()
-    async with watch(fault_proxy, api_server, namespace) as stream:
+    async with watch(proxy, api_server, namespace) as stream:
         assert [await name(stream) for _ in range(3)] == ["a", "b", "c"]
 
 
 async def test_an_open_watch_is_cut_on_demand(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
+    proxy: FaultProxy, api_server: ApiServer, namespace: str
 ) -> None:
     """A cut that is also for open exchanges ends a watch that idles, at once."""
-    async with watch(fault_proxy, api_server, namespace) as stream:
-        cut = fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
+    async with watch(proxy, api_server, namespace) as stream:
+        cut = proxy.add(Cut(), query=WATCH, also_open=True, times=1)
         with pytest.raises(LOST):
             await asyncio.wait_for(stream.readline(), 5)
     assert cut.hits == 1
@@ -121,11 +126,11 @@ async def test_an_open_watch_is_cut_on_demand(
 
 @pytest.mark.usefixtures("three")
 async def test_a_stalled_watch_is_open_and_silent_until_released(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
+    proxy: FaultProxy, api_server: ApiServer, namespace: str
 ) -> None:
     """What comes during a stall is not lost: it arrives when the stall is removed."""
-    stall = fault_proxy.add(Stall(AfterLines(1)), query=WATCH, times=1)
-    async with watch(fault_proxy, api_server, namespace) as stream:
+    stall = proxy.add(Stall(AfterLines(1)), query=WATCH, times=1)
+    async with watch(proxy, api_server, namespace) as stream:
         assert await name(stream) == "a"
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.readline(), SILENCE_SECONDS)
@@ -134,11 +139,11 @@ async def test_a_stalled_watch_is_open_and_silent_until_released(
 
 
 async def test_an_open_watch_is_stalled_on_demand(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
+    proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
 ) -> None:
     """A stall that is also for open exchanges holds back the next event of an idle watch."""
-    async with watch(fault_proxy, api_server, namespace) as stream:
-        stall = fault_proxy.add(Stall(), query=WATCH, also_open=True)
+    async with watch(proxy, api_server, namespace) as stream:
+        stall = proxy.add(Stall(), query=WATCH, also_open=True)
         await create("held-back")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.readline(), SILENCE_SECONDS)
@@ -148,7 +153,7 @@ async def test_an_open_watch_is_stalled_on_demand(
 
 @pytest.mark.usefixtures("three")
 async def test_single_events_are_changed_or_left_out(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
+    proxy: FaultProxy, api_server: ApiServer, namespace: str, create: Create
 ) -> None:
     """A rewrite gets one event at a time, and None leaves it out; removed, it does nothing."""
 
@@ -157,8 +162,8 @@ async def test_single_events_are_changed_or_left_out(
             return None
         return b"{" if b'"name":"b"' in line else line
 
-    rule = fault_proxy.add(Rewrite(spoil), query=WATCH)
-    async with watch(fault_proxy, api_server, namespace) as stream:
+    rule = proxy.add(Rewrite(spoil), query=WATCH)
+    async with watch(proxy, api_server, namespace) as stream:
         assert await stream.readline() == b"{\n"
         assert await name(stream) == "c"
         rule.remove()
@@ -167,22 +172,23 @@ async def test_single_events_are_changed_or_left_out(
 
 
 async def test_refusing_cuts_what_is_open(
-    fault_proxy: FaultProxy, api_server: ApiServer, namespace: str
+    proxy: FaultProxy, api_server: ApiServer, namespace: str
 ) -> None:
     """`refuse` ends open watches too, as a server does that is gone."""
-    async with watch(fault_proxy, api_server, namespace) as stream:
-        fault_proxy.refuse()
+    async with watch(proxy, api_server, namespace) as stream:
+        proxy.refuse()
         with pytest.raises(LOST):
             await asyncio.wait_for(stream.readline(), 5)
 
 
 @pytest.mark.usefixtures("three")
-async def test_stopping_ends_a_stalled_watch(api_server: ApiServer, namespace: str) -> None:
+async def test_stopping_ends_a_stalled_watch(
+    proxy: FaultProxy, api_server: ApiServer, namespace: str
+) -> None:
     """A proxy stops at once even while it holds streams back."""
-    with FaultProxy(api_server) as proxy:
-        proxy.add(Stall(AfterLines(1)), query=WATCH)
-        async with watch(proxy, api_server, namespace) as stream:
-            await name(stream)
-            await asyncio.wait_for(asyncio.to_thread(proxy.stop), 5)
-            with pytest.raises(LOST):
-                await stream.readline()
+    proxy.add(Stall(AfterLines(1)), query=WATCH)
+    async with watch(proxy, api_server, namespace) as stream:
+        await name(stream)
+        await asyncio.wait_for(asyncio.to_thread(proxy.stop), 5)
+        with pytest.raises(LOST):
+            await stream.readline()

@@ -26,6 +26,9 @@ _HOP_BY_HOP = frozenset(
     {"connection", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 
+# Without these the client library writes values of its own where the client sent none.
+_OWN_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+
 
 class Exchange:
     """One request on its way: what is known of it and which rules it has met."""
@@ -35,6 +38,8 @@ class Exchange:
         self.request = request
         # With each rule the number of lines that went out before it came.
         self.rules = [(rule, 0) for rule in rules]
+        # Whether the body is taken apart into lines; otherwise it passes as it comes.
+        self.by_line = bool(rules) or seen.watch
 
     def join(self, rule: ActiveRule) -> None:
         """Put an open exchange under a rule that came later; a cut happens at once."""
@@ -88,11 +93,6 @@ class Exchange:
                     return None
                 text = changed
         return text + end
-
-    @property
-    def by_line(self) -> bool:
-        """Whether the body is taken apart into lines; otherwise it passes as it comes."""
-        return bool(self.rules) or self.seen.watch
 
 
 class Forwarder:
@@ -161,11 +161,18 @@ class Forwarder:
             exchange.seen.method,
             URL(self._target + exchange.request.raw_path, encoded=True),
             headers=_request_headers(exchange),
+            skip_auto_headers=_OWN_HEADERS,
             data=exchange.seen.body or None,
             allow_redirects=False,
         ) as answer:
-            await exchange.pass_point(Point.ANSWER)
-            return await self._carry(exchange, answer)
+            try:
+                await exchange.pass_point(Point.ANSWER)
+                return await self._carry(exchange, answer)
+            except BaseException:
+                # A polite end of TLS would go on in the background after the proxy has stopped.
+                if answer.connection is not None and answer.connection.transport is not None:
+                    answer.connection.transport.abort()
+                raise
 
     async def _carry(
         self, exchange: Exchange, answer: aiohttp.ClientResponse
@@ -187,13 +194,16 @@ class Forwarder:
 
     async def _send(self, exchange: Exchange, response: web.StreamResponse, part: bytes) -> None:
         await exchange.pass_lines()
-        changed = exchange.rewritten(part) if exchange.by_line else part
+        if not exchange.by_line:
+            await response.write(part)
+            return
+        changed = exchange.rewritten(part)
         if changed is None:
             return
+        # Counted first: who has read a line finds it in the record.
+        self._note(exchange, replace(exchange.seen, lines=exchange.seen.lines + 1))
         await response.write(changed)
-        if exchange.by_line:
-            self._note(exchange, replace(exchange.seen, lines=exchange.seen.lines + 1))
-            await exchange.pass_lines()
+        await exchange.pass_lines()
 
 
 async def _seen(request: web.Request) -> Request:
@@ -211,8 +221,7 @@ def _request_headers(exchange: Exchange) -> dict[str, str]:
     dropped = _HOP_BY_HOP | {"content-length"}
     if exchange.by_line:
         dropped |= {"accept-encoding"}  # lines cannot be seen in a compressed body
-    kept = {n: v for n, v in exchange.request.headers.items() if n.lower() not in dropped}
-    return {"Accept-Encoding": "identity"} | kept
+    return {n: v for n, v in exchange.request.headers.items() if n.lower() not in dropped}
 
 
 async def _parts(content: aiohttp.StreamReader, *, by_line: bool) -> AsyncIterator[bytes]:

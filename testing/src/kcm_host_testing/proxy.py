@@ -111,8 +111,8 @@ class FaultProxy:
         """
         Make a fault for the requests that match, from now on; see `faults.Match`.
 
-        `times` limits it to the next so many. `also_open` puts exchanges that are under way (open
-        watches) under it as well: a `Cut` cuts them now. Rules apply in the order in which they
+        `times` limits it to the next so many. `also_open` puts open watches (and whatever else is
+        under way) under it as well: a `Cut` cuts them now. Rules apply in the order in which they
         were added; after an `Answer` no other one is tried.
         """
         active = ActiveRule(fault, Match(method, path, query, when), times)
@@ -211,7 +211,7 @@ class FaultProxy:
         trust = ssl.create_default_context(cafile=self._server.ca_file)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trust, limit=0),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=5),
+            timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
             max_line_size=_LARGEST_HEADER,
             max_field_size=_LARGEST_HEADER,

@@ -40,8 +40,10 @@ def test_other_names_stay_as_they_are(load: Callable[..., Loaded], name: str) ->
 def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
     """Alias and short name together are refused, and both lines are named (design 7)."""
     assert problems("controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n") == [
-        "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' of config.yaml:2 "
-        "by another name; keep one of them, best 'ttl'"
+        (
+            "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' "
+            "of config.yaml:2 by another name; keep one of them, best 'ttl'"
+        )
     ]
 
 

@@ -64,9 +64,8 @@ def test_go_form_means_what_it_means_in_go(text: str, meaning: timedelta) -> Non
 )
 def test_other_texts_are_refused_with_a_remedy(text: str, fact: str) -> None:
     """What Go would not read, and a number without a unit, is an error that helps (design 7)."""
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=re.escape(fact)):
         parse_duration(text)
-    assert fact in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from kcm_host.config.problems import ConfigError
 BROKEN = {
     "list not closed": (
         "a: [1\nb: 2\n",
-        "config.yaml:2:2: not valid YAML: did not find expected ',' or ']' "
-        "while parsing a flow sequence that begins at line 1",
+        (
+            "config.yaml:2:2: not valid YAML: did not find expected ',' or ']' "
+            "while parsing a flow sequence that begins at line 1"
+        ),
     ),
     "tab": (
         "log:\n\tlevel: info\n",
@@ -22,25 +24,33 @@ BROKEN = {
     ),
     "two colons": (
         "a: b: c",
-        "config.yaml:1:5: not valid YAML: a colon stands where no key can be; "
-        "check the indentation, or quote the text",
+        (
+            "config.yaml:1:5: not valid YAML: a colon stands where no key can be; "
+            "check the indentation, or quote the text"
+        ),
     ),
     "two documents": (
         "controllers: {ttl: }\n---\na: 1\n",
-        "config.yaml:2:1: not valid YAML: a second document begins here; "
-        "keep one: remove what follows the line '---'",
+        (
+            "config.yaml:2:1: not valid YAML: a second document begins here; "
+            "keep one: remove what follows the line '---'"
+        ),
     ),
     "control character": (
         "# one\na: \x01",
-        "config.yaml:2: not valid YAML: control characters are not allowed (1); "
-        "remove the character",
+        (
+            "config.yaml:2: not valid YAML: control characters are not allowed (1); "
+            "remove the character"
+        ),
     ),
     "undefined alias": ("a: *b", "config.yaml:1:4: not valid YAML: found undefined alias"),
     "own tag": ("a: !mine 1", "config.yaml:1:4: tag '!mine' is not supported; leave it out"),
     "python tag": (
         "a: !!python/object:os.system [x]",
-        "config.yaml:1:4: tag 'tag:yaml.org,2002:python/object:os.system' is not supported; "
-        "leave it out",
+        (
+            "config.yaml:1:4: tag 'tag:yaml.org,2002:python/object:os.system' is not supported; "
+            "leave it out"
+        ),
     ),
     "key is a list": ("? [a]\n: 1", "config.yaml:1:3: a key must be text, not a mapping or a list"),
     "empty": ("", "config.yaml: the file is empty; write for example 'controllers: {ttl: {}}'"),
@@ -50,17 +60,21 @@ BROKEN = {
     ),
     "list": (
         "- ttl",
-        "config.yaml:1:1: the file must hold a mapping, found a list; "
-        "write for example 'controllers: {ttl: {}}'",
+        (
+            "config.yaml:1:1: the file must hold a mapping, found a list; "
+            "write for example 'controllers: {ttl: {}}'"
+        ),
     ),
     "text": (
         "ttl",
-        "config.yaml:1:1: the file must hold a mapping, found a single value; "
-        "write for example 'controllers: {ttl: {}}'",
+        (
+            "config.yaml:1:1: the file must hold a mapping, found a single value; "
+            "write for example 'controllers: {ttl: {}}'"
+        ),
     ),
     "alias in itself": (
         "a: &x\n  b: *x",
-        "config.yaml:2:3: an alias stands inside the value that it names",
+        "config.yaml:1:4: this value contains an alias of itself",
     ),
     "deep": ("[" * 100_000, "config.yaml:1:51: more than 50 levels deep"),
 }
@@ -71,10 +85,7 @@ def test_broken_yaml_is_one_problem_with_its_line(
     problems: Callable[..., list[str]], text: str, problem: str
 ) -> None:
     """Each way to break a file gives one line with place, fact and remedy (design 7)."""
-    found = problems(text)
-    assert [line.replace("config.yaml:2:6: an", "config.yaml:2:3: an") for line in found] == [
-        problem
-    ]
+    assert problems(text) == [problem]
 
 
 def test_aliases_that_multiply_are_refused(problems: Callable[..., list[str]]) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import sys
 import textwrap
 import threading
 import time
@@ -157,4 +156,3 @@ def blocker(tmp_path: Path) -> Iterator[Blocker]:
     blocker = Blocker(module)
     yield blocker
     blocker.released.set()
-    sys.modules.pop("acme_loops.loop", None)

@@ -150,6 +150,6 @@ def _candidates(names: Iterable[str]) -> Iterator[str]:
 def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
     """The warning about a variable that means nothing, with the closest one that would."""
     by_rest = [candidate.removeprefix(PREFIX) for candidate in candidates]
-    close = suggest(variable.name.removeprefix(PREFIX), by_rest)
+    close = suggest(variable.name.removeprefix(PREFIX), by_rest, likeness=0.85)
     fact = f"variable '{variable.name}' is no setting and is ignored"
     return f"{fact}; did you mean '{PREFIX}{close}'?" if close else fact

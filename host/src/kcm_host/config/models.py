@@ -143,7 +143,6 @@ class HostSettings(BaseSettings):
 
     kubeconfig: str | None = Field(
         default=None,
-        min_length=1,
         description="Path; left out: $KUBECONFIG, then in-cluster, then ~/.kube/config.",
     )
     controllers: dict[str, ControllerSettings] = Field(
@@ -166,6 +165,8 @@ class HostSettings(BaseSettings):
     @field_validator("kubeconfig")
     @classmethod
     def _expand_home(cls, kubeconfig: str | None) -> str | None:
+        if kubeconfig == "":
+            raise wrong("an empty path names no file", "write a path, or leave 'kubeconfig' out")
         if kubeconfig is None or not kubeconfig.startswith("~"):
             return kubeconfig
         try:

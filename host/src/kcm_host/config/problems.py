@@ -45,10 +45,14 @@ class ConfigError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-def suggest(word: str, choices: Sequence[str]) -> str | None:
-    """The choice that `word` most likely meant, None if none is close; case does not count."""
+def suggest(word: str, choices: Sequence[str], *, likeness: float = 0.6) -> str | None:
+    """
+    The choice that `word` most likely meant, None if none is close; case does not count.
+
+    `likeness` runs from 0 to 1; long words with a part in common need more of it.
+    """
     by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[close[0]] if close else None
 
 

@@ -37,6 +37,8 @@ _EXPECTED = {
     "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
     "multiple_of": "must be a multiple of {multiple_of}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",
 }

@@ -69,7 +69,7 @@ class _Reading:
         if self.count > _MOST_VALUES:
             raise Unreadable(f"more than {_MOST_VALUES} values, aliases counted", node.start_mark)
         if id(node) in above:
-            raise Unreadable("an alias stands inside the value that it names", node.start_mark)
+            raise Unreadable("this value contains an alias of itself", node.start_mark)
         place = self.place(node.start_mark)
         if isinstance(node, yaml.ScalarNode):
             return Node(scalar_value(node), place)

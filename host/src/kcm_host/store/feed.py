@@ -33,17 +33,30 @@ class Shelf:
         self.store: Store[Any] = Store(kind)
         self.decoder = decode.ModelDecoder(model)
         self.followers: list[Follower] = []
+        #: Followers that have not been told what was stored before they came.
+        self.newcomers: list[Follower] = []
         self.fresh: dict[Key, Entry[Any]] = {}
 
     def entry(self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any) -> Entry[Any]:
-        """Decode one object; one that misfits is told once per version and marked."""
+        """
+        Decode one object; one that misfits is told once per version and marked.
+
+        Whatever a model's own code raises is a misfit too: the stream has other readers.
+        """
         try:
             return Entry(read(source), meta.uid, meta.resource_version)
-        except msgspec.ValidationError as error:
+        except Exception as error:  # noqa: BLE001 - models are plugin code
             self._tell(key, meta.resource_version, error)
             return Entry(None, meta.uid, meta.resource_version, good=False)
 
-    def _tell(self, key: Key, version: str, error: msgspec.ValidationError) -> None:
+    def final(self, line: bytes) -> Any | None:
+        """Decode an object that is gone; one that misfits is None, and nobody has to mend it."""
+        try:
+            return self.decoder.framed(line)
+        except Exception:  # noqa: BLE001 - models are plugin code
+            return None
+
+    def _tell(self, key: Key, version: str, error: Exception) -> None:
         if self.store.is_known_bad(key, version):
             return
         pairs = {
@@ -89,13 +102,25 @@ class Feed:
         return list(self._shelves.values())
 
     def follow(self, model: type[Any], follower: Follower) -> None:
-        """Add a follower; one that comes late is told everything stored first (IQ-61)."""
+        """Add a follower; one that comes late is to be welcomed before anything else happens."""
         shelf = self.shelf(model)
         shelf.followers.append(follower)
         if self.synced:
-            for change in shelf.store.as_changes():
-                follower.changed(change)
-            follower.synced()
+            shelf.newcomers.append(follower)
+
+    def welcome(self) -> None:
+        """
+        Tell those who came late everything stored, as if it were new (IQ-61).
+
+        Apart from `follow`, because a controller has to have joined all its streams before the
+        first change is told: its watch functions may read any of their stores.
+        """
+        for shelf in self.shelves:
+            newcomers, shelf.newcomers = shelf.newcomers, []
+            for follower in newcomers:
+                for change in shelf.store.as_changes():
+                    follower.changed(change)
+                follower.synced()
 
     def leave(self, follower: Follower) -> bool:
         """Remove a follower; True when nobody is left."""
@@ -160,10 +185,9 @@ class Feed:
     def _apply(
         shelf: Shelf, event_type: str, key: Key, meta: decode.HeadMeta, line: bytes
     ) -> Change[Any] | None:
-        entry = shelf.entry(key, meta, shelf.decoder.framed, line)
         if event_type == "DELETED":
-            return shelf.store.remove(key, final=entry.model, version=entry.version)
-        return shelf.store.put(key, entry)
+            return shelf.store.remove(key, final=shelf.final(line), version=meta.resource_version)
+        return shelf.store.put(key, shelf.entry(key, meta, shelf.decoder.framed, line))
 
 
 def _meta(head: decode.Head) -> decode.HeadMeta:

@@ -65,9 +65,7 @@ class Store(Generic[M]):
         """
         before = self._entries.get(key)
         if not entry.good:
-            self._entries[key] = self._keep_last_good(before, entry)
-            self._bad.add(key)
-            return None
+            return self._put_bad(key, before, entry)
         self._entries[key] = entry
         self._bad.discard(key)
         old = before.model if before is not None else None
@@ -147,10 +145,14 @@ class Store(Generic[M]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    @staticmethod
-    def _keep_last_good(before: Entry[M] | None, entry: Entry[M]) -> Entry[M]:
-        last_good = before.model if before is not None else None
-        return Entry(last_good, entry.uid, entry.version, good=False)
+    def _put_bad(self, key: Key, before: Entry[M] | None, entry: Entry[M]) -> Change[M] | None:
+        """Keep the last good state; a namesake's is not its own, that one is really gone."""
+        other = before is not None and before.uid != entry.uid
+        change = self.remove(key) if other else None
+        last_good = before.model if before is not None and not other else None
+        self._entries[key] = Entry(last_good, entry.uid, entry.version, good=False)
+        self._bad.add(key)
+        return change
 
     def _reindex(self, key: Key, old: M | None, new: M | None) -> None:
         for index in self._indexes.values():

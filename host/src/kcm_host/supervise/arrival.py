@@ -3,52 +3,67 @@
 import asyncio
 from datetime import timedelta
 
-from kcm_host.api.errors import ApiError, HostError, Unreachable
+import msgspec
+
+from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.wire.client import Client
+from kcm_host.wire.discovery import ServedKinds, discover
 from kcm_host.wire.explain import explain, refused
 from kcm_host.wire.problem import ConnectionProblem
 
 PAUSE_SECONDS = 1.0
 
 
-async def reach(client: Client, *, agent: str, timeout: timedelta) -> None:  # noqa: ASYNC109 - the error must say what the last try met
+async def reach(client: Client, *, agent: str, timeout: timedelta) -> ServedKinds:  # noqa: ASYNC109 - the error must say what the last try met
     """
-    Return once the server says that it is healthy; asked at once, then every second (H-41).
+    Give what the server serves, once it says that it is healthy (H-41).
 
-    Raises `ConnectionProblem` after `timeout`, and earlier when waiting cannot help: no or
-    refused credentials, a certificate that is not trusted.
+    It is asked at once, then every second. Raises `ConnectionProblem` after `timeout`, and
+    earlier when waiting cannot help: no or refused credentials, a certificate that is not trusted.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout.total_seconds()
     while True:
-        problem = await _ask(client, agent, deadline - loop.time())
-        if problem is None:
-            return
-        if problem.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
-            raise problem
+        # The last try may overrun a little: cut short, it could not tell what is wrong.
+        met = await _ask(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
+        if isinstance(met, ServedKinds):
+            return met
+        if met.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
+            raise met
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _ask(client: Client, agent: str, seconds: float) -> ConnectionProblem | None:
+async def _ask(client: Client, agent: str, seconds: float) -> ServedKinds | ConnectionProblem:
     connection = client.connection
     try:
         async with asyncio.timeout(seconds):
-            await client.call("GET", "/healthz", verb="get", agent=agent, accept="*/*")
+            await _see_health(client, agent)
+            return await discover(client, agent=agent)
     except Unreachable as error:
         return explain(error.__cause__ or error, connection)
     except TimeoutError as error:
         return explain(error, connection)
     except ApiError as error:
-        if error.status == 401:
-            return refused(connection)
+        return refused(connection) if error.status == 401 else _unfit(error, client)
+    except msgspec.MsgspecError as error:
+        return _unfit(error, client)
+
+
+async def _see_health(client: Client, agent: str) -> None:
+    try:
+        await client.call("GET", "/healthz", verb="get", agent=agent, accept="*/*")
+    except ApiError as error:
         # 403: it is there and knows us, only health is not for us to see.
-        return None if error.status == 403 else _unhealthy(error, connection.base_url)
-    return None
+        if error.status != 403:
+            raise
 
 
-def _unhealthy(error: HostError, server: str) -> ConnectionProblem:
-    return ConnectionProblem(
-        f"{server} is not healthy: {error}; see that the server in the kubeconfig is a Kubernetes "
-        f"API server, and its log",
-        exit_code=1,
-    )
+def _unfit(error: Exception, client: Client) -> ConnectionProblem:
+    server = client.connection.base_url
+    if isinstance(error, ApiError) and error.status == 403:
+        fact = "does not let us see what it serves"
+        remedy = "bind ClusterRole 'system:discovery' to the host's identity"
+    else:
+        fact = "is not healthy"
+        remedy = "see that the server in the kubeconfig is a Kubernetes API server, and its log"
+    return ConnectionProblem(f"{server} {fact}: {error}; {remedy}", exit_code=1)

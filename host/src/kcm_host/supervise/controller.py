@@ -33,6 +33,7 @@ class Controller:
         self._phase = "starting"
         self._problem = ""
         self._restarts = 0
+        self._draining = False
         self._outcomes = {"done": 0, "later": 0, "error": 0, "timeout": 0, "cancelled": 0}
         self._backoff = Backoff(asyncio.get_running_loop().time, random.random)
         #: Set once the initial objects of the first start are known.
@@ -58,17 +59,18 @@ class Controller:
 
     async def run(self) -> None:
         """Sync keys until drained; needs a successful `prepare`."""
-        while self._start is not None:
+        while self._start is not None and not self._draining:
             try:
                 await self._live(self._start)
             except Exception as error:  # noqa: BLE001 - plugin code failed: start again
                 await self._fall(self._start, error)
-                if not self.prepare():
+                if self._draining or not self.prepare():
                     return
                 self._services.streams.open()
 
     async def drain(self) -> None:
         """Drop what is queued and wait for the running syncs; no new one begins."""
+        self._draining = True
         if self._start is not None:
             self._start.queue.close()
         if self._workers:
@@ -108,6 +110,8 @@ class Controller:
     async def _live(self, start: Start) -> None:
         await start.synced
         self.known.set()
+        if self._draining:
+            return
         self._enter("running", "")
         bench = start.bench()
         self._workers = [

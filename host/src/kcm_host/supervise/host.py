@@ -21,7 +21,6 @@ from kcm_host.supervise.signals import StopSignals
 from kcm_host.supervise.start import Services
 from kcm_host.supervise.streams import Streams
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.discovery import discover
 
 log = logging.getLogger(__name__)
 
@@ -114,12 +113,12 @@ class Host:
 
     async def _arrive(self, client: Client) -> Services:
         """Reach the server and learn what it serves."""
-        await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
+        discovery = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
         log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
         return Services(
             client=client,
             streams=Streams(client, asyncio.get_running_loop().time),
-            discovery=await discover(client, agent=AGENT),
+            discovery=discovery,
             on_sync=self._on_sync,
             tracing=self._plan.tracing,
         )

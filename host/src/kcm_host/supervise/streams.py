@@ -82,10 +82,12 @@ class Streams:
         return store
 
     def open(self) -> None:
-        """Start the streams that are not running yet."""
+        """Start the streams that are not running yet; tell late followers of others all objects."""
         for stream in self._streams:
             if stream.task is None:
                 self._open(stream)
+            else:
+                stream.feed.welcome()
 
     async def leave(self, follower: Follower) -> None:
         """Remove a follower; a stream without followers ends."""

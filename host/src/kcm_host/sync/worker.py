@@ -69,6 +69,9 @@ async def work(bench: Bench) -> None:
             await sync_one(bench, item)
         finally:
             bench.queue.done(item.key)
+        # A sync with nothing to write never waits: without this, a long queue of them would keep
+        # the loop from watches, neighbours and the stop signal.
+        await asyncio.sleep(0)
 
 
 async def sync_one(bench: Bench, item: Item) -> None:
@@ -94,16 +97,13 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
     started = time.monotonic()
     end = _End("cancelled")
     try:
-        async with asyncio.timeout(SYNC_SECONDS):
+        async with asyncio.timeout(SYNC_SECONDS) as limit:
             outcome = await bench.sync(item.key, view, writer, bench.settings)
         end = _settle(bench, item.key, outcome, span)
-    except TimeoutError as error:
-        text = str(error) or f"no end after {SYNC_SECONDS:.0f} s"
-        end = _retry(bench, item.key, "timeout", text, span)
     except Exception as error:
         log.debug("sync raised", exc_info=True)
-        text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
-        end = _retry(bench, item.key, "error", text, span)
+        late = isinstance(error, TimeoutError) and limit.expired()
+        end = _retry(bench, item.key, error, span, late=late)
     finally:
         record = SyncRecord(
             bench.controller,
@@ -140,7 +140,12 @@ def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -
             return _End("later", seconds)
 
 
-def _retry(bench: Bench, key: Key, outcome: str, text: str, span: "SyncSpan | None") -> _End:
+def _retry(
+    bench: Bench, key: Key, error: Exception, span: "SyncSpan | None", *, late: bool
+) -> _End:
+    text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
+    if late:
+        text = f"no end after {SYNC_SECONDS:.0f} s"
     seconds = bench.queue.retry(key, _again("retry", span))
     pairs = {
         "controller": bench.controller,
@@ -149,7 +154,7 @@ def _retry(bench: Bench, key: Key, outcome: str, text: str, span: "SyncSpan | No
         "retry_in": f"{seconds:.3g}s",
     }
     log.warning("sync failed", extra={"kv": pairs})
-    return _End(outcome, seconds, text)
+    return _End("timeout" if late else "error", seconds, text)
 
 
 def _again(reason: str, span: "SyncSpan | None") -> Cause:

@@ -67,9 +67,10 @@ class SyncWriter:
         permission = Permission(write.kind, write.verb, write.subresource)
         if permission not in self._permissions:
             what = f"{write.kind}/{write.subresource}" if write.subresource else str(write.kind)
+            of = f", subresource='{write.subresource}'" if write.subresource else ""
             raise UndeclaredWrite(
                 f"{self._controller} tried to {write.verb} '{what}', which kcm_writes does not "
-                f"declare; add Permission({write.kind.resource!r}, {write.verb!r}) to it"
+                f"declare; add Permission(kind, '{write.verb}'{of}) for that kind to it"
             )
         if self._span is None:
             return await self._recorded(write)

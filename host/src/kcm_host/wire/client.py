@@ -1,5 +1,6 @@
 """Requests to one API server: calls with an answer, and watches that go on."""
 
+import asyncio
 import errno
 import platform
 import time
@@ -15,6 +16,7 @@ from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
 from kcm_host.wire.connection import Connection
+from kcm_host.wire.credentials import Access
 from kcm_host.wire.problem import ConnectionProblem
 from kcm_host.wire.status import error_of_answer
 
@@ -83,9 +85,9 @@ class Client:
         if content_type:
             headers["Content-Type"] = content_type
         request = _Request(method, path, verb, query, headers, body)
-        started = time.monotonic()
-        async with await self._open(self._calls, request) as response:
-            with unreachable(request.what):
+        response, started = await self._open(self._calls, request)
+        async with response:
+            with self._lost(request, started), unreachable(request.what):
                 answer = await response.read()
         self._record(request, response.status, started, len(answer))
         return answer
@@ -97,42 +99,42 @@ class Client:
         """Open a watch; gives its lines, as they arrive, until server or connection end it."""
         headers = {"User-Agent": agent, "Accept": accept}
         request = _Request("GET", path, "watch", query, headers, None)
-        started = time.monotonic()
-        async with await self._open(self._watches, request) as response:
+        response, started = await self._open(self._watches, request)
+        async with response:
             self._record(request, response.status, started)
             yield lines(response.content)
 
     async def _open(
         self, session: aiohttp.ClientSession, request: "_Request"
-    ) -> aiohttp.ClientResponse:
+    ) -> tuple[aiohttp.ClientResponse, float]:
         """
-        Give the answer's head, once it is no error.
+        Give the answer's head, once it is no error, and when that attempt began.
 
         A 401 is tried once more with fresh credentials: a token may have been replaced early.
         """
         for last in (False, True):
+            identity = await self._identity()
             started = time.monotonic()
-            try:
-                response = await self._send(session, request)
-            except Unreachable:
-                self._record(request, 0, started)
-                raise
-            if response.status < 300:
-                return response
-            error = await self._error(response, request.what)
+            with self._lost(request, started):
+                response = await self._send(session, request, identity)
+                if response.status < 300:
+                    return response, started
+                error = await self._error(response, request.what)
             self._record(request, response.status, started)
             if response.status != 401 or last:
                 raise error
-            self.connection.credentials.invalidate()
+            self.connection.credentials.invalidate(identity)
         raise AssertionError("the second attempt returns or raises")
 
-    async def _send(
-        self, session: aiohttp.ClientSession, request: "_Request"
-    ) -> aiohttp.ClientResponse:
+    async def _identity(self) -> Access:
         try:
-            identity = await self.connection.credentials.current()
+            return await self.connection.credentials.current()
         except ConnectionProblem as problem:
             raise Unreachable(str(problem)) from problem
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: "_Request", identity: Access
+    ) -> aiohttp.ClientResponse:
         with unreachable(request.what):
             return await session.request(
                 request.method,
@@ -152,6 +154,15 @@ class Client:
             with unreachable(what):
                 body = await response.read()
         return error_of_answer(response.status, body, response.headers, what)
+
+    @contextmanager
+    def _lost(self, request: "_Request", started: float) -> Iterator[None]:
+        """Record an attempt that ends without a whole answer, cancelled ones too."""
+        try:
+            yield
+        except (Unreachable, asyncio.CancelledError):
+            self._record(request, 0, started)
+            raise
 
     def _record(self, request: "_Request", status: int, started: float, received: int = 0) -> None:
         seconds = time.monotonic() - started

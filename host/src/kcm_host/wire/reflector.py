@@ -84,7 +84,8 @@ class Reflector:
                 )
                 self._complete()
             else:
-                await self._consume(lines)
+                async with self._patient(), stack.pop_all():
+                    await self._consume(lines)
         while True:
             await self._watch()
 
@@ -124,7 +125,7 @@ class Reflector:
                     self.version = decode.version_of(frame)
                     self._complete()
                     return True
-            elif self._fits(frame):
+            elif self._fits(frame) and self._known(frame):
                 self._sink.gather(frame.type, line, frame.object)
         if not seen and self._clock() - started < SHORT_SECONDS:
             raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
@@ -146,15 +147,9 @@ class Reflector:
 
     async def _watch(self) -> None:
         """Follow the changes since the last version over one watch (IQ-24)."""
-        try:
-            async with self._open(self.version, initial=False) as lines:
-                self._following()
-                await self._consume(lines)
-        except (ApiError, Unreachable) as error:
-            if not _is_busy(error):
-                raise
-            self._broken(error)
-            await self._wait()
+        async with self._patient(), self._open(self.version, initial=False) as lines:
+            self._following()
+            await self._consume(lines)
 
     async def _consume(self, lines: Lines) -> None:
         """Hand on events until the watch ends; a normal end returns (IQ-25 to IQ-29)."""
@@ -168,10 +163,8 @@ class Reflector:
             if not self._fits(frame):
                 continue
             self.version = decode.version_of(frame)
-            if frame.type in EVENTS:
+            if frame.type != "BOOKMARK" and self._known(frame):
                 self._sink.event(frame.type, line, frame.object)
-            elif frame.type != "BOOKMARK":
-                self._log(logging.WARNING, "unknown watch event", type=frame.type)
         if not seen and self._clock() - started < SHORT_SECONDS:
             raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
 
@@ -210,6 +203,13 @@ class Reflector:
         self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
         return False
 
+    def _known(self, frame: decode.Frame) -> bool:
+        """Whether an event tells of an object; types of another time are told (IQ-25)."""
+        if frame.type in EVENTS:
+            return True
+        self._log(logging.WARNING, "unknown watch event", type=frame.type)
+        return False
+
     def _complete(self) -> None:
         self._sink.list_ends()
         self.lists += 1
@@ -229,6 +229,17 @@ class Reflector:
             self._log(logging.WARNING, "stream broken, trying again", error=text)
         self.phase = "broken"
         self.error = text
+
+    @asynccontextmanager
+    async def _patient(self) -> AsyncIterator[None]:
+        """Wait, without a new list, when the server is not there or busy (IQ-24, IQ-27)."""
+        try:
+            yield
+        except (ApiError, Unreachable) as error:
+            if not _is_busy(error):
+                raise
+            self._broken(error)
+            await self._wait()
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._backoff.seconds())

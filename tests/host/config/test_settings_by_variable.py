@@ -1,0 +1,224 @@
+"""Environment variables override the file, whatever way they spell a key."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kcm_host.config.load import load_settings
+from kcm_host.config.loaded import Loaded
+
+FILE = """
+controllers:
+  ttl: {workers: 1}
+  clusterrole-aggregation: {}
+leaderElection: {enabled: false}
+"""
+SET = {
+    "nested": ("KCM_HOST_LOG__LEVEL", "debug", "log.level"),
+    "camelCase as one word": ("KCM_HOST_STARTTIMEOUT", "5s", "startTimeout"),
+    "camelCase as two words": ("KCM_HOST_START_TIMEOUT", "5s", "startTimeout"),
+    "lower case": ("KCM_HOST_log__level", "debug", "log.level"),
+    "leader election as one word": (
+        "KCM_HOST_LEADERELECTION__ENABLED",
+        "false",
+        "leaderElection.enabled",
+    ),
+    "leader election as two words": (
+        "KCM_HOST_LEADER_ELECTION__ENABLED",
+        "false",
+        "leaderElection.enabled",
+    ),
+    "controller": ("KCM_HOST_CONTROLLERS__TTL__WORKERS", "3", "controllers.ttl.workers"),
+    "controller by an alias": (
+        "KCM_HOST_CONTROLLERS__TTL_CONTROLLER__WORKERS",
+        "3",
+        "controllers.ttl.workers",
+    ),
+    "controller with a dash": (
+        "KCM_HOST_CONTROLLERS__CLUSTERROLE_AGGREGATION__QPS",
+        "0.5",
+        "controllers.clusterrole-aggregation.qps",
+    ),
+    "no YAML": ("KCM_HOST_HTTP__BIND", "[::1]:0", "http.bind"),
+    "flow mapping": ("KCM_HOST_LOG", "{level: debug}", "log.level"),
+    "flow mapping of controllers": (
+        "KCM_HOST_CONTROLLERS",
+        "{ttl-controller: {workers: 3}}",
+        "controllers.ttl.workers",
+    ),
+}
+IGNORED = {
+    "other prefix": ("KCM_LOG__LEVEL", "x"),
+    "empty": ("KCM_HOST_LOG__LEVEL", ""),
+    "service link, host": ("KCM_HOST_SERVICE_HOST", "10.0.0.1"),
+    "service link, named port": ("KCM_HOST_SERVICE_PORT_HTTP", "80"),
+    "service link, port": ("KCM_HOST_PORT", "tcp://10.0.0.1:80"),
+    "service link, address": ("KCM_HOST_PORT_10270_TCP_ADDR", "10.0.0.1"),
+}
+UNKNOWN = {
+    "one underscore": (
+        "KCM_HOST_LOG_LEVEL",
+        "is no setting and is ignored; did you mean 'KCM_HOST_LOG__LEVEL'?",
+    ),
+    "typing error in a key": (
+        "KCM_HOST_CONTROLLERS__TTL__WORKRES",
+        "is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?",
+    ),
+    "typing error in a controller": (
+        "KCM_HOST_CONTROLLERS__TLL__WORKERS",
+        (
+            "is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?; "
+            "'TLL' is no controller that runs, and a variable never adds one"
+        ),
+    ),
+    "controller that is not in the file": (
+        "KCM_HOST_CONTROLLERS__RESOURCEQUOTA",
+        (
+            "is no setting and is ignored; 'RESOURCEQUOTA' is no controller that runs, "
+            "and a variable never adds one"
+        ),
+    ),
+    "below a value": ("KCM_HOST_KUBECONFIG__X", "is no setting and is ignored; did you mean"),
+    "nothing after the prefix": ("KCM_HOST_", "is no setting and is ignored"),
+    "like nothing": ("KCM_HOST_QQQ", "is no setting and is ignored"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "path"), SET.values(), ids=SET)
+def test_variable_sets_the_key_it_means(
+    load: Callable[..., Loaded], name: str, value: str, path: str
+) -> None:
+    """Segments match keys ignoring case, dash and underscore; the origin names it (design 7)."""
+    loaded = load(FILE, environ={name: value})
+    assert str(loaded.origins[path]) == f"variable {name}"
+    assert loaded.warnings == ()
+
+
+def test_values_have_the_type_that_yaml_gives_them(load: Callable[..., Loaded]) -> None:
+    """Numbers, truths and durations in variables need no further marks (design 7)."""
+    settings = load(
+        FILE,
+        environ={
+            "KCM_HOST_CONTROLLERS__TTL__WORKERS": "3",
+            "KCM_HOST_CONTROLLERS__TTL__QPS": "2.5",
+            "KCM_HOST_LEADERELECTION__ENABLED": "false",
+            "KCM_HOST_SHUTDOWNTIMEOUT": "1m",
+            "KCM_HOST_HTTP__BIND": "[::1]:0",
+        },
+    ).settings
+    ttl = settings.controllers["ttl"]
+    assert (ttl.workers, ttl.qps) == (3, 2.5)
+    assert settings.shutdown_timeout.total_seconds() == 60
+    assert settings.http.address == ("::1", 0)
+
+
+@pytest.mark.parametrize(("name", "value"), IGNORED.values(), ids=IGNORED)
+def test_variable_of_others_says_nothing(
+    load: Callable[..., Loaded], name: str, value: str
+) -> None:
+    """Unset settings and what Kubernetes adds for a Service called kcm-host pass silently."""
+    loaded = load(FILE, environ={name: value})
+    assert loaded.warnings == ()
+    assert loaded.settings == load(FILE).settings
+
+
+@pytest.mark.parametrize(("name", "warning"), UNKNOWN.values(), ids=UNKNOWN)
+def test_unknown_variable_is_a_warning(
+    load: Callable[..., Loaded], name: str, warning: str
+) -> None:
+    """A variable with our prefix that means nothing is named and else ignored (design 7)."""
+    loaded = load(FILE, environ={name: "1"})
+    [found] = loaded.warnings
+    assert found.startswith(f"variable '{name}' {warning}")
+    assert loaded.settings == load(FILE).settings
+
+
+def test_variable_never_adds_a_controller(load: Callable[..., Loaded]) -> None:
+    """A mapping in a variable reaches the controllers of the file and no others (design 7)."""
+    loaded = load(FILE, environ={"KCM_HOST_CONTROLLERS": "{ttl: {workers: 4}, job: {}}"})
+    assert list(loaded.settings.controllers) == ["ttl", "clusterrole-aggregation"]
+    assert loaded.settings.controllers["ttl"].workers == 4
+    assert loaded.warnings == (
+        (
+            "variable 'KCM_HOST_CONTROLLERS' names controller 'job', which is ignored: "
+            "a variable never adds a controller"
+        ),
+    )
+
+
+def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Loaded]) -> None:
+    """What `--set` adds runs, so variables may set it up (design 7)."""
+    loaded = load(
+        FILE,
+        environ={"KCM_HOST_CONTROLLERS__RESOURCEQUOTA__WORKERS": "7"},
+        overrides=["controllers.resourcequota={}"],
+    )
+    assert loaded.settings.controllers["resourcequota"].workers == 7
+
+
+def test_ambiguous_segment_sets_nothing(load: Callable[..., Loaded]) -> None:
+    """A variable that could mean two controllers is a warning and changes neither (design 7)."""
+    loaded = load(
+        "controllers: {a-b: {}, a_b: {}}\nleaderElection: {enabled: false}",
+        environ={"KCM_HOST_CONTROLLERS__A_B__WORKERS": "3"},
+    )
+    assert [entry.workers for entry in loaded.settings.controllers.values()] == [None, None]
+    assert len(loaded.warnings) == 1
+
+
+def test_more_specific_variable_wins(load: Callable[..., Loaded]) -> None:
+    """A variable for one key wins over one for its whole section (design 7)."""
+    environ = {"KCM_HOST_LOG__LEVEL": "error", "KCM_HOST_LOG": "{level: debug, format: json}"}
+    log = load(FILE, environ=environ).settings.log
+    assert (log.level, log.format) == ("error", "json")
+
+
+def test_two_variables_for_one_key_are_a_warning(load: Callable[..., Loaded]) -> None:
+    """Two spellings of one variable are named, with the one that wins (design 7)."""
+    loaded = load(FILE, environ={"KCM_HOST_STARTTIMEOUT": "1s", "KCM_HOST_START_TIMEOUT": "2s"})
+    assert loaded.warnings == (
+        (
+            "variables 'KCM_HOST_STARTTIMEOUT' and 'KCM_HOST_START_TIMEOUT' both set "
+            "'startTimeout'; the latter wins: remove one of them"
+        ),
+    )
+    assert loaded.settings.start_timeout.total_seconds() == 2
+
+
+def test_wrong_value_names_the_variable(problems: Callable[..., list[str]]) -> None:
+    """A wrong value is reported at the variable, not at the file's line (design 7)."""
+    assert problems(FILE, environ={"KCM_HOST_CONTROLLERS__TTL__WORKERS": "many"}) == [
+        (
+            "variable KCM_HOST_CONTROLLERS__TTL__WORKERS: controllers.ttl.workers: "
+            "must be a whole number, found 'many'"
+        )
+    ]
+
+
+def test_key_twice_in_a_value_is_a_problem(problems: Callable[..., list[str]]) -> None:
+    """A mapping in a variable follows the rules of the file (design 7)."""
+    assert problems(FILE, environ={"KCM_HOST_LOG": "{level: info, level: debug}"}) == [
+        "variable KCM_HOST_LOG: key 'level' stands here twice; remove one of them"
+    ]
+
+
+def test_reserved_variable_is_left_to_the_caller() -> None:
+    """Names that the caller reads itself are neither settings nor warnings (design 7)."""
+    loaded = load_settings(
+        file=None,
+        environ={"KCM_HOST_CONFIG": "a.yaml"},
+        overrides=["controllers.ttl={}", "leaderElection.enabled=false"],
+        reserved=["KCM_HOST_CONFIG"],
+    )
+    assert loaded.warnings == ()
+
+
+def test_process_environment_is_not_read(
+    load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the given variables count, not those that pydantic-settings would find (design 7)."""
+    monkeypatch.setenv("KUBECONFIG", "/elsewhere")
+    monkeypatch.setenv("LOG", '{"level": "debug"}')
+    monkeypatch.setenv("KCM_HOST_LOG__LEVEL", "debug")
+    settings = load(FILE).settings
+    assert (settings.kubeconfig, settings.log.level) == (None, "info")

@@ -1,0 +1,171 @@
+"""What a file may leave out, and what then holds."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.models import ControllerSettings, HostSettings
+
+SAMPLE = """
+kubeconfig: ~/.kube/config        # left out: $KUBECONFIG, then in-cluster, then ~/.kube/config
+controllers:                      # what runs; nothing else does
+  ttl: {}
+  resourcequota:
+    workers: 5
+    settings: {resyncPeriod: 5m}
+leaderElection: {enabled: false}
+http: {bind: 127.0.0.1:10270}     # health, metrics, status page
+telemetry: {traces: {exporter: otlp, endpoint: http://127.0.0.1:4318, sampleRatio: 0.1}}
+"""
+
+
+def test_sample_of_the_design_loads(
+    load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documented file gives the values that stand in it, and no warning (design 7)."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    loaded = load(SAMPLE)
+    settings = loaded.settings
+    assert loaded.warnings == ()
+    assert settings.kubeconfig == "/home/ada/.kube/config"
+    assert settings.controllers["ttl"] == ControllerSettings()
+    assert settings.controllers["resourcequota"].workers == 5
+    assert settings.controllers["resourcequota"].settings == {"resyncPeriod": "5m"}
+    assert settings.http.address == ("127.0.0.1", 10270)
+    assert settings.telemetry.traces.exporter == "otlp"
+    assert settings.telemetry.traces.sample_ratio == 0.1
+
+
+def test_sample_survives_a_round_trip(load: Callable[..., Loaded]) -> None:
+    """Effective settings written as JSON load to the same settings (design 7)."""
+    settings = load(SAMPLE).settings
+    assert load(settings.model_dump_json(by_alias=True)).settings == settings
+
+
+def test_defaults_hold_where_nothing_is_said(load: Callable[..., Loaded]) -> None:
+    """One named controller is a whole configuration (design 5 and 7)."""
+    settings = load("controllers: {ttl: }").settings
+    assert settings.kubeconfig is None
+    assert settings.leader_election.enabled is False
+    assert settings.http.bind == "127.0.0.1:10270"
+    assert settings.telemetry.traces.exporter == "none"
+    assert settings.telemetry.traces.sample_ratio == 1.0
+    assert (settings.log.level, settings.log.format) == ("info", "text")
+    assert settings.start_timeout == settings.shutdown_timeout == timedelta(seconds=10)
+
+
+def test_empty_sections_mean_defaults(load: Callable[..., Loaded]) -> None:
+    """A key without a value is as good as none (design 7)."""
+    sparse = load(
+        "controllers: {ttl: {workers: , settings: }}\nhttp:\nlog: {level: }\nstartTimeout:\n"
+        "telemetry: {traces: }\nkubeconfig:\n"
+    )
+    assert sparse.settings == load("controllers: {ttl: {}}").settings
+
+
+@pytest.mark.parametrize("section", ["", "leaderElection:", "leaderElection: {}"])
+def test_leader_election_left_out_is_one_warning(load: Callable[..., Loaded], section: str) -> None:
+    """Without a word on leader election it is off, and that is said once (design 7)."""
+    [warning] = load(f"controllers: {{ttl: }}\n{section}").warnings
+    assert "'leaderElection' is left out, so it is off: run one replica only" in warning
+
+
+def test_leader_election_off_needs_no_warning(load: Callable[..., Loaded]) -> None:
+    """Whoever writes `enabled: false` knows (design 7)."""
+    assert load("controllers: {ttl: }\nleaderElection: {enabled: false}").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("bind", "address"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("'[::]:80'", ("::", 80)),
+        ("'[::1]:65535'", ("::1", 65535)),
+        ("localhost:8080", ("localhost", 8080)),
+    ],
+)
+def test_bind_takes_host_and_port(
+    load: Callable[..., Loaded], bind: str, address: tuple[str, int]
+) -> None:
+    """Port 0 is allowed and IPv6 stands in brackets (design 7)."""
+    assert load(f"controllers: {{ttl: }}\nhttp: {{bind: {bind}}}").settings.http.address == address
+
+
+@pytest.mark.parametrize(
+    ("qps", "burst", "size"),
+    [(None, None, None), (10.0, None, 15), (0.1, None, 1), (0.7, None, 2), (5.0, 1, 1)],
+)
+def test_burst_follows_qps(qps: float | None, burst: int | None, size: int | None) -> None:
+    """Left out, burst is 1.5 times qps rounded up, at least 1 (design 7)."""
+    assert ControllerSettings(qps=qps, burst=burst).burst_size == size
+
+
+def test_home_is_expanded_only_at_the_front(load: Callable[..., Loaded]) -> None:
+    """A path without a leading `~` is left alone (design 7)."""
+    assert load("controllers: {a: }\nkubeconfig: a/~/b").settings.kubeconfig == "a/~/b"
+
+
+def test_anchors_and_merge_keys_work(load: Callable[..., Loaded], tmp_path: Path) -> None:
+    """YAML aliases repeat a value; `<<` gives way to what stands beside it (design 7)."""
+    loaded = load(
+        "controllers:\n"
+        "  a: &many {workers: 9, qps: 4}\n"
+        "  b: *many\n"
+        "  c: {<<: *many, workers: 1}\n"
+        "  d: {<<: [{burst: 1}, *many, {burst: 2}]}\n"
+    )
+    found = {name: (c.workers, c.qps, c.burst) for name, c in loaded.settings.controllers.items()}
+    assert found == {"a": (9, 4, None), "b": (9, 4, None), "c": (1, 4, None), "d": (9, 4, 1)}
+    assert str(loaded.origins["controllers.c.qps"]) == f"{tmp_path}/config.yaml:2"
+    assert str(loaded.origins["controllers.c.workers"]) == f"{tmp_path}/config.yaml:4"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", "yes"),
+        ("off", "off"),
+        ("true", True),
+        ("010", 10),
+        ("0x1F", 31),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("-1.5", -1.5),
+        (".inf", float("inf")),
+        ("~", None),
+        ("'5'", "5"),
+        ("!!str 5", "5"),
+        ("=", "="),
+        ("9" * 5000, "9" * 5000),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_scalars_follow_yaml_1_2(load: Callable[..., Loaded], text: str, value: object) -> None:
+    """Only `true` and `false` are truths; dates and base 60 are texts (design 7)."""
+    loaded = load(f"controllers: {{a: {{settings: {{x: {text}}}}}}}")
+    assert loaded.settings.controllers["a"].settings == {"x": value}
+
+
+def test_keys_are_texts(load: Callable[..., Loaded]) -> None:
+    """A key is what is written, also where YAML would see a number or a truth (design 7)."""
+    loaded = load("controllers: {a: {settings: {on: 1, 1: 2, null: 3}}}")
+    assert loaded.settings.controllers["a"].settings == {"on": 1, "1": 2, "null": 3}
+
+
+def test_settings_cannot_be_changed(load: Callable[..., Loaded]) -> None:
+    """Loaded settings are frozen all the way down to a controller's own (design 7)."""
+    settings = load("controllers: {ttl: }").settings
+    parts = [(settings, "log"), (settings.log, "level"), (settings.controllers["ttl"], "workers")]
+    for part, field in parts:
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(part, field, None)
+
+
+def test_settings_can_be_made_from_keywords() -> None:
+    """Tests of other rooms need no file (design 7)."""
+    made = HostSettings.model_validate({"controllers": {"ttl": {"workers": 3}}})
+    assert made.controllers["ttl"].workers == 3
