@@ -51,14 +51,17 @@ def test_plain_http_is_served_when_asked_for(api_server: ApiServer) -> None:
 def test_answers_come_in_the_order_of_the_rules(
     fault_proxy: FaultProxy, api_server: ApiServer
 ) -> None:
-    """Two answers for one request each: the first, then the second, then the server's own."""
+    """Three faults for one request each come one by one, and then the server's own answer."""
     first = fault_proxy.add(Answer(429, b"slow", {"Retry-After": "1"}), path="^/readyz$", times=1)
     second = fault_proxy.add(Answer(500, b"broken"), path="^/readyz$", times=1)
     assert call(fault_proxy, api_server, "/readyz") == (429, b"slow")
     assert call(fault_proxy, api_server, "/livez") == (200, b"ok")
+    third = fault_proxy.add(Cut(), path="^/readyz$", times=1)
     assert call(fault_proxy, api_server, "/readyz") == (500, b"broken")
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        call(fault_proxy, api_server, "/readyz")
     assert call(fault_proxy, api_server, "/readyz") == (200, b"ok")
-    assert (first.hits, second.hits) == (1, 1)
+    assert (first.hits, second.hits, third.hits) == (1, 1, 1)
 
 
 def test_rules_take_only_what_matches(fault_proxy: FaultProxy, api_server: ApiServer) -> None:

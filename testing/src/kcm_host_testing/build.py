@@ -93,7 +93,7 @@ def _build(name: str, *, go: Path, work: Path, folder: Path, progress: Progress)
     ]
     build = Process(command, log=work / f"{name}.log", environment=os.environ | _SETTINGS)
     begin = time.monotonic()
-    code = _wait(build, f"{name}: compiling", progress)
+    code = _wait(build, f"{name}: building", progress)
     took = f"{time.monotonic() - begin:.0f} s"
     if code != 0 or not output.is_file():
         raise BuildError(
@@ -111,8 +111,10 @@ def _wait(build: Process, doing: str, progress: Progress) -> int | None:
     build.start()
     try:
         while build.running:
-            packages = len(build.log.read_bytes().splitlines())
-            progress.alive(f"{doing}, {time.monotonic() - begin:.0f} s, {packages} packages")
+            lines = build.log.read_text(errors="replace").splitlines()
+            packages = sum(not line.startswith("go: ") for line in lines)
+            seconds = time.monotonic() - begin
+            progress.alive(f"{doing}, {seconds:.0f} s, {packages} packages compiled")
             time.sleep(_POLL_SECONDS)
         return build.exit_code
     finally:

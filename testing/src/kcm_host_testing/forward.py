@@ -45,7 +45,7 @@ class Exchange:
         """Put an open exchange under a rule that came later; a cut happens at once."""
         self.rules.append((rule, self.seen.lines))
         match rule.fault:
-            case Cut(at=Point()):
+            case Cut(at=Point()) | Cut(at=AfterLines(lines=0)):
                 if self.request.transport is not None:
                     self.request.transport.abort()
 
@@ -127,7 +127,7 @@ class Forwarder:
         for rule in self.rules:
             if rule.takes(seen):
                 taken.append(rule)
-                if isinstance(rule.fault, Answer):
+                if isinstance(rule.fault, Answer | Cut):
                     break
         return taken
 

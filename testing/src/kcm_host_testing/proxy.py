@@ -112,8 +112,9 @@ class FaultProxy:
         Make a fault for the requests that match, from now on; see `faults.Match`.
 
         `times` limits it to the next so many. `also_open` puts open watches (and whatever else is
-        under way) under it as well: a `Cut` cuts them now. Rules apply in the order in which they
-        were added; after an `Answer` no other one is tried.
+        under way) under it as well: a `Cut` cuts them now. A request meets the rules in the order
+        in which they were added, up to the first `Answer` or `Cut`: two of them with `times=1`
+        are for two requests.
         """
         active = ActiveRule(fault, Match(method, path, query, when), times)
         self._do(lambda: self._forwarder.add(active, also_open=also_open))

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
-from kcm_host.config.duration import Duration
+from kcm_host.api.duration import Duration
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.plugin import validate_plugin_settings
 from kcm_host.config.rows import rows

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from kcm_host.config.duration import Duration
+from kcm_host.api.duration import Duration
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.plugin import plugin_warnings, validate_plugin_settings
 from kcm_host.config.problems import ConfigError

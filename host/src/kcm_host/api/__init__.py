@@ -1,6 +1,7 @@
 """What plugins build on. Only names listed here are promised."""
 
 from kcm_host.api.discovery import Discovery
+from kcm_host.api.duration import Duration
 from kcm_host.api.errors import (
     ApiError,
     Conflict,
@@ -27,6 +28,7 @@ __all__ = [
     "Conflict",
     "Discovery",
     "Done",
+    "Duration",
     "HostError",
     "Key",
     "Kind",

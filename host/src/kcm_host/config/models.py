@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic.alias_generators import to_camel
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from kcm_host.api.duration import Duration
 from kcm_host.config.address import check_bind, check_endpoint, split_bind
-from kcm_host.config.duration import Duration
 from kcm_host.config.source import MERGED, MergedSource
 from kcm_host.config.wrong import wrong
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from kcm_host.config.duration import PATTERN, format_duration
+from kcm_host.api.duration import PATTERN, format_duration
 from kcm_host.config.models import ControllerSettings, HostSettings
 from kcm_host.config.names import spellings
 

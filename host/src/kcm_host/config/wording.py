@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kcm_host.api.duration import format_duration
 from kcm_host.config import shape
-from kcm_host.config.duration import format_duration
 from kcm_host.config.file import EXAMPLE
 from kcm_host.config.problems import Problem, did_you_mean, suggest
 from kcm_host.config.secret import shown

@@ -90,7 +90,7 @@ class Ttl:
     def _keys(self, change: Change[Node], view: View) -> Iterable[Key]:
         """Queue the nodes that carry a wrong value: this one, or any after a change of step."""
         before = self._count.seconds
-        self._recount(change)
+        self._recount(change, view)
         if self._count.seconds != before:
             nodes = view.of(NODE, Node).items()
             return [key for key, node in nodes if self._wrong(node)]
@@ -98,8 +98,13 @@ class Ttl:
             return [change.key]
         return ()
 
-    def _recount(self, change: Change[Node]) -> None:
-        if change.old is None:
+    def _recount(self, change: Change[Node], view: View) -> None:
+        if change.initial:
+            # The store holds the whole initial list: count it at its first change, so that no
+            # node is queued for a value that only held on the way.
+            if self._count.nodes == 0:
+                self._count.add(len(list(view.of(NODE, Node).items())))
+        elif change.old is None:
             self._count.add()
         elif change.new is None:
             try:

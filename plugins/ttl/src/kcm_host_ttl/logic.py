@@ -38,11 +38,12 @@ class NodeCount:
         """The value every node should carry at this count."""
         return STEPS[self._step].seconds
 
-    def add(self) -> None:
-        """Count one node more."""
-        self.nodes += 1
-        if self.nodes > STEPS[self._step].high:
-            self._step += 1
+    def add(self, nodes: int = 1) -> None:
+        """Count so many nodes more, one after the other."""
+        for _ in range(nodes):
+            self.nodes += 1
+            if self.nodes > STEPS[self._step].high:
+                self._step += 1
 
     def remove(self) -> None:
         """

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from mirror import CONFIG_MAP, ConfigMaps, Follow, Mirror
+from host.wire.reflector.mirror import CONFIG_MAP, ConfigMaps, Follow, Mirror
 
 from kcm_host.api.states import RequestRecord
 from kcm_host.wire import backoff

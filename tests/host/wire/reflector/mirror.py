@@ -186,3 +186,10 @@ class ConfigMaps:
     async def delete(self, name: str) -> None:
         """Delete one."""
         await asyncio.to_thread(self._core.delete_namespaced_config_map, name, self.namespace)
+
+    async def relabel(self, name: str, labels: dict[str, str]) -> None:
+        """Give one other labels."""
+        body = {"metadata": {"labels": labels}}
+        await asyncio.to_thread(
+            self._core.patch_namespaced_config_map, name, self.namespace, body
+        )

@@ -5,7 +5,7 @@ import json
 import logging
 
 import pytest
-from mirror import STREAMING, ConfigMaps, Follow, error_event, status, until
+from host.wire.reflector.mirror import STREAMING, ConfigMaps, Follow, error_event, status, until
 
 from kcm_host.wire import reflector
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Rewrite, Stall

@@ -1,0 +1,70 @@
+"""The two who are measured: how each is started, and as whom the audit log knows it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kcm_host_testing import release
+
+# What of the caller's environment could change how a contestant starts or what it runs.
+_FOREIGN = ("PYTHON", "KCM_HOST_", "KUBECONFIG", "OTEL_", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """
+    One of the two programs.
+
+    `program` makes its command from a kubeconfig, the controllers and a folder for its files.
+    """
+
+    name: str
+    user_agent: str
+    program: Callable[[Path, Sequence[str], Path], list[str]]
+    must_exit_zero: bool = False
+
+
+def reference() -> Contestant:
+    """
+    The Go kube-controller-manager, with a client limit that it never meets.
+
+    One identity for all its controllers, as ours has: otherwise it would first make itself
+    service accounts and tokens.
+    """
+    binary = release.binaries_folder() / "kube-controller-manager"
+
+    def program(kubeconfig: Path, controllers: Sequence[str], _folder: Path) -> list[str]:
+        return [
+            str(binary),
+            f"--kubeconfig={kubeconfig}",
+            f"--controllers={','.join(f'{name}-controller' for name in controllers)}",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]
+
+    return Contestant("reference", "kube-controller-manager/", program)
+
+
+def ours(command: Path) -> Contestant:
+    """`kcm-host run` as installed, with default settings."""
+
+    def program(kubeconfig: Path, controllers: Sequence[str], folder: Path) -> list[str]:
+        config = {
+            "controllers": {name: {} for name in controllers},
+            "leaderElection": {"enabled": False},
+            "http": {"bind": "127.0.0.1:0"},
+        }
+        file = folder / "kcm-host.yaml"
+        file.write_text(json.dumps(config))
+        return [str(command), "run", "-c", str(file), "--kubeconfig", str(kubeconfig)]
+
+    return Contestant("ours", "kcm-host/", program, must_exit_zero=True)
+
+
+def clean_environment() -> Mapping[str, str]:
+    """Give this process's environment without what would make a start unlike a user's."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}

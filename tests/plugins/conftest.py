@@ -1,0 +1,43 @@
+"""One API server for the plugins' tests alone, with users that hold the controllers' own roles."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.etcd import Etcd
+
+TTL_USER = "ttl"
+AGGREGATION_USER = "aggregation"
+#: Users of the plugins' server -> the role the server itself makes for that controller.
+ROLES = {
+    TTL_USER: "system:controller:ttl-controller",
+    AGGREGATION_USER: "system:controller:clusterrole-aggregation-controller",
+}
+
+
+@pytest.fixture(scope="session")
+def plugin_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
+    """
+    A server on which no host runs but those of the tests below here.
+
+    Nodes and ClusterRoles concern everybody who follows them, so these tests keep away from the
+    server that the whole session shares. User `nobody` may do nothing.
+    """
+    with ApiServer(etcd, binaries=kube_binaries, users=[*ROLES, "nobody"]) as server:
+        rbac = client.RbacAuthorizationV1Api(server.client())
+        for user, role in ROLES.items():
+            rbac.create_cluster_role_binding(binding(user, role))
+        yield server
+
+
+def binding(user: str, role: str) -> dict[str, object]:
+    """Give the manifest that lets a user do what a ClusterRole says."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "metadata": {"name": f"{user}-{role}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }
