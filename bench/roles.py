@@ -4,6 +4,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from bench.calls import MERGE, Call
 from bench.outcome import require
 from bench.stage import Stage
@@ -92,8 +94,9 @@ def _rule(resource: str) -> dict[str, Any]:
 def _collected(target: dict[str, Any], roles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """By name of the source, each rule where it occurs first."""
     (label,) = target["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"]
-    rules: list[dict[str, Any]] = []
+    rules: dict[bytes, dict[str, Any]] = {}
     for role in sorted(roles, key=lambda each: str(each["metadata"]["name"])):
         if label in role["metadata"].get("labels", {}):
-            rules += [rule for rule in role["rules"] if rule not in rules]
-    return rules
+            for rule in role["rules"]:
+                rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+    return list(rules.values())

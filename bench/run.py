@@ -140,7 +140,7 @@ class Run:
     ) -> None:
         try:
             code = self._end()
-            if code != 0 and self._contestant.must_exit_zero and error is None:
+            if code != 0 and self._contestant.strict and error is None:
                 raise self._wrong(f"ended with code {code} after SIGTERM, not 0")
         finally:
             self._folder.cleanup()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from granted_roles import binding
 from kubernetes import client
 
 from kcm_host_testing.api_server import ApiServer
@@ -29,15 +30,5 @@ def plugin_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
     with ApiServer(etcd, binaries=kube_binaries, users=[*ROLES, "nobody"]) as server:
         rbac = client.RbacAuthorizationV1Api(server.client())
         for user, role in ROLES.items():
-            rbac.create_cluster_role_binding(binding(user, role))
+            rbac.create_cluster_role_binding(binding(user, user=user, role=role))
         yield server
-
-
-def binding(user: str, role: str) -> dict[str, object]:
-    """Give the manifest that lets a user do what a ClusterRole says."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "metadata": {"name": f"{user}-{role}"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    }

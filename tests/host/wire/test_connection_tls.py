@@ -196,7 +196,7 @@ async def test_replaced_certificate_files_are_picked_up(
 
 
 def test_importing_the_wire_does_not_import_the_official_package():
-    """The official package is imported by connecting only; it would cost every start 70 ms."""
+    """The official package is for older auth providers only; it would cost every start 70 ms."""
     program = textwrap.dedent(
         """
         import importlib, pkgutil, sys

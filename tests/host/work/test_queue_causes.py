@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from queue_steps import A, B, versions, why
+from host.work.queue_steps import A, B, versions, why
 
 from kcm_host.work.queue import WorkQueue
 

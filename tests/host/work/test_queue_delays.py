@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from queue_steps import A, B, C, why, worked_off
+from host.work.queue_steps import A, B, C, why, worked_off
 
 from kcm_host.work.queue import WorkQueue
 

@@ -1,7 +1,9 @@
 """Failed keys come again with growing waits, and not too many at a time."""
 
+import asyncio
+
 import pytest
-from queue_steps import A, B, why, worked_off
+from host.work.queue_steps import A, B, why, worked_off
 
 from kcm_host.api.kinds import Key
 from kcm_host.work.queue import WorkQueue
@@ -28,7 +30,7 @@ async def test_many_failures_at_once_share_ten_a_second(queue: WorkQueue) -> Non
     waits = [queue.retry(key, why()) for key in keys]
     assert waits[:100] == [0.005] * 100
     assert waits[100:] == pytest.approx([number / 10 for number in range(1, 51)])
-    times = dict((key, seconds) for seconds, key in await worked_off(queue, seconds=10))
+    times = {key: seconds for seconds, key in await worked_off(queue, seconds=10)}
     assert [times[key] for key in keys] == pytest.approx(waits)
 
 
@@ -50,8 +52,8 @@ async def test_keys_fail_separately(queue: WorkQueue) -> None:
 
 
 async def test_queues_fail_separately(queue: WorkQueue) -> None:
-    """Each queue has a limiter of its own: two hundred failures in one cost another none (IQ-79)."""
-    other = WorkQueue(queue._loop)
+    """Each queue has a limiter of its own: failures in one cost another nothing (IQ-79)."""
+    other = WorkQueue(asyncio.get_running_loop())
     for number in range(200):
         queue.retry(Key(f"k{number}"), why())
     assert other.retry(A, why()) == 0.005

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from queue_steps import A, B, C, why
+from host.work.queue_steps import A, B, C, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import QueueState

@@ -5,8 +5,8 @@ import random
 from contextlib import suppress
 
 import pytest
-from naive_queue import NaiveQueue
-from queue_steps import A, B, settle, why
+from host.work.naive_queue import NaiveQueue
+from host.work.queue_steps import A, B, settle, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.work.queue import Item, WorkQueue

@@ -1,102 +1,20 @@
 """The ttl controller in a real host, behind a proxy, before a real server."""
 
-import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
-from kubernetes import client
-from running_host import RunningHost
+from ttl_nodes import Nodes, delete_all_nodes, ttl_host
 
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Request
-from kcm_host_testing.proxy import FaultProxy
-
-USER = "ttl"
-TTL = "node.alpha.kubernetes.io/ttl"
-
-
-class Nodes:
-    """The nodes of a server, what a host wrote to them, and what it says about itself."""
-
-    def __init__(self, server: ApiServer, proxy: FaultProxy, host: RunningHost) -> None:
-        self.server = server
-        self.proxy = proxy
-        self.host = host
-        self._core: Any = client.CoreV1Api(server.client())
-
-    def create(self, *names: str, annotations: Mapping[str, str] | None = None) -> str:
-        """Create nodes, several at a time, and give the version of the last."""
-        with ThreadPoolExecutor(8) as pool:
-            made = pool.map(lambda name: self._create(name, annotations), names)
-        return str(max(int(version) for version in made))
-
-    def delete(self, *names: str) -> None:
-        """Delete nodes, several at a time."""
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(self._core.delete_node, names))
-
-    def annotate(self, name: str, **annotations: str | None) -> str:
-        """Set annotations, `ttl` being the one that matters; give the node's new version."""
-        given = {TTL if key == "ttl" else key: value for key, value in annotations.items()}
-        node = self._core.patch_node(name, {"metadata": {"annotations": given}})
-        return str(node.metadata.resource_version)
-
-    def report_status(self, name: str) -> str:
-        """Change a node's status as a kubelet does, and give the node's new version."""
-        ready = {"type": "Ready", "status": "True", "reason": secrets.token_hex(4)}
-        node = self._core.patch_node_status(name, {"status": {"conditions": [ready]}})
-        return str(node.metadata.resource_version)
-
-    def read(self, name: str) -> Any:
-        """Give a node as the server has it."""
-        return self._core.read_node(name)
-
-    def ttls(self) -> dict[str, str | None]:
-        """Give the annotation of every node."""
-        nodes = self._core.list_node().items
-        return {one.metadata.name: (one.metadata.annotations or {}).get(TTL) for one in nodes}
-
-    def ttl(self, name: str) -> str | None:
-        """Give the annotation of one node."""
-        annotations = self.read(name).metadata.annotations or {}
-        return annotations.get(TTL)
-
-    def patches(self, name: str = "[^/]+") -> list[Request]:
-        """Give the host's writes to one node, or to all."""
-        return self.proxy.requests(method="PATCH", path=f"^/api/v1/nodes/{name}$")
-
-    def written(self, name: str = "[^/]+") -> list[str]:
-        """Give the values that the host wrote, or tried to, in order."""
-        bodies = [json.loads(request.body) for request in self.patches(name)]
-        return [body["metadata"]["annotations"][TTL] for body in bodies]
-
-    def settle(self, name: str) -> dict[str, Any]:
-        """Return when the host has done all it has to; needs a node to make harmless events on."""
-        return self.host.wait_until_settled("ttl", "nodes", lambda: self.report_status(name))
-
-    def clear(self) -> None:
-        """Delete all nodes."""
-        self._core.delete_collection_node()
-
-    def _create(self, name: str, annotations: Mapping[str, str] | None) -> str:
-        node = self._core.create_node({"metadata": {"name": name, "annotations": annotations}})
-        return str(node.metadata.resource_version)
 
 
 @pytest.fixture(scope="module")
 def nodes(plugin_server: ApiServer) -> Iterator[Nodes]:
-    """A host with the ttl controller alone and its own permissions; fewer than 90 nodes."""
-    config = {"controllers": {"ttl": {}}}
-    with (
-        FaultProxy(plugin_server) as proxy,
-        RunningHost(config, kubeconfig=proxy.kubeconfig(USER)) as host,
-    ):
-        cluster = Nodes(plugin_server, proxy, host)
+    """A host with the controller's own permissions, and far fewer than 90 nodes."""
+    with ttl_host(plugin_server) as cluster:
         yield cluster
-        cluster.clear()
+    delete_all_nodes(plugin_server)
 
 
 @pytest.fixture

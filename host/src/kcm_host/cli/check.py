@@ -5,12 +5,14 @@ import sys
 
 import click
 
-from kcm_host.cli.options import BAD_CONFIG, fail, output_option, with_settings
-from kcm_host.cli.output import Table, show
+from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
+from kcm_host.cli.options import output_option, with_settings
+from kcm_host.cli.output import show_json, show_table
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
-from kcm_host.supervise.assembly import Assembly, assemble
-from kcm_host.wire.connection import connect
+from kcm_host.observe.trace import TracingUnavailable
+from kcm_host.supervise.assembly import Verdict, assemble, verdicts
+from kcm_host.supervise.plan import plan
 from kcm_host.wire.problem import ConnectionProblem
 
 
@@ -19,31 +21,55 @@ from kcm_host.wire.problem import ConnectionProblem
 @output_option
 def check(loaded: Loaded, output: str) -> None:
     """
-    Check a config file, its plugins and the kubeconfig, without talking to the server.
+    See whether a config file could run: its settings, its plugins, its kubeconfig.
 
-    Exit codes: 0 everything can run; 1 a plugin is broken; 2 bad config or kubeconfig.
+    The API server is not asked, so a wrong address or an expired token is only seen by "run".
+
+    \b
+    Exit codes:
+      0  everything could run
+      1  a plugin is broken; the others could run
+      2  bad config file, flags or credentials
     """
+    settings = loaded.settings
     try:
         assembly = assemble(loaded)
-        connection = connect(loaded.settings.kubeconfig, environ=os.environ)
-    except ConfigError as error:
-        fail(error, BAD_CONFIG)
+        whole = plan(settings, assembly, environ=os.environ)
+    except (ConfigError, TracingUnavailable) as error:
+        fail(error, BAD_CONFIG, form=settings.log.format)
     except ConnectionProblem as problem:
-        fail(problem, problem.exit_code)
-    for warning in (*loaded.warnings, *assembly.warnings):
-        click.secho(f"warning: {warning}", fg="yellow", err=True)
-    if output == "table":
-        click.echo(f"server {connection.base_url} by {connection.origin}")
-    show(_table(assembly), output)
-    sys.exit(1 if assembly.quarantined else 0)
+        fail(problem, problem.exit_code, form=settings.log.format)
+    if whole.tracing is not None:
+        whole.tracing.stop(timeout_seconds=1)
+    connection = whole.connection
+    found = [_record(verdict) for verdict in verdicts(assembly)]
+    warnings = [*loaded.warnings, *assembly.warnings]
+    if output == "json":
+        where = {"server": connection.base_url, "origin": connection.origin}
+        show_json({**where, "warnings": warnings, **_by_role(found)})
+    else:
+        for warning in warnings:
+            warn(warning)
+        click.echo(f"server {connection.base_url}, by {connection.origin}")
+        show_table(found, ("name", "role", "state", "version", "workers", "problem"))
+    sys.exit(FAILURE if assembly.quarantined else 0)
 
 
-def _table(assembly: Assembly) -> Table:
-    table = Table("controller", "state", "version", "workers", "problem")
-    for setup in assembly.setups:
-        plugin = setup.plugin
-        table.add(plugin.name, "ok", plugin.version, setup.workers, "")
-    for broken in assembly.quarantined.values():
-        problem = f"{broken.reason}; {broken.remedy}"
-        table.add(broken.name, "quarantined", broken.version, None, problem)
-    return table
+def _record(verdict: Verdict) -> dict[str, object]:
+    broken = verdict.broken
+    return {
+        "name": verdict.plugin.name,
+        "role": verdict.role,
+        "state": "quarantined" if broken else "ok",
+        "distribution": verdict.plugin.distribution,
+        "version": verdict.plugin.version,
+        "workers": verdict.workers,
+        "problem": f"{broken.reason}; {broken.remedy}" if broken else None,
+    }
+
+
+def _by_role(found: list[dict[str, object]]) -> dict[str, list[dict[str, object]]]:
+    return {
+        f"{role}s": [one for one in found if one["role"] == role]
+        for role in ("controller", "extension")
+    }

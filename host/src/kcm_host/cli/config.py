@@ -3,32 +3,43 @@
 import json
 
 import click
+from pydantic.errors import PydanticUserError
 
-from kcm_host import __version__
-from kcm_host.cli.options import BAD_CONFIG, fail, output_option, with_settings
-from kcm_host.cli.output import Table, show
+from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
+from kcm_host.cli.installed import installed
+from kcm_host.cli.options import output_option, with_settings
+from kcm_host.cli.output import show_json, show_table
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.config.rows import rows
 from kcm_host.config.schema import schema as json_schema
-from kcm_host.loading.finder import find
-from kcm_host.loading.loader import load
 from kcm_host.loading.roles import CONTROLLER
 from kcm_host.supervise.assembly import assemble
 
 
 @click.group()
 def config() -> None:
-    """Show what can be configured, and what is."""
+    """Show the settings in force, or the schema."""
 
 
 @config.command()
 def schema() -> None:
-    """Print the JSON schema of the config file, with the settings of installed plugins."""
-    found = find(CONTROLLER.group)
-    loading = load(found, {one.name for one in found}, host_version=__version__)
-    models = {name: plugin.settings_model for name, plugin in loading.plugins.items()}
-    click.echo(json.dumps(json_schema(models), indent=2))
+    """
+    Print the JSON schema of the config file.
+
+    It holds the settings of every installed controller, so that an editor can complete and check
+    the file.
+    """
+    models = {}
+    for info in installed():
+        if info.problem:
+            warn(f"plugin '{info.name}' is broken, so its settings are not known")
+        elif info.role == CONTROLLER.name:
+            models[info.name] = info.settings_model
+    try:
+        show_json(json_schema(models))
+    except PydanticUserError as error:
+        fail(f"the settings of a plugin have no JSON schema: {error.message}", FAILURE)
 
 
 @config.command("show")
@@ -36,14 +47,25 @@ def schema() -> None:
 @click.option("--origin", is_flag=True, help="Also show where each value comes from.")
 @output_option
 def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
-    """Show the settings in force, after file, variables and flags; secrets are masked."""
+    """
+    Show the settings in force: file, variables, flags, defaults.
+
+    Values that look secret are masked.
+    """
     try:
-        setups = assemble(loaded).setups
+        assembly = assemble(loaded)
     except ConfigError as error:
-        fail(error, BAD_CONFIG)
+        fail(error, BAD_CONFIG, form=loaded.settings.log.format)
+    for warning in (*loaded.warnings, *assembly.warnings):
+        warn(warning)
+    setups = assembly.setups
     validated = {one.plugin.name: one.settings for one in setups if one.settings is not None}
-    table = Table("path", "value", *(("origin",) if origin else ()))
-    for row in rows(loaded, validated):
-        value = row.value if output == "json" else json.dumps(row.value)
-        table.add(row.path, value, *((str(row.origin),) if origin else ()))
-    show(table, output)
+    columns = ("path", "value", *(("origin",) if origin else ()))
+    found = [
+        dict(zip(columns, (row.path, row.value, str(row.origin)), strict=False))
+        for row in rows(loaded, validated)
+    ]
+    if output == "json":
+        show_json(found)
+    else:
+        show_table([{**row, "value": json.dumps(row["value"])} for row in found], columns)

@@ -1,60 +1,22 @@
-"""The command `kcm-host` and its verbs."""
+"""The command `kcm-host`, quiet about Ctrl-C from its first moment on."""
 
 import gc
-from importlib import import_module
-from typing import Any
-
-import click
-
-from kcm_host import __version__
-
-# What the verbs import is no garbage: the collections in between were a fifth of every start.
-# The host switches them on again when its first objects are in.
-gc.disable()
-
-VERBS = {
-    "run": "kcm_host.cli.run:run",
-    "check": "kcm_host.cli.check:check",
-    "plugins": "kcm_host.cli.plugins:plugins",
-    "config": "kcm_host.cli.config:config",
-    "completion": "kcm_host.cli.completion:completion",
-}
+import signal
 
 
-class Verbs(click.Group):
-    """Imports a verb when it is used: `run` shall not pay for what lists tables."""
+def main(prog_name: str | None = None) -> None:
+    """Run the command line of this process and end it with the exit code."""
+    # What the verbs import is no garbage: the collections in between were a fifth of every start.
+    # The host switches them on again when its first objects are in.
+    gc.disable()
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt is signal.default_int_handler:
+        # Nobody is there yet to catch KeyboardInterrupt, so the system ends the process: silently.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from kcm_host.cli.verbs import kcm_host  # noqa: PLC0415 - 50 ms in which Ctrl-C may come
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the verbs in the order in which a newcomer meets them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Give one verb."""
-        if cmd_name not in VERBS:
-            return None
-        module, attribute = VERBS[cmd_name].split(":")
-        command: Any = getattr(import_module(module), attribute)
-        return command if isinstance(command, click.Command) else None
-
-
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="kcm-host")
-def main() -> None:
-    """
-    Run Kubernetes control loops that ship as plugins.
-
-    Install the controllers you want (pip install kcm-host-ttl), name them in a config file, and
-    start them:
-
-    \b
-        # kcm-host.yaml
-        controllers:
-          ttl: {}
-
-    \b
-        kcm-host check -c kcm-host.yaml
-        kcm-host run -c kcm-host.yaml
-    """
+    signal.signal(signal.SIGINT, interrupt)
+    kcm_host.main(prog_name=prog_name)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
 """Options that several verbs share, and what they come to."""
 
 import os
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import click
 
+from kcm_host.cli.failure import BAD_CONFIG, fail
 from kcm_host.config.load import load_settings
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
+from kcm_host.observe.log import Form
 
 P = ParamSpec("P")
 
-BAD_CONFIG = 2
 FLAGS = {"kubeconfig": "kubeconfig", "log_level": "log.level", "log_format": "log.format"}
 CONFIG_VARIABLE = "KCM_HOST_CONFIG"
 
@@ -26,30 +26,34 @@ _OPTIONS = (
         "config_file",
         envvar=CONFIG_VARIABLE,
         show_envvar=True,
-        required=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="The config file, YAML or JSON.",
+        help="The config file, YAML or JSON. Always needed.",
     ),
     click.option(
         "--kubeconfig",
+        type=click.Path(),
         metavar="FILE",
-        help="How to reach the API server; overrides the config file.",
+        help="How to reach the API server. Left out: what the config file says, then $KUBECONFIG, "
+        "the pod's service account, ~/.kube/config.",
     ),
     click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
-        help="The least level that is logged.",
+        help="The least level that is logged; debug also shows the stacks of errors.",
     ),
     click.option(
-        "--log-format", type=click.Choice(["text", "json"]), help="Lines for people, or JSON."
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        help="How log lines look on stderr: for people, or for programs.",
     ),
     click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="PATH=VALUE",
-        help="Override one setting, such as controllers.ttl.workers=3. May be repeated.",
+        help="Override one setting of the file, such as controllers.ttl.workers=3. "
+        "May be repeated.",
     ),
 )
 
@@ -59,7 +63,7 @@ output_option = click.option(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="A table for people, or JSON for scripts.",
+    help="A table for people, or JSON for programs.",
 )
 
 
@@ -76,18 +80,14 @@ def with_settings(command: Callable[Concatenate[Loaded, P], None]) -> Callable[.
     return decorated
 
 
-def fail(message: object, code: int) -> NoReturn:
-    """Tell what is wrong, line by line, and end with `code`."""
-    for line in str(message).splitlines():
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(line, err=True)
-    sys.exit(code)
-
-
 def _load(given: dict[str, Any]) -> Loaded:
     file = given.pop("config_file")
     overrides = given.pop("overrides")
     flags = {path: given.pop(name) for name, path in FLAGS.items()}
+    form: Form = flags["log.format"] or "text"
+    if file is None:
+        remedy = f"name one with -c FILE, or in the variable {CONFIG_VARIABLE}"
+        fail(f"no config file is named; {remedy}", BAD_CONFIG, form=form)
     try:
         return load_settings(
             file=file,
@@ -97,4 +97,4 @@ def _load(given: dict[str, Any]) -> Loaded:
             reserved=(CONFIG_VARIABLE,),
         )
     except ConfigError as error:
-        fail(error, BAD_CONFIG)
+        fail(error, BAD_CONFIG, form=form)

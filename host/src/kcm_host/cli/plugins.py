@@ -1,76 +1,92 @@
 """`kcm-host plugins`: what is installed, and whether it would run."""
 
 import click
+from click.shell_completion import CompletionItem
 
-from kcm_host import __version__
-from kcm_host.cli.options import fail, output_option
-from kcm_host.cli.output import Table, show
+from kcm_host.cli.failure import BAD_CONFIG, fail
+from kcm_host.cli.installed import installed, installed_names
+from kcm_host.cli.options import output_option
+from kcm_host.cli.output import show_facts, show_json, show_table
+from kcm_host.config import shape
 from kcm_host.config.names import short_name
 from kcm_host.config.problems import did_you_mean
-from kcm_host.loading.extensions import load_extensions
-from kcm_host.loading.finder import find
-from kcm_host.loading.listing import PluginInfo, listed
-from kcm_host.loading.loader import load
-from kcm_host.loading.roles import CONTROLLER, EXTENSION
+from kcm_host.loading.listing import PluginInfo
 
 
 @click.group()
 def plugins() -> None:
-    """Show the installed plugins."""
+    """List installed plugins, or show one."""
 
 
 @plugins.command("list")
 @output_option
 def list_plugins(output: str) -> None:
-    """List installed controllers and extensions, and whether they would run."""
-    table = Table("name", "role", "state", "distribution", "version", "summary")
-    for info in _installed():
-        table.add(info.name, info.role, info.state, info.distribution, info.version, info.summary)
-    if not table.rows and output == "table":
+    """
+    List installed plugins, and whether each would run.
+
+    Installed is not enabled: a plugin runs when the config file names it. State "quarantined"
+    means broken; "kcm-host plugins info NAME" tells why.
+    """
+    records = [_record(info) for info in installed()]
+    if output == "json":
+        show_json(records)
+    elif records:
+        show_table(records, ("name", "role", "state", "version", "summary"))
+    else:
         click.echo("no plugin is installed; try: pip install kcm-host-ttl", err=True)
-    show(table, output)
+
+
+def _names(context: click.Context, option: click.Parameter, typed: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in installed_names() if name.startswith(typed)]
 
 
 @plugins.command("info")
-@click.argument("name")
+@click.argument("name", shell_complete=_names)
 @output_option
 def info(name: str, output: str) -> None:
-    """Show what is known of one plugin."""
-    wanted = short_name(name)
-    installed = _installed()
-    found = [info for info in installed if info.name == wanted]
+    """
+    Show what is known of one plugin: origin, hooks, settings, and why it is broken if it is.
+
+    NAME is what "kcm-host plugins list" shows; names of kube-controller-manager, such as
+    ttl-controller, will do too.
+    """
+    found = [info for info in installed() if info.name == short_name(name)]
     if not found:
-        advice = did_you_mean(wanted, [info.name for info in installed])
-        remedy = f"; {advice}" if advice else ""
-        fail(f"no installed plugin is called '{name}'{remedy}", 2)
-    table = Table("fact", "value")
-    for one in found:
-        for fact, value in _facts(one).items():
-            table.add(fact, value)
-    show(table, output)
+        advice = did_you_mean(short_name(name), installed_names())
+        remedy = advice or "see what 'kcm-host plugins list' shows"
+        fail(f"no installed plugin is called '{name}'; {remedy}", BAD_CONFIG)
+    for number, one in enumerate(found):
+        if output == "json":
+            show_json(_record(one))
+        else:
+            click.echo("" if number else None, nl=bool(number))
+            show_facts(_facts(one))
 
 
-def _facts(info: PluginInfo) -> dict[str, str]:
-    model = info.settings_model
-    facts = {
+def _record(info: PluginInfo) -> dict[str, object]:
+    broken = info.problem
+    return {
         "name": info.name,
         "role": info.role,
         "state": info.state,
-        "distribution": f"{info.distribution} {info.version}",
+        "distribution": info.distribution,
+        "version": info.version,
         "summary": info.summary,
-        "entry point": info.value,
-        "hooks": ", ".join(info.hooks),
-        "settings": ", ".join(model.model_fields) if model else "none",
+        "entryPoint": info.value,
+        "hooks": list(info.hooks),
+        "settings": list(shape.keys(info.settings_model)) if info.settings_model else [],
+        "problem": {"stage": broken.stage, "reason": broken.reason, "remedy": broken.remedy}
+        if broken
+        else None,
     }
+
+
+def _facts(info: PluginInfo) -> dict[str, object]:
+    record = _record(info)
+    del record["problem"]
+    record["entry point"] = record.pop("entryPoint")
+    record["settings"] = record.pop("settings") or "none"
     if info.problem:
-        facts["problem"] = f"{info.problem.stage}: {info.problem.reason}"
-        facts["remedy"] = info.problem.remedy
-    return facts
-
-
-def _installed() -> list[PluginInfo]:
-    controllers, extensions = find(CONTROLLER.group), find(EXTENSION.group)
-    loading = load(controllers, {one.name for one in controllers}, host_version=__version__)
-    names = {one.name for one in extensions}
-    watching = load_extensions(extensions, names, host_version=__version__).loading
-    return [*listed(controllers, loading, CONTROLLER), *listed(extensions, watching, EXTENSION)]
+        record["problem"] = f"at stage '{info.problem.stage}': {info.problem.reason}"
+        record["remedy"] = info.problem.remedy
+    return record

@@ -8,13 +8,15 @@ import sys
 import click
 
 from kcm_host import __version__
-from kcm_host.cli.options import BAD_CONFIG, fail, with_settings
+from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail
+from kcm_host.cli.options import with_settings
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
+from kcm_host.loading.quarantine import BrokenPlugin, Quarantined
 from kcm_host.observe.log import start_logging
 from kcm_host.observe.pages import AddressUnusable
 from kcm_host.observe.trace import TracingUnavailable
-from kcm_host.supervise.assembly import assemble
+from kcm_host.supervise.assembly import Assembly, assemble
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import plan
 from kcm_host.wire.problem import ConnectionProblem
@@ -28,30 +30,64 @@ def run(loaded: Loaded) -> None:
     """
     Run the controllers of a config file until a signal.
 
+    The host logs to stderr and serves /livez, /readyz, /status and /metrics where "http.bind" of
+    the config file says (127.0.0.1:10270).
+
     SIGTERM or Ctrl-C: running syncs may finish, then the host ends. A second signal ends it at
     once.
 
     \b
-    Exit codes: 0 drained; 1 failure, or a sync that did not end in time;
-    2 bad config, flags or credentials; 130 second signal.
+    Exit codes:
+      0    ended in order after a signal
+      1    failure, or a sync that did not end in time
+      2    bad config file, flags or credentials
+      130  ended at once by a second signal
     """
     settings = loaded.settings
-    start_logging(settings.log.level, form=settings.log.format)
-    for warning in loaded.warnings:
-        log.warning("config", extra={"kv": {"warning": warning}})
+    form = settings.log.format
+    start_logging(settings.log.level, form=form)
+    _warn(loaded.warnings)
     try:
         assembly = assemble(loaded)
-        for warning in assembly.warnings:
-            log.warning("config", extra={"kv": {"warning": warning}})
-        for broken in assembly.quarantined.values():
-            log.error("plugin quarantined", extra={"kv": {"problem": str(broken)}})
+        _report(assembly)
         if not assembly.setups:
-            fail("no controller can run: every enabled plugin is broken", 1)
+            fail("no controller can run, every one is broken; see above", FAILURE, form=form)
         whole = plan(settings, assembly, environ=os.environ)
         log.info("kcm-host starts", extra={"kv": {"version": __version__}})
         code = asyncio.run(Host(whole).run())
-    except (ConfigError, TracingUnavailable, AddressUnusable) as error:
-        fail(error, BAD_CONFIG)
+    except (ConfigError, TracingUnavailable) as error:
+        fail(error, BAD_CONFIG, form=form)
+    except AddressUnusable as error:
+        fail(error, FAILURE, form=form)
     except ConnectionProblem as problem:
-        fail(problem, problem.exit_code)
+        fail(problem, problem.exit_code, form=form)
     sys.exit(code)
+
+
+def _report(assembly: Assembly) -> None:
+    _warn(assembly.warnings)
+    for broken in assembly.quarantined.values():
+        log.error("plugin quarantined", extra={"kv": _facts(broken)}, exc_info=_with_stack(broken))
+
+
+def _warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        log.warning("config", extra={"kv": {"warning": warning}})
+
+
+def _facts(broken: Quarantined) -> dict[str, str]:
+    return {
+        "plugin": broken.name,
+        "distribution": f"{broken.distribution} {broken.version}",
+        "stage": str(broken.stage),
+        "error": broken.reason,
+        "remedy": broken.remedy,
+    }
+
+
+def _with_stack(broken: Quarantined) -> BrokenPlugin:
+    """Give the plugin's own exception as a note, which a log at level debug shows."""
+    error = BrokenPlugin(broken)
+    if broken.traceback:
+        error.add_note(broken.traceback)
+    return error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kcm_host import __version__
-from kcm_host.config.models import HostSettings
+from kcm_host.config.models import HostSettings, TracesSettings
 from kcm_host.loading.extensions import Extensions
 from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.trace import start_tracing
@@ -39,22 +39,25 @@ def plan(settings: HostSettings, assembly: Assembly, *, environ: Mapping[str, st
     Raises `ConnectionProblem` for an unusable kubeconfig, `TracingUnavailable` when a package
     for the configured traces is missing.
     """
-    traces = settings.telemetry.traces
-    tracing = None
-    if traces.exporter != "none":
-        tracing = start_tracing(
-            traces.exporter,
-            endpoint=traces.endpoint,
-            sample_ratio=traces.sample_ratio,
-            version=__version__,
-        )
+    connection = connect(settings.kubeconfig, environ=environ)
     return Plan(
-        connection=connect(settings.kubeconfig, environ=environ),
+        connection=connection,
         setups=assembly.setups,
         quarantined=assembly.quarantined,
         extensions=assembly.extensions,
         bind=settings.http.bind,
         start_timeout=settings.start_timeout,
         shutdown_timeout=settings.shutdown_timeout,
-        tracing=tracing,
+        tracing=_tracing(settings.telemetry.traces),
+    )
+
+
+def _tracing(traces: TracesSettings) -> "Tracing | None":
+    if traces.exporter == "none":
+        return None
+    return start_tracing(
+        traces.exporter,
+        endpoint=traces.endpoint,
+        sample_ratio=traces.sample_ratio,
+        version=__version__,
     )

@@ -102,7 +102,10 @@ class Client:
         response, started = await self._open(self._watches, request)
         async with response:
             self._record(request, response.status, started)
-            yield lines(response.content)
+            try:
+                yield lines(response.content)
+            finally:
+                _hang_up(response)
 
     async def _open(
         self, session: aiohttp.ClientSession, request: "_Request"
@@ -192,6 +195,14 @@ def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
         skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of an answer that goes on, without the goodbye of TLS."""
+    transport = response.connection.transport if response.connection is not None else None
+    if transport is not None:
+        # A goodbye waits up to 30 s for the other side, which may be the one that fell silent.
+        transport.abort()
 
 
 async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -1,21 +1,21 @@
 """Finds the API server and our credentials: a kubeconfig or the pod's service account."""
 
-import importlib
+import base64
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from kcm_host.wire.address import is_tls, server_url
 from kcm_host.wire.credentials import Access, Clock, Credentials, Fetch, authorization
 from kcm_host.wire.exec_plugin import exec_plugin
-from kcm_host.wire.kubeconfig import Chosen, choose
+from kcm_host.wire.kubeconfig import Chosen, choose, decoded
 from kcm_host.wire.problem import ConnectionProblem
 from kcm_host.wire.proxies import is_loopback, proxy_from_environment, usable_proxy
-from kcm_host.wire.sources import Fixed, TokenFile, auth_provider, official_configuration
+from kcm_host.wire.sources import Fixed, TokenFile, auth_provider
+from kcm_host.wire.stanzas import User
 from kcm_host.wire.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, private_folder
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -100,23 +100,13 @@ def _is_pod(environ: Mapping[str, str], folder: Path) -> bool:
 
 
 def _from_service_account(environ: Mapping[str, str], folder: Path, clock: Clock) -> Connection:
-    official = importlib.import_module("kubernetes.config.incluster_config")
     token, authority = folder / "token", folder / "ca.crt"
-    configuration = official.Configuration()
-    loader = official.InClusterConfigLoader(
-        str(token), str(authority), try_refresh_token=False, environ=environ
-    )
-    try:
-        loader.load_and_set(configuration)
-        authorities = authority.read_text(encoding="utf-8")
-    except (official.ConfigException, OSError, UnicodeDecodeError) as error:
-        raise ConnectionProblem(
-            f"service account in '{folder}' is not usable: {error}; mount a complete one, or name "
-            f"a kubeconfig with --kubeconfig"
-        ) from None
     place = f"certificate authority '{authority}'"
-    source = TokenFile(token, "token file", ClientTls(Trust(authorities, place)), clock)
-    base_url = server_url(configuration.host, place="the pod's environment")
+    trust = Trust(_text(authority, place=place), place)
+    source = TokenFile(token, "token file", ClientTls(trust), clock)
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
+    address = f"[{host}]" if ":" in host else host
+    base_url = server_url(f"https://{address}:{port}", place="the pod's environment")
     return Connection(
         base_url=base_url,
         credentials=Credentials(source.fetch, first=source.read(), clock=clock),
@@ -130,64 +120,70 @@ def _from_kubeconfig(
     paths: tuple[Path, ...], environ: Mapping[str, str], clock: Clock
 ) -> Connection:
     chosen = choose(paths)
-    base_url = server_url(chosen.cluster.server, place=chosen.cluster_place)
-    with private_folder() as folder:
-        configuration = _loaded(chosen, base_url, folder)
-        trust = _trust(chosen, configuration)
-        tls = ClientTls(trust, _pair(chosen, configuration)) if is_tls(base_url) else None
-    header = configuration.api_key.get("BearerToken", "")
-    fetch, first = _source(chosen, header, tls=tls, environ=environ, clock=clock)
+    cluster = chosen.cluster
+    base_url = server_url(cluster.server, place=chosen.cluster_place)
+    trust = _trust(chosen)
+    tls = _tls(chosen, trust) if is_tls(base_url) else None
+    fetch, first = _source(chosen, tls=tls, environ=environ, clock=clock)
     _warn(base_url, chosen)
     return Connection(
         base_url=base_url,
         credentials=Credentials(fetch, first=first, clock=clock),
         origin=chosen.origin,
         authority=trust.place,
-        proxy=usable_proxy(chosen.cluster.proxy_url, place=f"proxy-url of {chosen.cluster_place}")
-        if chosen.cluster.proxy_url
+        proxy=usable_proxy(cluster.proxy_url, place=f"proxy-url of {chosen.cluster_place}")
+        if cluster.proxy_url
         else proxy_from_environment(base_url, environ),
-        tls_server_name=chosen.cluster.tls_server_name or None,
+        tls_server_name=cluster.tls_server_name or None,
     )
 
 
-def _loaded(chosen: Chosen, base_url: str, folder: Path) -> Any:
-    ours = ("exec", "auth-provider", "tokenFile")
-    user = {key: value for key, value in chosen.user_raw.items() if key not in ours}
-    try:
-        return official_configuration(
-            {**chosen.cluster_raw, "server": base_url}, user, folder=folder
-        )
-    except Exception as error:  # noqa: BLE001 - its messages may quote secrets, so none goes on
-        raise ConnectionProblem(
-            f"{chosen.user_place} cannot be loaded ({type(error).__name__}); correct its fields"
-        ) from None
+def _trust(chosen: Chosen) -> Trust:
+    cluster = chosen.cluster
+    insecure = cluster.insecure_skip_tls_verify
+    if cluster.certificate_authority_data:
+        place = f"certificate-authority-data of {chosen.cluster_place}"
+        return Trust(decoded(cluster.certificate_authority_data).decode(errors="replace"), place)
+    if cluster.certificate_authority:
+        place = f"certificate-authority of {chosen.cluster_place}"
+        return Trust(_text(Path(cluster.certificate_authority), place=place), place)
+    return Trust(insecure=insecure)
 
 
-def _trust(chosen: Chosen, configuration: Any) -> Trust:
-    insecure = chosen.cluster.insecure_skip_tls_verify
-    if not configuration.ssl_ca_cert:
-        return Trust(insecure=insecure)
-    data = "-data" if chosen.cluster.certificate_authority_data else ""
-    place = f"certificate-authority{data} of {chosen.cluster_place}"
-    authorities = Path(configuration.ssl_ca_cert).read_text(encoding="utf-8", errors="replace")
-    return Trust(authorities, place)
-
-
-def _pair(chosen: Chosen, configuration: Any) -> KeyPair | None:
-    if not configuration.cert_file:
-        return None
+def _tls(chosen: Chosen, trust: Trust) -> ClientTls:
+    """Give the TLS side of a user; embedded keys are on disk only while OpenSSL reads them."""
     user = chosen.user
-    return KeyPair(
-        Path(configuration.cert_file),
-        Path(configuration.key_file),
-        chosen.user_place,
-        lasting=not user.client_certificate_data and not user.client_key_data,
-    )
+    data = (user.client_certificate_data, user.client_key_data)
+    if not any(data):
+        if not user.client_certificate:
+            return ClientTls(trust)
+        pair = (Path(user.client_certificate), Path(user.client_key))
+        return ClientTls(trust, KeyPair(*pair, chosen.user_place, lasting=True))
+    with private_folder() as folder:
+        certificate = _file(folder / "certificate", data[0], user.client_certificate)
+        key = _file(folder / "key", data[1], user.client_key)
+        return ClientTls(trust, KeyPair(certificate, key, chosen.user_place, lasting=False))
+
+
+def _file(path: Path, data: str, named: str) -> Path:
+    if not data:
+        return Path(named)
+    path.write_bytes(decoded(data))
+    return path
+
+
+def _text(path: Path, *, place: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConnectionProblem(
+            f"{place} cannot be read: {error.strerror}; restore the file, or name a kubeconfig "
+            f"with --kubeconfig"
+        ) from None
 
 
 def _source(
     chosen: Chosen,
-    header: str,
     *,
     tls: ClientTls | None,
     environ: Mapping[str, str],
@@ -197,29 +193,38 @@ def _source(
     if user.auth_provider is not None:
         return auth_provider(chosen, tls=tls, clock=clock).fetch, None
     if user.token_file:
-        source = TokenFile(Path(chosen.user_raw["tokenFile"]), f"tokenFile of {place}", tls, clock)
+        source = TokenFile(Path(user.token_file), f"tokenFile of {place}", tls, clock)
         return source.fetch, source.read()
     if user.exec is not None and not user.token:
         return exec_plugin(chosen, environ=environ, tls=tls, clock=clock).fetch, None
-    if not header and (tls is None or not tls.certified):
+    headers = _fixed_headers(user, place)
+    if not headers and (tls is None or not tls.certified):
         raise ConnectionProblem(
             f"{place} holds no credentials that this server could see, and anonymous access is "
             f"not tried; give it a token, tokenFile, client certificate (https only), exec, "
             f"auth-provider, or username and password"
         )
-    kind, _, secret = header.partition(" ")
-    headers = authorization(kind, secret, place=f"token of {place}") if header else {}
     fixed = Fixed(headers, tls, clock)
     return fixed.fetch, fixed.read()
+
+
+def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
+    if user.token:
+        return authorization("Bearer", user.token, place=f"token of {place}")
+    if user.username and user.password:
+        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        return authorization("Basic", pair, place=f"username and password of {place}")
+    return {}
 
 
 def _warn(base_url: str, chosen: Chosen) -> None:
     if not is_tls(base_url) and not is_loopback(urlsplit(base_url).hostname or ""):
         logger.warning(
-            "credentials travel unencrypted", extra={"server": base_url, "origin": chosen.origin}
+            "credentials travel unencrypted",
+            extra={"kv": {"server": base_url, "origin": chosen.origin}},
         )
     if chosen.cluster.insecure_skip_tls_verify:
         logger.warning(
             "the server's certificate is not checked",
-            extra={"server": base_url, "origin": chosen.origin},
+            extra={"kv": {"server": base_url, "origin": chosen.origin}},
         )

@@ -108,7 +108,7 @@ class Credentials:
             self._rest_until = self._clock() + RETRY_AFTER.total_seconds()
             kept = self._kept(problem)
             if first_failure:
-                logger.warning("credentials not renewed", extra={"problem": str(problem)})
+                logger.warning("credentials not renewed", extra={"kv": {"problem": str(problem)}})
             return kept
         self._held = fresh
         self._refused = False

@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -107,10 +107,21 @@ class AuthProvider:
         return self.chosen.user.auth_provider.name
 
     def _token(self) -> str | None:
+        # Imported here: it costs 70 ms and 10 MB, and few still use these providers.
+        official = importlib.import_module("kubernetes.config.kube_config")
         # No certificates here, so that the loader writes no key to a file.
         cluster = {"server": "https://unused.invalid"}
         user = {"auth-provider": {"name": self._name, "config": self.config}}
-        configuration = official_configuration(cluster, user, persister=self._persist)
+        kubeconfig = {
+            "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
+            "clusters": [{"name": "chosen", "cluster": cluster}],
+            "users": [{"name": "chosen", "user": user}],
+        }
+        loader = official.KubeConfigLoader(
+            kubeconfig, active_context="chosen", config_persister=self._persist
+        )
+        configuration = official.Configuration()
+        loader.load_and_set(configuration)
         value: str | None = configuration.api_key.get("BearerToken")
         return value
 
@@ -121,7 +132,7 @@ class AuthProvider:
         except OSError as error:
             logger.warning(
                 "renewed token not written to the kubeconfig",
-                extra={"origin": self.chosen.origin, "problem": error.strerror},
+                extra={"kv": {"origin": self.chosen.origin, "problem": error.strerror}},
             )
 
     def _problem(self, fact: str) -> ConnectionProblem:
@@ -145,35 +156,6 @@ def auth_provider(chosen: Chosen, *, tls: ClientTls | None, clock: Clock) -> Aut
         # Without an authority the official loader would not check whom it sends secrets to.
         config.setdefault("idp-certificate-authority", _system_bundle())
     return AuthProvider(chosen, config, tls, clock)
-
-
-def official_configuration(
-    cluster: Mapping[str, Any],
-    user: Mapping[str, Any],
-    *,
-    folder: Path | None = None,
-    persister: Callable[[], None] | None = None,
-) -> Any:
-    """
-    Let the official package load one cluster and one user, and give its `Configuration`.
-
-    Embedded certificates and keys are written to files in `folder`, which the caller removes.
-    """
-    official = importlib.import_module("kubernetes.config.kube_config")
-    kubeconfig = {
-        "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
-        "clusters": [{"name": "chosen", "cluster": cluster}],
-        "users": [{"name": "chosen", "user": user}],
-    }
-    loader = official.KubeConfigLoader(
-        kubeconfig,
-        active_context="chosen",
-        config_persister=persister,
-        temp_file_path=None if folder is None else str(folder),
-    )
-    configuration = official.Configuration()
-    loader.load_and_set(configuration)
-    return configuration
 
 
 def _context(tls: ClientTls | None) -> ssl.SSLContext | None:

@@ -123,7 +123,9 @@ def private_folder() -> Iterator[Path]:
 
 def _trusting(trust: Trust) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cadata=trust.authorities)
+        # Never an empty text: that would silently mean the system's trust store.
+        given = None if trust.authorities is None else f"{trust.authorities}\n"
+        context = ssl.create_default_context(cadata=given)
     except (ssl.SSLError, ValueError):
         raise ConnectionProblem(
             f"{trust.place} holds no usable PEM certificate; put the certificate of the API "

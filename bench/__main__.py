@@ -1,0 +1,103 @@
+"""`python -m bench`: measures, prints the table, and fails only when an outcome is wrong."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from bench import aggregation, growth, machine, many_nodes, start, ttl_step
+from bench.contestants import Contestant, ours, reference
+from bench.installed import installed_host
+from bench.outcome import WrongOutcome
+from bench.repeating import repeated
+from bench.result import Result, result_of
+from bench.table import as_json, as_table
+from bench.workload import QUICK, Sizes, Workload
+from kcm_host_testing import release
+from kcm_host_testing.process import ServerError
+
+ATTEMPTS = 3
+WORKLOADS = (
+    start.WORKLOAD,
+    many_nodes.WORKLOAD,
+    ttl_step.ALIKE,
+    ttl_step.NEEDED,
+    aggregation.WORKLOAD,
+    growth.WORKLOAD,
+)
+
+
+def main() -> int:
+    """Give the exit code: 0 measured, 1 an outcome was wrong, 130 interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    options = _options()
+    wanted = [each for each in WORKLOADS if not options.only or each.name in options.only]
+    try:
+        results = _measure_all(wanted, repeat=options.repeat, quick=options.quick)
+    except KeyboardInterrupt:
+        _say("interrupted; everything is ended and removed")
+        return 130
+    except (WrongOutcome, ServerError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    sys.stdout.write((as_json if options.output == "json" else as_table)(results) + "\n")
+    return 0
+
+
+def _measure_all(workloads: Sequence[Workload], *, repeat: int, quick: bool) -> list[Result]:
+    """Under --quick nothing is measured again: it is for trying the bench, not the host."""
+    environment = installed_host(_say)
+    sides = (reference(), ours(environment / "bin" / "kcm-host"))
+    machine.read_all([release.binaries_folder(), environment / "lib"])
+    _say(f"{os.cpu_count()} cores, load1 {machine.load1():.1f}")
+    if quick:
+        _say("--quick: small sizes, so the goals are not judged")
+    sizes = QUICK if quick else Sizes()
+    return [_measure(each, sides, sizes, repeat=repeat, judged=not quick) for each in workloads]
+
+
+def _measure(
+    workload: Workload, sides: Sequence[Contestant], sizes: Sizes, *, repeat: int, judged: bool
+) -> Result:
+    _say(f"{workload.name}: {workload.title}")
+    before = machine.load1()
+    attempts = ATTEMPTS if judged else 1
+    with workload.prepared(sizes) as measure:
+        repetitions = repeated(measure, sides, count=repeat, attempts=attempts, say=_say_indented)
+    load1 = before, machine.load1()
+    return result_of(workload, repetitions, load1=load1, judged=judged)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = [each.name for each in WORKLOADS]
+    parser.add_argument(
+        "--only", action="append", choices=names, help="one workload; may be given again"
+    )
+    parser.add_argument("--repeat", type=_positive, metavar="N", help="repetitions (default 3)")
+    parser.add_argument("--quick", action="store_true", help="once, and small; goals not judged")
+    parser.add_argument("--output", choices=["table", "json"], default="table")
+    options = parser.parse_args()
+    options.repeat = options.repeat or (1 if options.quick else 3)
+    return options
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of repetitions; give 1 or more")
+    return int(text)
+
+
+def _say(line: str) -> None:
+    """Progress goes to stderr, so that the output can be piped."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _say_indented(line: str) -> None:
+    _say(f"  {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Our host as a user installs it: wheels, a virtual environment, byte-compiled."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.contestants import clean_environment
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("host", "plugins/ttl", "plugins/clusterrole_aggregation")
+CONSTRAINTS = ROOT / "constraints.txt"
+# Of the environments of older sources, those that nobody used for so long are removed.
+KEPT_SECONDS = 24 * 3600
+
+
+def installed_host(say: Callable[[str], None]) -> Path:
+    """
+    Give the virtual environment with the host of these sources, built if it is not cached.
+
+    The cache is `${XDG_CACHE_HOME:-~/.cache}/kcm-host/bench`, a folder for each state of the
+    sources.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kcm-host" / "bench"
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / _state_of_sources()
+    ready = folder / "ready"
+    with _locked(cache / "lock"):
+        if not ready.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(folder, say)
+        ready.touch()
+        _remove_old(cache)
+    return folder / "venv"
+
+
+def _install(folder: Path, say: Callable[[str], None]) -> None:
+    wheels, environment = folder / "wheels", folder / "venv"
+    for package in PACKAGES:
+        say(f"building the wheel of '{package}'")
+        build = ["-m", "build", "--no-isolation", "--wheel", "--outdir", str(wheels)]
+        _python(sys.executable, *build, str(ROOT / package))
+    say("installing the wheels into an environment of their own")
+    venv.create(environment, with_pip=True)
+    python = str(environment / "bin" / "python")
+    found = [str(wheel) for wheel in wheels.glob("*.whl")]
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _python(python, *pip, "-c", str(CONSTRAINTS), *found)
+    _python(python, "-m", "compileall", "-q", str(environment / "lib"))
+
+
+def _python(python: str, *arguments: str) -> None:
+    """Run Python; its output is shown only when it fails."""
+    done = subprocess.run(
+        [python, *arguments],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"error: '{' '.join(arguments)}' failed:\n{done.stdout}")
+
+
+def _state_of_sources() -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for path in _sources():
+        digest.update(str(path.relative_to(ROOT)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _sources() -> Sequence[Path]:
+    found = [CONSTRAINTS]
+    for package in PACKAGES:
+        found += [path for path in (ROOT / package).glob("*") if path.is_file()]
+        found += [path for path in (ROOT / package / "src").rglob("*") if path.is_file()]
+    return sorted(path for path in found if path.suffix != ".pyc")
+
+
+def _remove_old(cache: Path) -> None:
+    for ready in cache.glob("*/ready"):
+        if time.time() - ready.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(ready.parent, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

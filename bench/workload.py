@@ -1,0 +1,69 @@
+"""What a workload is: sizes, what it measures, and how one repetition of it goes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bench.contestants import Contestant
+
+
+class Unit(StrEnum):
+    """How a value is shown; values themselves are seconds, bytes and plain numbers."""
+
+    SECONDS = "s"
+    BYTES = "MiB"
+    COUNT = "count"
+    FACTOR = "factor"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One thing that a workload measures."""
+
+    name: str
+    unit: Unit
+    goal: float | None = None
+    """The most that ours divided by the reference's may be; with `alone`, that ours may be."""
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much work there is; the defaults are those that the goals are for."""
+
+    idle_seconds: float = 60
+    many_nodes: int = 20_000
+    roles: int = 1_000
+    grown_roles: tuple[int, ...] = (500, 1_000, 2_000)
+    edits: int = 100
+
+
+QUICK = Sizes(idle_seconds=10, many_nodes=2_500, roles=200, grown_roles=(100, 200, 400), edits=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """What one contestant needed once, by the names of the quantities."""
+
+    values: Mapping[str, float]
+    others_share: float
+    """What other processes used meanwhile, as a share of the time: 1 means one whole core."""
+
+
+Measure = Callable[[Contestant], Repetition]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """
+    Something to measure.
+
+    `prepared` opens what all repetitions share, and gives the function that measures one. That
+    function raises `WrongOutcome` when the contestant's work is not as it should be.
+    """
+
+    name: str
+    title: str
+    quantities: Sequence[Quantity]
+    prepared: Callable[[Sizes], AbstractContextManager[Measure]] = field(repr=False)

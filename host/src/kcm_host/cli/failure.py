@@ -1,0 +1,63 @@
+"""How the command line ends when something is wrong: clear lines and an exit code."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+
+from kcm_host.cli.output import colours
+from kcm_host.observe.log import Form, start_logging
+
+FAILURE, BAD_CONFIG, INTERRUPTED = 1, 2, 130
+
+log = logging.getLogger(__name__)
+
+
+def fail(message: object, code: int, *, form: Form = "text") -> NoReturn:
+    """Tell what is wrong, line by line, and end with `code`; `form` is that of the log."""
+    if form == "json":
+        start_logging(form="json")
+    for line in str(message).splitlines():
+        if form == "json":
+            log.error("kcm-host ends", extra={"kv": {"error": line, "code": code}})
+        else:
+            click.secho("error: ", fg="red", bold=True, nl=False, err=True, color=colours())
+            click.echo(line, err=True)
+    sys.exit(code)
+
+
+def warn(message: str) -> None:
+    """Tell what is odd, but no reason to stop."""
+    click.secho("warning: ", fg="yellow", bold=True, nl=False, err=True, color=colours())
+    click.echo(message, err=True)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Turn what click and the system raise into one line and an exit code."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(BAD_CONFIG)
+    except click.UsageError as error:
+        fail(_usage(error), BAD_CONFIG)
+    except click.ClickException as error:
+        fail(error.format_message(), error.exit_code)
+    except click.Abort:
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        # Files and servers have errors of their own; what is left is where the output goes to.
+        fail(f"cannot go on: {error.strerror or error}", FAILURE)
+
+
+def _usage(error: click.UsageError) -> str:
+    text = error.format_message().rstrip(".")
+    text = text[:1].lower() + text[1:]
+    if text.endswith("?"):  # it names the remedy already
+        return text
+    path = error.ctx.command_path if error.ctx else "kcm-host"
+    return f"{text}; see '{path} --help'"

@@ -1,0 +1,90 @@
+"""The verbs of `kcm-host`, each imported when it is used."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from kcm_host import __version__
+from kcm_host.cli.failure import ended_in_order
+from kcm_host.cli.output import colours
+from kcm_host.config.problems import did_you_mean
+
+#: In the order in which a newcomer meets them, with what `--help` says of each.
+VERBS = {
+    "run": "Run controllers until a signal.",
+    "check": "See whether a config file could run.",
+    "plugins": "List installed plugins, or show one.",
+    "config": "Show the settings in force, or the schema.",
+    "completion": "Print a completion script for your shell.",
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb when it is used: `run` shall not pay for what lists tables."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the names of the verbs."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Give one verb; its module and attribute have its name."""
+        if cmd_name not in VERBS:
+            return None
+        command: Any = getattr(import_module(f"kcm_host.cli.{cmd_name}"), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb that was typed, or tell the nearest one."""
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            advice = did_you_mean(name, list(VERBS))
+            raise click.UsageError(f"there is no command '{name}'; {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete verbs without importing them: a shell waits for this at every Tab."""
+        verbs = [
+            CompletionItem(name, help=text)
+            for name, text in VERBS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a verb and end the process; what goes wrong is one line each, never a traceback."""
+        with ended_in_order():
+            code = super().main(*args, **{"color": colours(), **extra, "standalone_mode": False})
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kcm-host")
+def kcm_host() -> None:
+    """
+    Run Kubernetes control loops (controllers) that are installed as plugins.
+
+    Install the controllers you want, name them in a config file, check it, and run it:
+
+    \b
+        pip install kcm-host-ttl
+    \b
+        # kcm-host.yaml
+        controllers:
+          ttl: {}
+        leaderElection: {enabled: false}
+    \b
+        kcm-host check -c kcm-host.yaml
+        kcm-host run -c kcm-host.yaml
+
+    "kcm-host COMMAND --help" tells more about each command.
+    """

@@ -1,0 +1,162 @@
+"""Indexes follow every change of the store, and their owner hears of their failures."""
+
+from collections.abc import Iterable
+
+import pytest
+from host.store.stream_lines import POD, A, B, C, Pod, entry, misfit
+
+from kcm_host.api.errors import UndeclaredRead
+from kcm_host.api.kinds import Key
+from kcm_host.store.store import Store
+from kcm_host.store.view import StoreView
+
+
+def by_node(key: Key, pod: Pod) -> list[str]:
+    """Give the node of a pod."""
+    return [pod.node] if pod.node else []
+
+
+def unfailing(error: Exception) -> None:
+    """Fail the test: the index was not meant to fail."""
+    raise AssertionError("an index failed") from error
+
+
+@pytest.fixture
+def indexed(store: Store[Pod]) -> Store[Pod]:
+    """A store with an index by node."""
+    store.add_index("quota", "node", by_node, unfailing)
+    return store
+
+
+def found(store: Store[Pod], value: str, *, index: str = "node") -> set[Key]:
+    """Give the keys under a value."""
+    return {key for key, _ in store.by_index("quota", index, value)}
+
+
+def test_an_object_is_found_under_its_value(indexed: Store[Pod]) -> None:
+    """Objects with the value are found with their state; others are not (IQ-57)."""
+    indexed.put(A, entry("1", node="n1"))
+    indexed.put(B, entry("1", node="n2"))
+    indexed.put(C, entry("1"))
+    assert list(indexed.by_index("quota", "node", "n1")) == [(A, Pod("n1"))]
+    assert found(indexed, "") == set()
+    assert found(indexed, "nowhere") == set()
+
+
+def test_a_changed_object_is_found_under_its_new_value_only(indexed: Store[Pod]) -> None:
+    """After its field changed it has left the old value (IQ-57, IQ-T26)."""
+    indexed.put(A, entry("1", node="n1"))
+    indexed.put(A, entry("2", node="n2"))
+    assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
+
+
+def test_a_deleted_object_is_found_no_more(indexed: Store[Pod]) -> None:
+    """Deletes leave the index, also when their final state has another value (IQ-57)."""
+    for key in (A, B):
+        indexed.put(key, entry("1", node="n1"))
+    indexed.remove(A, final=Pod("n2"), version="2")
+    assert (found(indexed, "n1"), found(indexed, "n2")) == ({B}, set())
+
+
+def test_a_relist_moves_everything(indexed: Store[Pod]) -> None:
+    """What a list lacks, changes and adds is found where it belongs afterwards (IQ-50, IQ-57)."""
+    indexed.replace({A: entry("1", node="n1"), B: entry("1", node="n1")}, initial=True)
+    indexed.replace({B: entry("2", node="n2"), C: entry("2", node="n1")}, initial=False)
+    assert (found(indexed, "n1"), found(indexed, "n2")) == ({C}, {B})
+
+
+def test_an_object_may_have_several_values(store: Store[Pod]) -> None:
+    """It is found under each of them, once under each, and moves value by value (IQ-57)."""
+    store.add_index("quota", "label", lambda key, pod: pod.labels, unfailing)
+    store.put(A, entry("1", labels=("x", "y", "x")))
+    assert [key for key, _ in store.by_index("quota", "label", "x")] == [A]
+    store.put(A, entry("2", labels=("y", "z")))
+    assert [found(store, value, index="label") for value in "xyz"] == [set(), {A}, {A}]
+
+
+def test_an_index_that_comes_late_holds_what_is_stored(store: Store[Pod]) -> None:
+    """Objects that are already there are indexed at once (IQ-57)."""
+    store.put(A, entry("1", node="n1"))
+    store.add_index("quota", "node", by_node, unfailing)
+    assert found(store, "n1") == {A}
+
+
+def test_indexes_belong_to_their_controllers(store: Store[Pod]) -> None:
+    """Two controllers may use one name for different things; one leaving takes its own along."""
+    store.add_index("quota", "by", by_node, unfailing)
+    store.add_index("claims", "by", lambda key, pod: [key.name], unfailing)
+    store.put(A, entry("1", node="n1"))
+    assert list(store.by_index("claims", "by", "a")) == [(A, Pod("n1"))]
+    assert list(store.by_index("quota", "by", "a")) == []
+    store.drop_indexes("claims")
+    assert store.index_names("claims") == frozenset()
+    assert [key for key, _ in store.by_index("quota", "by", "n1")] == [A]
+
+
+def test_an_undecodable_version_leaves_the_object_where_it_was(indexed: Store[Pod]) -> None:
+    """The last good state stays found; a bare key is found nowhere."""
+    indexed.put(A, entry("1", node="n1"))
+    indexed.put(A, misfit("2"))
+    indexed.put(B, misfit("1"))
+    assert list(indexed.by_index("quota", "node", "n1")) == [(A, Pod("n1"))]
+    indexed.put(A, entry("3", node="n2"))
+    assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
+
+
+def test_results_outlive_changes(indexed: Store[Pod]) -> None:
+    """A reader in the middle of an index is not disturbed; what is gone is left out."""
+    for key in (A, B):
+        indexed.put(key, entry("1", node="n1"))
+    reader = indexed.by_index("quota", "node", "n1")
+    first, _ = next(reader)
+    indexed.remove(B if first == A else A)
+    indexed.put(C, entry("2", node="n1"))
+    assert list(reader) == []
+
+
+def test_a_failing_function_is_told_to_its_owner(store: Store[Pod]) -> None:
+    """The object is found under no value; store and other indexes go on (instead of IQ-57)."""
+    failures: list[Exception] = []
+
+    def choosy(key: Key, pod: Pod) -> Iterable[str]:
+        return {"n1": ["first"]}[pod.node]
+
+    store.add_index("broken", "choosy", choosy, failures.append)
+    store.add_index("quota", "node", by_node, unfailing)
+    store.put(A, entry("1", node="n1"))
+    assert store.put(A, entry("2", node="n2")) is not None
+    assert [type(failure) for failure in failures] == [KeyError]
+    assert list(store.by_index("broken", "choosy", "first")) == []
+    assert found(store, "n2") == {A}
+
+
+def test_a_failure_while_values_are_being_given_is_told_too(store: Store[Pod]) -> None:
+    """A generator that breaks off half-way counts as failed and gives no value (IQ-57)."""
+    failures: list[Exception] = []
+
+    def half(key: Key, pod: Pod) -> Iterable[str]:
+        yield "one"
+        raise ValueError(pod.node)
+
+    store.add_index("quota", "half", half, failures.append)
+    store.put(A, entry("1", node="n1"))
+    assert [str(failure) for failure in failures] == ["n1"]
+    assert found(store, "one", index="half") == set()
+
+
+def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Pod]) -> None:
+    """The message names the kind, the indexes there are, and where to declare one."""
+    indexed.add_index("quota", "zone", by_node, unfailing)
+    pods = StoreView("quota", {(POD, Pod): indexed}).of(POD, Pod)
+    with pytest.raises(UndeclaredRead) as refusal:
+        pods.by_index("nodes", "n1")
+    assert str(refusal.value) == (
+        "no index 'nodes' on 'pods' (declared: node, zone); add it to the watch's indexes"
+    )
+
+
+def test_another_controllers_index_is_not_declared(indexed: Store[Pod]) -> None:
+    """A controller sees its own indexes alone, also on a shared store."""
+    pods = StoreView("claims", {(POD, Pod): indexed}).of(POD, Pod)
+    with pytest.raises(UndeclaredRead, match=r"'node' on 'pods' \(declared: none\)"):
+        pods.by_index("node", "n1")

@@ -1,0 +1,75 @@
+"""A sync reads what its controller's watches declare, and nothing else."""
+
+import pytest
+from host.store.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, misfit
+
+from kcm_host.api.errors import UndeclaredRead, Undecodable
+from kcm_host.store.store import Store
+from kcm_host.store.view import StoreView
+
+
+@pytest.fixture
+def view(store: Store[Pod]) -> StoreView:
+    """The view of a controller that follows pods, of which there is one."""
+    store.put(A, entry("1", node="n1"))
+    return StoreView("quota", {(POD, Pod): store})
+
+
+def test_objects_are_found_by_name_and_namespace(view: StoreView) -> None:
+    """`get` gives the stored object, None for what is not there (IQ-58)."""
+    pods = view.of(POD, Pod)
+    assert pods.get("a", "team") == Pod("n1")
+    assert pods.get("a") is None
+    assert pods.get("b", "team") is None
+    assert list(pods.items()) == [(A, Pod("n1"))]
+
+
+def test_a_view_follows_its_store(view: StoreView, store: Store[Pod]) -> None:
+    """What is stored later is seen through objects that were asked for earlier."""
+    pods = view.of(POD, Pod)
+    store.put(A, entry("2", node="n2"))
+    assert pods.get("a", "team") == Pod("n2")
+
+
+def test_an_undeclared_kind_is_refused(view: StoreView) -> None:
+    """The message says who asked for what, and what to add where."""
+    with pytest.raises(UndeclaredRead) as refusal:
+        view.of(ROLE, Phase)
+    assert str(refusal.value) == (
+        "quota asked for 'clusterroles.rbac.authorization.k8s.io' as Phase, which none of its "
+        "watches declare; add a Watch with that kind and model to kcm_watches"
+    )
+
+
+def test_a_declared_kind_in_another_model_is_refused(view: StoreView) -> None:
+    """A watch declares a kind in one model; another model of it is another watch."""
+    with pytest.raises(UndeclaredRead, match="quota asked for 'pods' as Phase"):
+        view.of(POD, Phase)
+
+
+def test_each_read_is_counted(view: StoreView, store: Store[Pod]) -> None:
+    """Reads of every sort count, so that a sync can say how many it made."""
+    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
+    pods = view.of(POD, Pod)
+    assert view.reads == 0
+    pods.get("a", "team")
+    pods.get("b", "team")
+    list(pods.items())
+    list(pods.by_index("node", "n1"))
+    assert view.reads == 4
+
+
+def test_views_count_apart(view: StoreView, store: Store[Pod]) -> None:
+    """The reads of one sync are not counted in another's view."""
+    other = StoreView("quota", {(POD, Pod): store})
+    other.of(POD, Pod).get("a", "team")
+    assert (view.reads, other.reads) == (0, 1)
+
+
+def test_undecodable_objects_are_named_and_counted(view: StoreView, store: Store[Pod]) -> None:
+    """They are part of the number of objects; reading a bare one raises `Undecodable`."""
+    store.put(B, misfit("1"))
+    pods = view.of(POD, Pod)
+    assert (len(pods), pods.undecodable()) == (2, frozenset({B}))
+    with pytest.raises(Undecodable):
+        pods.get("b", "team")

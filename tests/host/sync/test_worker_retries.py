@@ -1,0 +1,91 @@
+"""Failures are counted for each key and forgotten with its success."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from host.sync.sync_bench import CAUSE, NODE, A, B, Notebook, Rig, scripted
+
+from kcm_host.api.errors import ApiError
+from kcm_host.api.kinds import Key
+from kcm_host.api.outcomes import Done, Later, Outcome
+from kcm_host.api.views import View
+from kcm_host.api.writes import Receipt, Write, Writer
+
+pytestmark = pytest.mark.virtual_time
+
+ERROR = ApiError("patch /api/v1/nodes/a: 500", status=500)
+
+
+async def test_two_failures_wait_5_and_10_ms(rig: Rig) -> None:
+    """A patch is answered 500 twice, then 200: retried after 5 and 10 ms, forgotten (TTL-T19)."""
+    left = [ERROR, ERROR]
+
+    def answer(write: Write) -> Receipt:
+        if left:
+            raise left.pop()
+        return Receipt("8")
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await writer.patch(NODE, key, {"metadata": {}})
+        return Done()
+
+    notebook = Notebook(answer)
+    rig.sender = notebook
+    rig.queue.add(A, CAUSE)
+    records = await rig.run(sync, seconds=100)
+    assert [record.outcome for record in records] == ["error", "error", "done"]
+    assert [record.retry_after_seconds for record in records] == [0.005, 0.010, None]
+    assert rig.syncs.times == [0, 0.005, 0.015]
+    assert [record.attempt for record in records] == [1, 2, 3]
+    assert len(notebook.writes) == 3
+    assert rig.queue.failures(A) == 0
+
+
+async def test_after_a_success_the_waits_begin_anew(rig: Rig) -> None:
+    """Three failures wait 5, 10 and 20 ms; a failure after the success 5 ms again (CRA-T20)."""
+    sync = scripted(ERROR, ERROR, ERROR, Done(), ERROR, Done())
+    for _ in range(2):
+        rig.queue.add(A, CAUSE)
+        await rig.run(sync, seconds=10)
+    waits = [record.retry_after_seconds for record in rig.syncs.records]
+    assert waits == [0.005, 0.010, 0.020, None, 0.005, None]
+    assert rig.syncs.times == pytest.approx([0, 0.005, 0.015, 0.035, 10, 10.005])
+
+
+async def test_later_forgets_failures_too(rig: Rig) -> None:
+    """A sync that asks for another time has not failed: a failure after it waits 5 ms."""
+    rig.queue.add(A, CAUSE)
+    sync = scripted(ERROR, ERROR, Later(timedelta(seconds=1)), ERROR, Done())
+    records = await rig.run(sync, seconds=100)
+    assert [record.attempt for record in records] == [1, 2, 3, 1, 2]
+    assert records[3].retry_after_seconds == 0.005
+
+
+async def test_a_change_brings_a_failing_key_forward(rig: Rig) -> None:
+    """A change is synced at once; the wait that is under way still ends as it would (IQ-86)."""
+    for _ in range(10):
+        rig.queue.retry(A, CAUSE)
+        rig.queue.forget(B)
+    rig.queue.add(A, CAUSE)
+    records = await rig.run(scripted(ERROR, Done(), Done()), seconds=100)
+    assert records[0].attempt == 11
+    assert rig.syncs.times[:2] == [0, 0.005]
+
+
+async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
+    """Each key waits for its own failures."""
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        if key == A:
+            raise ERROR
+        return Done()
+
+    rig.queue.add(A, CAUSE)
+    rig.queue.add(B, CAUSE, after=1)
+    records = await rig.run(sync, seconds=2)
+    (fine,) = [record for record in records if record.key == B]
+    assert (fine.attempt, fine.outcome) == (1, "done")
+    assert [record.retry_after_seconds for record in records if record.key == A] == [
+        0.005 * 2**number for number in range(9)
+    ]

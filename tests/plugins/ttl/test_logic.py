@@ -1,0 +1,159 @@
+"""The boundary table and the reading of annotations, as tables against pure functions."""
+
+import pytest
+
+from kcm_host_ttl.logic import STEPS, NodeCount, parse_seconds
+
+
+def counted(*marks: int) -> NodeCount:
+    """Give a count that went, node by node, to each of these marks in turn."""
+    count = NodeCount()
+    for mark in marks:
+        while count.nodes < mark:
+            count.add()
+        while count.nodes > mark:
+            count.remove()
+    return count
+
+
+@pytest.mark.parametrize(
+    ("marks", "seconds"),
+    [
+        pytest.param([], 0, id="TTL-10: none counted"),
+        pytest.param([1], 0, id="TTL-T1"),
+        pytest.param([100], 0, id="TTL-T3, TTL-24: 100 stays"),
+        pytest.param([101], 15, id="TTL-T4, TTL-24: 101 goes up"),
+        pytest.param([101, 90], 15, id="TTL-T6, TTL-24: 90 stays"),
+        pytest.param([101, 89], 0, id="TTL-T7, TTL-24: 89 goes down"),
+        pytest.param([101, 89, 100], 0, id="TTL-T8: up to 100 again"),
+        pytest.param([101, 89, 101], 15, id="TTL-T8: up to 101 again"),
+        pytest.param([500], 15, id="TTL-T9: 500"),
+        pytest.param([501], 30, id="TTL-T9: 501"),
+        pytest.param([501, 450], 30, id="TTL-T10: 450"),
+        pytest.param([501, 449], 15, id="TTL-T10: 449"),
+        pytest.param([1000], 30, id="TTL-T11: 1000"),
+        pytest.param([1001], 60, id="TTL-T11: 1001"),
+        pytest.param([1001, 900], 60, id="TTL-T12: 900"),
+        pytest.param([1001, 899], 30, id="TTL-T12: 899"),
+        pytest.param([2000], 60, id="TTL-T13: 2000"),
+        pytest.param([2001], 300, id="TTL-T13: 2001"),
+        pytest.param([2001, 1800], 300, id="TTL-T14: 1800"),
+        pytest.param([2001, 1799], 60, id="TTL-T14: 1799"),
+        pytest.param([12000], 300, id="TTL-T15, TTL-8: no step above 300"),
+        pytest.param([12000, 0], 0, id="down again through every step"),
+        pytest.param([95], 0, id="TTL-82: 95 from below"),
+        pytest.param([101, 95], 15, id="TTL-82: 95 from above"),
+    ],
+)
+def test_the_number_of_nodes_decides(marks: list[int], seconds: int) -> None:
+    """The overlap of two rows is 15 or 0 by the way it was reached (TTL-20, TTL-22, TTL-82)."""
+    assert counted(*marks).seconds == seconds
+
+
+def test_one_node_moves_one_step_at_most() -> None:
+    """A count that is far ahead of its step follows one row for each event (TTL-23)."""
+    count = NodeCount()
+    count.nodes = 5000
+    values = []
+    for _ in range(6):
+        count.add()
+        values.append(count.seconds)
+    assert values == [15, 30, 60, 300, 300, 300]
+    count.nodes = 50
+    for _ in range(6):
+        count.remove()
+        values.append(count.seconds)
+    assert values[6:] == [60, 30, 15, 0, 0, 0]
+
+
+def test_no_sane_count_leaves_the_table() -> None:
+    """The first row begins at zero and the last ends at 2^31 - 1, which it still holds (TTL-25)."""
+    count = counted(2001)
+    count.nodes = 2**31 - 2
+    count.add()
+    assert count.seconds == 300
+    assert (STEPS[0].low, STEPS[-1].high) == (0, 2**31 - 1)
+
+
+def test_a_node_too_few_is_refused() -> None:
+    """A delete at zero changes nothing, least of all to the last row of the table (TTL-29)."""
+    count = NodeCount()
+    with pytest.raises(ValueError, match="a node was deleted although none was counted"):
+        count.remove()
+    assert (count.nodes, count.seconds) == (0, 0)
+    count.add()
+    assert (count.nodes, count.seconds) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("15", 15),
+        ("+15", 15),
+        ("015", 15),
+        ("-15", -15),
+        ("-0", 0),
+        ("000", 0),
+        ("+0000000000000000000000015", 15),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+    ],
+)
+def test_decimal_numbers_are_read(text: str, value: int) -> None:
+    """One sign, leading zeros, up to signed 64 bit (TTL-40)."""
+    assert parse_seconds(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "+",
+        "-",
+        "++1",
+        "+-1",
+        "--1",
+        "1-",
+        " 15",
+        "15 ",
+        "15\n",
+        "1 5",
+        "\t15",
+        "1.5",
+        "15.",
+        "15s",
+        "1e3",
+        "1_000",
+        "0x0f",
+        "0b1",
+        "0o17",
+        "٣",
+        "１５",
+        "²",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "99999999999999999999",
+        "abc",
+        "15\x00",
+    ],
+)
+def test_anything_else_is_no_number(text: str | None) -> None:
+    """Rejected is the same as absent (TTL-41)."""
+    assert parse_seconds(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("1" * 300_000, None, id="digits"),
+        pytest.param("0" * 300_000 + "15", 15, id="zeros before a number"),
+        pytest.param("0" * 300_000, 0, id="zeros"),
+        pytest.param("0" * 300_000 + "x", None, id="zeros before something else"),
+        pytest.param("-" * 300_000, None, id="signs"),
+    ],
+)
+def test_a_huge_annotation_is_read_like_any_other(text: str, value: int | None) -> None:
+    """More text than a server stores is no trouble: no limit of digits, no long search (TTL-41)."""
+    assert parse_seconds(text) == value
