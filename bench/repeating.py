@@ -29,7 +29,7 @@ def repeated(
     for number in range(1, count + 1):
         for side in sides:
             repetition = _undisturbed(partial(measure, side), side.name, attempts, say)
-            say(f"{number}/{count} {side.name}: {_first_values(repetition)}")
+            say(f"{number}/{count} {side.name}: {_gist(repetition)}")
             done[side.name].append(repetition)
     return done
 
@@ -49,6 +49,8 @@ def _undisturbed(
     return repetition
 
 
-def _first_values(repetition: Repetition) -> str:
+def _gist(repetition: Repetition) -> str:
+    """Name the first two quantities, which every workload has in seconds."""
     some = list(repetition.values.items())[:2]
-    return ", ".join(f"{name} {value:.3g}" for name, value in some)
+    values = ", ".join(f"{name} {value:.3g} s" for name, value in some)
+    return f"{values} (others used {repetition.others_share:.0%} of a core)"

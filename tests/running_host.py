@@ -62,9 +62,7 @@ class RunningHost:
         text = self.process.log.read_text(errors="replace")
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         return [
-            line
-            for line in lines
-            if event in ("", line["event"]) and pairs.items() <= line.items()
+            line for line in lines if event in ("", line["event"]) and pairs.items() <= line.items()
         ]
 
     def page(self, path: str) -> tuple[int, bytes]:

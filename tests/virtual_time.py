@@ -50,7 +50,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Give the seconds on the loop's own clock."""
         return self._jumping.now
 
-    def run_in_executor(self, *_: Any) -> NoReturn:
+    def run_in_executor(self, *_: Any) -> NoReturn:  # type: ignore[override] # takes whatever comes
         """Refuse: the clock would jump while the thread works."""
         raise AssertionError("virtual time cannot wait for threads; use the real clock")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from granted_roles import binding
@@ -28,7 +29,7 @@ def plugin_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
     server that the whole session shares. User `nobody` may do nothing.
     """
     with ApiServer(etcd, binaries=kube_binaries, users=[*ROLES, "nobody"]) as server:
-        rbac = client.RbacAuthorizationV1Api(server.client())
+        rbac: Any = client.RbacAuthorizationV1Api(server.client())
         for user, role in ROLES.items():
             rbac.create_cluster_role_binding(binding(user, user=user, role=role))
         yield server

@@ -40,6 +40,17 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
         self.decoded[self.node] += 1
 
 
+class Touchy(msgspec.Struct, frozen=True, gc=False):
+    """A model with code of its own, which breaks on one node."""
+
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        """Break."""
+        if self.node == "broken":
+            raise LookupError(self.node)
+
+
 def entry(version: str, *, uid: str = "u1", **fields: Any) -> Entry[Pod]:
     """Give a stored pod."""
     return Entry(Pod(**fields), uid, version)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from host.store.stream_lines import POD, A, B, C, Pod, entry, misfit
+from host.store.stream_lines import POD, A, B, C, D, Pod, entry, misfit
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.kinds import Key
@@ -105,13 +105,23 @@ def test_an_undecodable_version_leaves_the_object_where_it_was(indexed: Store[Po
 
 def test_results_outlive_changes(indexed: Store[Pod]) -> None:
     """A reader in the middle of an index is not disturbed; what is gone is left out."""
-    for key in (A, B):
+    for key in (A, B, C):
         indexed.put(key, entry("1", node="n1"))
     reader = indexed.by_index("quota", "node", "n1")
     first, _ = next(reader)
-    indexed.remove(B if first == A else A)
-    indexed.put(C, entry("2", node="n1"))
-    assert list(reader) == []
+    gone, left = [key for key in (A, B, C) if key != first]
+    indexed.remove(gone)
+    for key in (D, Key("e", "team")):
+        indexed.put(key, entry("2", node="n1"))
+    assert [key for key, _ in reader] == [left]
+
+
+def test_an_object_made_anew_is_found_under_its_new_value_only(indexed: Store[Pod]) -> None:
+    """What a deleted object left behind does not come back with its namesake (IQ-57)."""
+    indexed.put(A, entry("1", uid="u1", node="n1"))
+    indexed.remove(A)
+    indexed.put(A, entry("2", uid="u2", node="n2"))
+    assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
 
 
 def test_a_failing_function_is_told_to_its_owner(store: Store[Pod]) -> None:

@@ -10,6 +10,7 @@ from host.store.stream_lines import (
     Listener,
     Phase,
     Pod,
+    Touchy,
     entry,
     event,
     gathered,
@@ -149,6 +150,22 @@ def test_it_misfits_one_model_only(feed: Feed, caplog: pytest.LogCaptureFixture)
     assert feed.shelf(Pod).store.get(A) == Pod("n1")
     assert (fine.told(), bad.told()) == ([("added", "a"), ("updated", "a")], [("added", "a")])
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_model_whose_own_code_raises_is_a_misfit(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Exceptions of plugin code are kept from the stream and its other readers, also at the end."""
+    touchy, fine = Listener(), Listener()
+    feed.follow(Touchy, touchy)
+    feed.follow(Pod, fine)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    event(feed, "MODIFIED", pod(A, "2", node="broken"))
+    assert feed.shelf(Touchy).store.undecodable == {A}
+    event(feed, "DELETED", pod(A, "3", node="broken"))
+    assert touchy.told() == [("added", "a"), ("deleted", "a")]
+    assert fine.told() == [("added", "a"), ("updated", "a"), ("deleted", "a")]
+    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["2"]
 
 
 def test_it_does_not_keep_the_others_back(feed: Feed) -> None:

@@ -1,42 +1,21 @@
 """A controller's workers in virtual time; a client that reaches the real server by the proxy."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
+from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import Rig
 
-from kcm_host.api.states import RequestRecord
 from kcm_host.sync.sender import LiveSender
 from kcm_host.wire.client import Client, user_agent
 from kcm_host.wire.connection import connect
 from kcm_host_testing.proxy import FaultProxy
-
-MakeSender = Callable[..., LiveSender]
 
 
 @pytest.fixture
 async def rig() -> Rig:
     """One controller's queue and workers."""
     return Rig()
-
-
-class Attempts:
-    """Every attempt the client made, to be waited for."""
-
-    def __init__(self) -> None:
-        self.records: list[RequestRecord] = []
-        self._more = asyncio.Event()
-
-    def __call__(self, record: RequestRecord) -> None:
-        self.records.append(record)
-        self._more.set()
-
-    async def first(self) -> RequestRecord:
-        """Give the first attempt once it is over; fails after 10 s."""
-        async with asyncio.timeout(10):
-            await self._more.wait()
-        return self.records[0]
 
 
 @pytest.fixture

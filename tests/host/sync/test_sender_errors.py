@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from host.sync.conftest import Attempts, MakeSender
+from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import CLAIM
 from kubernetes import client as official
 

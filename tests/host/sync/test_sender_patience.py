@@ -5,7 +5,7 @@ import time
 from datetime import datetime
 
 import pytest
-from host.sync.conftest import Attempts, MakeSender
+from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import CLAIM
 
 from kcm_host.api.errors import ApiError

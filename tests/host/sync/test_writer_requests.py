@@ -5,7 +5,7 @@ import secrets
 from typing import Any
 
 import pytest
-from host.sync.conftest import Attempts, MakeSender
+from host.sync.live_senders import Attempts, MakeSender
 from kubernetes import client as official
 
 from kcm_host.api.errors import UndeclaredWrite

@@ -4,8 +4,8 @@ import asyncio
 import dataclasses
 import json
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -26,6 +26,13 @@ NAMESPACES = "/api/v1/namespaces"
 WATCH = (("watch", "true"),)
 
 Connect = Callable[..., Awaitable[Client]]
+
+
+@pytest.fixture
+def fault_proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
+    """Give a proxy without TLS, whose goodbyes would outlast the shortest of these tests."""
+    with FaultProxy(api_server, tls=False) as running:
+        yield running
 
 
 @pytest.fixture
@@ -52,13 +59,9 @@ async def speaking() -> AsyncIterator[Connect]:
             on_request: Callable[[RequestRecord], None],
             then: asyncio.Future[bytes] | None = None,
         ) -> Client:
-            async def respond(
-                reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-            ) -> None:
-                async with aclosing(reader_lines(reader)) as lines:
-                    async for line in lines:
-                        if line == b"\r\n":
-                            break
+            async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                while await reader.readline() != b"\r\n":
+                    pass
                 writer.write(answer)
                 writer.write(await then if then else b"")
                 writer.close()
@@ -76,12 +79,6 @@ async def speaking() -> AsyncIterator[Connect]:
             return await stack.enter_async_context(Client(connection, on_request))
 
         yield start
-
-
-async def reader_lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Give the lines of a request's head."""
-    while line := await reader.readline():
-        yield line
 
 
 async def _nobody() -> Access:
@@ -134,7 +131,7 @@ async def test_calls_carry_what_they_are_given(
     (record,) = records
     assert (record.method, record.verb, record.status) == ("POST", "create", 201)
     assert (record.sent_bytes, record.received_bytes) == (len(body), len(answer))
-    assert record.host == fault_proxy.url.removeprefix("https://")
+    assert record.host == fault_proxy.url.removeprefix("http://")
     assert 0 < record.seconds < 10
 
 
@@ -333,29 +330,15 @@ async def test_answers_that_are_no_http_are_unreachable(
 ONE_LINE = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n"
 
 
-@pytest.mark.parametrize("rest", [b"nonsense\r\n", b"8\r\nhal", b""])
+@pytest.mark.parametrize("rest", [b"8\r\nhal", b""])
 async def test_a_watch_ends_after_its_last_whole_line(speaking: Connect, rest: bytes) -> None:
-    """A body that turns to nonsense or breaks off is a normal end (IQ-117)."""
+    """A body that breaks off, within a line or between two, is a normal end (IQ-117)."""
     then: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     client = await speaking(ONE_LINE, lambda _: None, then)
     async with watching(client) as lines:
         assert await anext(lines) == b"one"
         then.set_result(rest)
         assert [line async for line in lines] == []
-
-
-async def test_a_body_that_turns_to_nonsense_is_unreachable(
-    speaking: Connect, records: list[RequestRecord]
-) -> None:
-    """What cannot be read to its end is no answer, though it began well (H-75)."""
-    then: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    client = await speaking(ONE_LINE, records.append, then)
-    call = asyncio.create_task(get(client))
-    await asyncio.sleep(0.1)  # no luck needed: without it the head would be nonsense as well
-    then.set_result(b"nonsense\r\n")
-    with pytest.raises(Unreachable):
-        await call
-    assert [record.status for record in records] == [0]
 
 
 async def test_watches_take_no_connections_from_calls(
@@ -367,7 +350,7 @@ async def test_watches_take_no_connections_from_calls(
             await stack.enter_async_context(watching(client))
         async with asyncio.timeout(5):
             await get(client)
-        assert len(fault_proxy.requests(when=lambda request: request.open)) == 120
+        assert len(fault_proxy.requests(when=lambda one: one.watch and one.open)) == 120
 
 
 async def test_only_silence_ends_a_watch(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from kubernetes import client as kubernetes
@@ -55,7 +56,7 @@ async def test_the_first_served_version_is_found(client: Client) -> None:
 
 async def test_custom_resources_are_found(client: Client, api_server: ApiServer) -> None:
     """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
-    extensions = kubernetes.ApiextensionsV1Api(api_server.client())
+    extensions: Any = kubernetes.ApiextensionsV1Api(api_server.client())
     group = "discovery.acme.example"
     widget = Kind(group, "v1", "Widget", "widgets")
     schema = {"openAPIV3Schema": {"type": "object"}}
@@ -71,12 +72,10 @@ async def test_custom_resources_are_found(client: Client, api_server: ApiServer)
     await asyncio.to_thread(extensions.create_custom_resource_definition, definition)
     try:
         async with asyncio.timeout(10):
-            while not (await discover(client, agent=AGENT)).serves(widget):
+            while not (await discover(client, agent=AGENT)).serves(widget):  # noqa: ASYNC110 - no event tells
                 await asyncio.sleep(0.05)
     finally:
-        await asyncio.to_thread(
-            extensions.delete_custom_resource_definition, f"widgets.{group}"
-        )
+        await asyncio.to_thread(extensions.delete_custom_resource_definition, f"widgets.{group}")
 
 
 async def test_a_refusal_goes_to_the_caller(client: Client, fault_proxy: FaultProxy) -> None:

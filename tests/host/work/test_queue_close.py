@@ -21,6 +21,7 @@ async def test_queued_and_waiting_keys_are_dropped(queue: WorkQueue) -> None:
     queue.add(B, why())
     queue.add(C, why(), after=1)
     queue.close()
+    assert len(queue) == 0
     for _ in range(2):
         with pytest.raises(QueueClosed):
             await queue.get()

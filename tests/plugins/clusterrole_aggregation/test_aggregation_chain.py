@@ -8,6 +8,7 @@ WIDGETS = {"verbs": ["get"], "apiGroups": ["widgets.example"], "resources": ["wi
 
 def test_a_rule_for_view_reaches_edit_and_admin(roles: Roles, own: str) -> None:
     """It climbs by the controller's own writes, one each, then all is quiet (T24, CRA-16, 92)."""
+    roles.settle()
     before = {name: roles.rules(name) for name in ("view", "edit", "admin")}
     assert all(before.values())
     done = len(roles.applies())
@@ -24,6 +25,7 @@ def test_a_rule_for_view_reaches_edit_and_admin(roles: Roles, own: str) -> None:
 
 def test_a_rule_that_goes_leaves_the_whole_chain(roles: Roles, own: str) -> None:
     """Taking the source away takes the rule from all three (CRA-16, CRA-T25)."""
+    roles.settle()
     before = {name: roles.rules(name) for name in ("view", "edit", "admin")}
     roles.create(f"{own}-crd-view", WIDGETS, labels={f"{AGGREGATE}view": "true"})
     roles.settle()
@@ -33,9 +35,7 @@ def test_a_rule_that_goes_leaves_the_whole_chain(roles: Roles, own: str) -> None
     assert {name: roles.rules(name) for name in before} == before
 
 
-def test_a_role_that_concerns_nobody_is_synced_for_and_not_written(
-    roles: Roles, own: str
-) -> None:
+def test_a_role_that_concerns_nobody_is_synced_for_and_not_written(roles: Roles, own: str) -> None:
     """Any role that comes queues each aggregated one, once, and leads to no write (T17, CRA-11)."""
     before = roles.settle()
     done = len(roles.applies())

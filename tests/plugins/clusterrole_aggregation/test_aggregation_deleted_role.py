@@ -1,7 +1,6 @@
 """A role that is deleted while the controller is about to write it."""
 
-import pytest
-from cluster_roles import CONTROLLER, R1, USER, Roles, aggregation_host
+from cluster_roles import R1, USER, Roles, aggregation_host
 from eventually import eventually
 
 from kcm_host_testing.api_server import ApiServer
@@ -31,9 +30,7 @@ def test_it_is_not_made_anew(plugin_server: ApiServer, own: str) -> None:
         assert not roles.exists(own)
 
 
-def test_an_identity_that_may_create_would_make_it_anew(
-    plugin_server: ApiServer, own: str
-) -> None:
+def test_an_identity_that_may_create_would_make_it_anew(plugin_server: ApiServer, own: str) -> None:
     """That is why `create` is not asked for: half a role would come back (CRA-57)."""
     with aggregation_host(plugin_server, user="admin") as roles:
         delete_before_apply(roles, own)

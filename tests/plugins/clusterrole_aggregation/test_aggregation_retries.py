@@ -1,5 +1,7 @@
 """Failed applies of the aggregation controller, before a real server."""
 
+from itertools import pairwise
+
 import pytest
 from cluster_roles import CONTROLLER, R1, R2, Roles
 from eventually import eventually
@@ -28,7 +30,7 @@ def test_a_failed_apply_is_repeated_with_growing_waits(roles: Roles, own: str) -
     applies = roles.applies(own)
     assert [apply.status for apply in applies] == [500, 500, 500, 200]
     times = [apply.time for apply in applies]
-    gaps = [(later - sooner).total_seconds() for sooner, later in zip(times, times[1:])]
+    gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(times)]
     assert all(gap >= least for gap, least in zip(gaps, (0.005, 0.010, 0.020), strict=True))
     assert waits(roles, own) == ["0.005s", "0.01s", "0.02s"]
     roles.proxy.add(broken, method="PATCH", path=f"/{own}$", times=1)

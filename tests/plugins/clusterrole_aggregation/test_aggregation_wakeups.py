@@ -36,15 +36,13 @@ def test_a_burst_of_edits_costs_few_writes(roles: Roles, own: str) -> None:
     roles.settle()
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
-        jobs = [
-            pool.submit(roles.create, name, rule(name), labels={own: "x"}) for name in sources
-        ]
+        jobs = [pool.submit(roles.create, name, rule(name), labels={own: "x"}) for name in sources]
         for job in jobs:
             job.result()
     roles.settle()
     rests = (time.monotonic() - began) / REST_SECONDS
     assert roles.rules(own) == [rule(name) for name in sorted(sources)]
-    assert len(roles.applies(own)) <= min(rests + 1, 50)
+    assert len(roles.applies(own)) <= rests + 1
 
 
 def test_a_list_read_again_wakes_nobody(roles: Roles, own: str) -> None:
@@ -53,8 +51,7 @@ def test_a_list_read_again_wakes_nobody(roles: Roles, own: str) -> None:
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
     before = roles.settle()
     lists = roles.host.stream("clusterroles")["lists"]
-    roles.proxy.add(EXPIRED, query=WATCH, times=1)
-    roles.proxy.add(Cut(), query=WATCH, also_open=True, times=1)
+    cut_off(roles)
     eventually(lambda: roles.host.stream("clusterroles")["lists"] > lists, "roles are listed again")
     assert roles.settle()["syncs"] == before["syncs"]
 
@@ -65,12 +62,10 @@ def test_a_source_deleted_while_the_watch_was_away_is_felt(roles: Roles, own: st
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
     roles.settle()
     assert roles.rules(own) == [R1]
-    refused = roles.proxy.add(Answer(429), query=WATCH)
-    roles.proxy.add(Cut(), query=WATCH, also_open=True, times=1)
-    refused.wait_until_hit()
+    held = roles.proxy.add(Stall(), query=WATCH, also_open=True, times=1)
     roles.delete(f"{own}-s1")
-    roles.proxy.add(EXPIRED, query=WATCH, times=1)
-    refused.remove()
+    cut_off(roles)
+    held.remove()
     roles.settle()
     assert roles.rules(own) == []
 
@@ -89,3 +84,9 @@ def test_changes_during_a_sync_lead_to_one_more(roles: Roles, own: str) -> None:
     roles.settle()
     assert roles.applied(own) == [[rule("first")], [rule("fourth")]]
     assert roles.rules(own) == [rule("fourth")]
+
+
+def cut_off(roles: Roles) -> None:
+    """End the host's watch and answer the next one that its version is too old."""
+    roles.proxy.add(EXPIRED, query=WATCH, times=1)
+    roles.proxy.add(Cut(), query=WATCH, also_open=True, times=1)

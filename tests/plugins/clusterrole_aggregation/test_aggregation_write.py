@@ -1,6 +1,7 @@
 """What the controller sends to a real server, and what the server makes of it."""
 
 import json
+from typing import Any
 
 from cluster_roles import PATH, R1, R2, R9, Roles
 
@@ -60,7 +61,7 @@ def test_only_the_lists_of_a_rule_that_hold_something_are_sent(roles: Roles, own
     """Empty lists are left out, every other one is there, in words unchanged (CRA-T28, CRA-52)."""
     every = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     paths = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/version/*"]}
-    given = [
+    given: list[dict[str, Any]] = [
         {**paths, "apiGroups": None},
         {**every, "resourceNames": []},
         {"verbs": ["use"], "apiGroups": ["x"], "resources": ["y/z"], "resourceNames": ["b", "a"]},

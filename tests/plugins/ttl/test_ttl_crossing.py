@@ -18,7 +18,7 @@ def no_other_nodes(plugin_server: ApiServer) -> Iterator[None]:
 
 
 def test_a_start_in_a_large_cluster_writes_each_node_once(plugin_server: ApiServer) -> None:
-    """No sync before all nodes are counted: no value of a step on the way (TTL-32, Difference a)."""
+    """No sync before all nodes are counted: no value on the way (TTL-32, Difference a)."""
     create_nodes(plugin_server, names(101), annotations={TTL: "0"})
     mark = plugin_server.audit.mark()
     with ttl_host(plugin_server) as nodes:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from eventually import eventually
 from ttl_nodes import TTL, Nodes
 
-from kcm_host_testing.faults import Answer, Cut
+from kcm_host_testing.faults import Answer, Cut, Stall
 
 NewName = Callable[[], str]
 WATCH = {"watch": "true"}
@@ -73,13 +73,11 @@ def test_a_node_deleted_while_the_watch_was_away_is_counted(
     name, gone = new_name(), new_name()
     nodes.create(name, gone)
     before = nodes.settle(name)
-    refused = nodes.proxy.add(Answer(429), query=WATCH)
-    nodes.proxy.add(Cut(), query=WATCH, also_open=True, times=1)
-    refused.wait_until_hit()
+    held = nodes.proxy.add(Stall(), query=WATCH, also_open=True, times=1)
     nodes.delete(gone)
     nodes.annotate(name, ttl=None)
-    nodes.proxy.add(EXPIRED, query=WATCH, times=1)
-    refused.remove()
+    cut_off(nodes)
+    held.remove()
     after = nodes.settle(name)
     assert after["status"]["nodes"] == before["status"]["nodes"] - 1
     assert nodes.read(name).metadata.annotations[TTL] == "0"

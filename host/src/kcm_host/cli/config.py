@@ -19,7 +19,7 @@ from kcm_host.supervise.assembly import assemble
 
 @click.group()
 def config() -> None:
-    """Show the settings in force, or the schema."""
+    """Show the settings in force or the schema."""
 
 
 @config.command()
@@ -48,9 +48,10 @@ def schema() -> None:
 @output_option
 def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
     """
-    Show the settings in force: file, variables, flags, defaults.
+    Show every setting that is in force.
 
-    Values that look secret are masked.
+    That is the config file, overlaid with variables and flags, over the defaults. Values that
+    look secret are masked.
     """
     try:
         assembly = assemble(loaded)

@@ -24,15 +24,13 @@ def fail(message: object, code: int, *, form: Form = "text") -> NoReturn:
         if form == "json":
             log.error("kcm-host ends", extra={"kv": {"error": line, "code": code}})
         else:
-            click.secho("error: ", fg="red", bold=True, nl=False, err=True, color=colours())
-            click.echo(line, err=True)
+            _tell("error: ", line, colour="red")
     sys.exit(code)
 
 
 def warn(message: str) -> None:
     """Tell what is odd, but no reason to stop."""
-    click.secho("warning: ", fg="yellow", bold=True, nl=False, err=True, color=colours())
-    click.echo(message, err=True)
+    _tell("warning: ", message, colour="yellow")
 
 
 @contextmanager
@@ -52,6 +50,10 @@ def ended_in_order() -> Iterator[None]:
     except OSError as error:
         # Files and servers have errors of their own; what is left is where the output goes to.
         fail(f"cannot go on: {error.strerror or error}", FAILURE)
+
+
+def _tell(head: str, text: str, *, colour: str) -> None:
+    click.echo(click.style(head, fg=colour, bold=True) + text, err=True, color=colours())
 
 
 def _usage(error: click.UsageError) -> str:

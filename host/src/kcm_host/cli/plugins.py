@@ -15,14 +15,14 @@ from kcm_host.loading.listing import PluginInfo
 
 @click.group()
 def plugins() -> None:
-    """List installed plugins, or show one."""
+    """List installed plugins or show one."""
 
 
 @plugins.command("list")
 @output_option
 def list_plugins(output: str) -> None:
     """
-    List installed plugins, and whether each would run.
+    List what is installed and whether it would run.
 
     Installed is not enabled: a plugin runs when the config file names it. State "quarantined"
     means broken; "kcm-host plugins info NAME" tells why.
@@ -45,10 +45,11 @@ def _names(context: click.Context, option: click.Parameter, typed: str) -> list[
 @output_option
 def info(name: str, output: str) -> None:
     """
-    Show what is known of one plugin: origin, hooks, settings, and why it is broken if it is.
+    Show what is known of one plugin.
 
-    NAME is what "kcm-host plugins list" shows; names of kube-controller-manager, such as
-    ttl-controller, will do too.
+    That is where it comes from, its hooks and settings, and, if it is broken, why. NAME is what
+    "kcm-host plugins list" shows; names of kube-controller-manager, such as ttl-controller, will
+    do too.
     """
     found = [info for info in installed() if info.name == short_name(name)]
     if not found:

@@ -16,8 +16,8 @@ from kcm_host.config.problems import did_you_mean
 VERBS = {
     "run": "Run controllers until a signal.",
     "check": "See whether a config file could run.",
-    "plugins": "List installed plugins, or show one.",
-    "config": "Show the settings in force, or the schema.",
+    "plugins": "List installed plugins or show one.",
+    "config": "Show the settings in force or the schema.",
     "completion": "Print a completion script for your shell.",
 }
 

@@ -1,6 +1,6 @@
 """Reflectors of the ConfigMaps of one namespace, through a proxy of faults."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -23,6 +23,13 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def fault_proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
+    """Give a proxy without TLS, whose goodbyes would outlast the event loop of a test."""
+    with FaultProxy(api_server, tls=False) as running:
+        yield running
+
+
+@pytest.fixture
 def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
     """Give the ConfigMaps of the test's namespace."""
     return ConfigMaps(api_server, namespace)
@@ -30,7 +37,7 @@ def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
 
 @pytest.fixture
 async def follow(fault_proxy: FaultProxy, namespace: str) -> AsyncIterator[Follow]:
-    """Start a reflector of the namespace's ConfigMaps: `mirror = await follow()`."""
+    """Start a reflector of the namespace's ConfigMaps, limited as the test says."""
     async with AsyncExitStack() as stack:
 
         async def start(**selected: object) -> Mirror:

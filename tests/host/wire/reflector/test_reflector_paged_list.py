@@ -138,9 +138,7 @@ async def test_a_refused_list_is_told_with_its_remedy(
     assert f"grant list and watch on '{mirror.selection.namespace}/configmaps'" in (
         mirror.reflector.error
     )
-    assert [record.message for record in caplog.records].count(
-        "stream broken, trying again"
-    ) == 1
+    assert [record.message for record in caplog.records].count("stream broken, trying again") == 1
     denied.remove()
     await mirror.synced()
     assert mirror.reflector.error == ""

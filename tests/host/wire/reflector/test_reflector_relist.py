@@ -46,6 +46,7 @@ async def test_deletes_come_first_and_what_is_the_same_is_not_told(
     assert mirror.heard[heard] == "-b"
     assert sorted(mirror.heard[heard + 1 :]) == ["+aa", "~c"]
     gone = mirror.reader.changes[heard]
+    assert gone.old is not None
     assert gone.old.data == {"n": "0"}
     assert not any(change.initial for change in mirror.reader.changes[heard:])
     assert mirror.reader.times_synced == 1

@@ -1,0 +1,72 @@
+"""The reference of hooks says what the code says."""
+
+import ast
+import inspect
+import re
+
+import pytest
+from pages import read
+
+from kcm_host import api
+from kcm_host.api import hooks
+from kcm_host.api.watches import Change, Watch
+
+PAGE = read("docs/hooks.md")
+HOOKS = {name: one for name, one in vars(hooks).items() if name.startswith("kcm_")}
+SECTION = re.compile(r"^### (\w+)\n\n```python\n(.*?)\n```\n(.*?)(?=^#)", re.MULTILINE | re.DOTALL)
+SECTIONS = {name: (signature, text) for name, signature, text in SECTION.findall(PAGE)}
+
+
+def signature_of(function) -> str:
+    """Give the head of a function as it is written."""
+    tree = ast.parse(inspect.getsource(function)).body[0]
+    return head(tree)
+
+
+def head(tree) -> str:
+    """Give `def name(...) -> ...` without decorators and body."""
+    tree.decorator_list, tree.body = [], [ast.Pass()]
+    return ast.unparse(tree).removesuffix(":\n    pass")
+
+
+def test_every_hook_has_a_section():
+    """No hook is left out, and none is described that does not exist."""
+    assert SECTIONS.keys() == HOOKS.keys()
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_signatures_are_those_of_the_code(name):
+    """Arguments, types and results are the same, `async` included."""
+    signature, _ = SECTIONS[name]
+    assert head(ast.parse(f"{signature}: pass").body[0]) == signature_of(HOOKS[name])
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_required_hooks_are_called_required(name):
+    """The page says `Required.` exactly of the hooks that the loader demands."""
+    from kcm_host.loading.roles import ROLES  # noqa: PLC0415 - only here
+
+    _, text = SECTIONS[name]
+    required = any(name in role.required for role in ROLES)
+    assert text.strip().startswith("Required.") is required
+
+
+@pytest.mark.parametrize("name", sorted(set(api.__all__) - {"hookimpl"}))
+def test_every_public_name_is_explained(name):
+    """Whatever `kcm_host.api` promises has its place in the reference, and a docstring."""
+    assert re.search(rf"`{name}\b", PAGE)
+    if inspect.isclass(getattr(api, name)):
+        assert inspect.getdoc(getattr(api, name))
+
+
+def test_the_fields_of_watches_and_changes_are_listed():
+    """The table has the fields of `Watch`, the text those of `Change`."""
+    watch = PAGE.partition("The fields of a `Watch`:")[2].partition("A `Change`")[0]
+    assert re.findall(r"^\| `(\w+)` \|", watch, re.MULTILINE) == list(Watch.__dataclass_fields__)
+    change = PAGE.partition("A `Change` has")[2].partition("## ")[0]
+    assert set(re.findall(r"`(\w+)`", change)) - {"None"} == set(Change.__struct_fields__)
+
+
+def test_the_tutorial_leads_to_the_reference():
+    """Who learns finds the whole list."""
+    assert "(hooks.md)" in read("docs/write-a-controller.md")

@@ -1,0 +1,52 @@
+"""Every metric is in the reference, and every metric of the reference is emitted."""
+
+import re
+
+from pages import read, table
+
+from kcm_host.api.states import ControllerState, HostState, StreamState
+from kcm_host.observe.metrics import Metrics
+
+PART = read("docs/operations.md").partition("## Metrics")[2].partition("## ")[0]
+ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
+
+
+def scraped() -> dict[str, set[str]]:
+    """Give the metrics of a host that has done something of everything, with their labels."""
+    from kcm_host.api.kinds import Key  # noqa: PLC0415 - for the record alone
+    from kcm_host.api.records import SyncRecord, WriteRecord  # noqa: PLC0415
+    from kcm_host.api.states import RequestRecord  # noqa: PLC0415
+
+    metrics = Metrics()
+    metrics.on_request(RequestRecord("GET", "list", "h", 200, 0.1))
+    write = WriteRecord("patch", "nodes", "n", 200, 0.1)
+    metrics.on_sync(SyncRecord("ttl", Key("n"), "done", 1, 0.1, 0.1, (), 1, (write,), 1))
+    stream = StreamState(
+        "", "v1", "nodes", "", "", "", True, "following", True, 1, "7", 1, (), 0, ("ttl",)
+    )
+    controller = ControllerState("ttl", "running", ready=True)
+    text = metrics.render(HostState("1", "s", 1.0, True, (controller,), (stream,))).decode()
+    found = {}
+    for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):
+        suffix = "_bucket" if kind == "histogram" else ""
+        series = re.search(rf"^{name}{suffix}(?:{{(.*)}})? ", text, re.MULTILINE)
+        assert series, f"{name} has no series"
+        labels = re.findall(r'(\w+)="', series[1] or "")
+        found[name] = set(labels) - {"le"}
+    return found
+
+
+def test_every_metric_is_documented():
+    """Names on the page and in a scrape are the same; those of the process count as one."""
+    names = {re.sub("^process_.*", "process_*", name) for name in scraped()}
+    assert ROWS.keys() == names | {"process_*"}
+
+
+def test_labels_are_documented():
+    """The labels of each metric are those of the page."""
+    before: set[str] = set()
+    for name, cell in ROWS.items():
+        labels = before if cell == "the same" else set(re.findall(r"`(\w+)`", cell))
+        before = labels
+        if name != "process_*":
+            assert scraped()[name] == labels, name

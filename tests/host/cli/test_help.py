@@ -1,0 +1,63 @@
+"""Help a newcomer can start from."""
+
+import click
+import pytest
+
+from kcm_host import __version__
+from kcm_host.cli.verbs import VERBS, kcm_host
+
+
+def every_command(command=kcm_host, path=()):
+    """Give each command with the words that call it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from every_command(command.get_command(context, name), (*path, name))
+
+
+COMMANDS = {" ".join(path) or "kcm-host": (path, command) for path, command in every_command()}
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help(cli, path, command, flag):
+    """`--help` works everywhere, fits 80 columns, and cuts no sentence short."""
+    result = cli(*path, flag)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines[1:] if line.endswith("...")]
+    assert command.help
+    for parameter in command.params:
+        assert isinstance(parameter, click.Argument) or parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_says_what_they_say(verb):
+    """The texts that are shown without importing a verb are near those of the verb itself."""
+    assert verb in [name for name, *_ in (key.split() for key in COMMANDS)]
+    assert VERBS[verb].endswith(".")
+    assert len(VERBS[verb]) <= 60
+
+
+def test_help_without_arguments_is_the_help(cli):
+    """Bare `kcm-host` shows how to begin, as the error it is."""
+    result = cli()
+    assert result.exit_code == 2
+    assert "kcm-host run -c kcm-host.yaml" in result.output
+
+
+def test_the_version_is_told(cli):
+    """`--version` names program and version."""
+    assert cli("--version").stdout == f"kcm-host, version {__version__}\n"
+
+
+def test_listing_verbs_imports_none(command):
+    """`--help` and completion answer fast because nothing of the host is imported."""
+    command.environment["PYTHONPROFILEIMPORTTIME"] = "1"
+    ended = command("--help")
+    assert ended.code == 0
+    assert "kcm_host.cli.verbs" in ended.err
+    assert "aiohttp" not in ended.err
+    assert "kcm_host.cli.run" not in ended.err

@@ -1,0 +1,71 @@
+"""Ctrl-C before the host runs ends it at once and without a word."""
+
+import signal
+
+import pytest
+from eventually import eventually
+from plugin_site import controller
+
+BLOCKED = """
+import time
+from pathlib import Path
+
+Path(__file__).with_suffix(".reached").touch()
+time.sleep(60)
+"""
+
+
+def interrupted(process, marker):
+    """Send Ctrl-C once the process has come to the marker; give exit code and stderr."""
+    try:
+        eventually(marker.exists, f"the process has reached {marker.name}")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode, err
+
+
+def test_in_the_first_imports(command, site):
+    """While click is being imported the system ends the process: killed by SIGINT, no traceback."""
+    marker = site.module("click", BLOCKED).with_suffix(".reached")
+    code, err = interrupted(command.start("--version"), marker)
+    assert code == -signal.SIGINT
+    assert err == ""
+
+
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_while_plugins_are_loaded(command, site, config, kubeconfig, verb):
+    """A plugin that takes long to import does not hold the user: exit code 130, no traceback."""
+    marker = site.plugin("slow", BLOCKED).with_suffix(".reached")
+    arguments = [verb, "-c", config(slow={}), "--kubeconfig", kubeconfig()]
+    code, err = interrupted(command.start(*arguments), marker)
+    assert code == 130
+    assert err.strip() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_while_the_server_is_awaited(command, site, config, kubeconfig, number):
+    """A host that has not found its server yet has nothing to drain: exit code 0 (H-41, H-61)."""
+    site.plugin("good", controller())
+    file = config(good={}, more={"startTimeout": "60s"})
+    process = command.start("run", "-c", file, "--kubeconfig", kubeconfig())
+    try:
+        line = next(line for line in process.stderr if "pages served" in line)
+        assert "address=http://127.0.0.1:" in line
+        # The handlers come after the pages; a host that is asked for its state has both.
+        eventually(lambda: _answers(line.rsplit("=", 1)[1].strip()), "the pages answer")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert "Traceback" not in err
+
+
+def _answers(address: str) -> bool:
+    from kcm_host_testing.probe import request  # noqa: PLC0415
+
+    return request(f"{address}/readyz")[0] == 503

@@ -1,0 +1,198 @@
+"""The same answers for people at a terminal, for pipes, and as JSON."""
+
+import json
+import os
+import re
+import struct
+import subprocess
+import termios
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def at_terminal(command, *arguments, columns: int = 100, stream: str = "stdout") -> str:
+    """Give what a terminal of this width gets to see on this stream, colours included."""
+    ours, theirs = os.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    other = "stderr" if stream == "stdout" else "stdout"
+    process = command.start(*arguments, **{stream: theirs, other: subprocess.DEVNULL})
+    os.close(theirs)
+    seen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+    except OSError:  # Linux says so when the last writer has closed its end
+        pass
+    finally:
+        os.close(ours)
+        process.wait(30)
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def terminal(command):
+    """Look at a command's output on a terminal: `terminal("plugins", "list", columns=60)`."""
+    command.environment["TERM"] = "xterm-256color"
+    return lambda *arguments, **options: at_terminal(command, *arguments, **options)
+
+
+def test_piped_tables_are_plain(command):
+    """Columns in capitals, one line a plugin, no colours and nothing wrapped."""
+    ended = command("plugins", "list")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    head, *rows = ended.out.splitlines()
+    assert head.split() == ["NAME", "ROLE", "STATE", "VERSION", "SUMMARY"]
+    assert [row.split()[0] for row in rows] == ["clusterrole-aggregation", "ttl"]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize(
+    "arguments", [("plugins", "list"), ("plugins", "info", "ttl")], ids=["list", "info"]
+)
+def test_terminals_of_any_width_show_whole_words(terminal, arguments, columns):
+    """No line is wider than the terminal, and names are never broken in the middle."""
+    plain = ESCAPE.sub("", terminal(*arguments, columns=columns))
+    assert max(len(line.rstrip()) for line in plain.splitlines()) <= columns
+    assert "controller" in plain.split()
+    assert "ttl" in plain.split()
+
+
+def test_a_narrow_terminal_gets_facts_and_a_wide_one_a_table(terminal):
+    """Below the width of the table each plugin is a list of facts."""
+    wide = ESCAPE.sub("", terminal("plugins", "list", columns=100))
+    narrow = ESCAPE.sub("", terminal("plugins", "list", columns=50))
+    assert wide.startswith("NAME ")
+    assert narrow.startswith("name ")
+    assert len(re.findall("^name ", narrow, re.MULTILINE)) == 2
+
+
+def test_colours_need_a_terminal_and_consent(terminal, command):
+    """A terminal gets colours unless NO_COLOR is set; a pipe never does."""
+    colour = "\x1b[32m"
+    assert colour in terminal("plugins", "list", columns=100)
+    command.environment["NO_COLOR"] = "1"
+    assert colour not in terminal("plugins", "list", columns=100)
+
+
+def test_error_colours_need_consent(terminal, command):
+    """The word `error` is red on a terminal, unless NO_COLOR is set."""
+    assert terminal("rnu", stream="stderr").startswith("\x1b[31m")
+    command.environment["NO_COLOR"] = "1"
+    assert terminal("rnu", stream="stderr").startswith("error: there is no command")
+
+
+def test_info_as_json_is_one_object(cli):
+    """A script reads a plugin's facts by name."""
+    record = json.loads(cli("plugins", "info", "ttl", "-o", "json").stdout)
+    assert record["name"] == "ttl"
+    assert record["state"] == "ok"
+    assert record["entryPoint"] == "kcm_host_ttl:Ttl"
+    assert record["hooks"] == ["kcm_status", "kcm_sync", "kcm_watches", "kcm_writes"]
+    assert record["settings"] == []
+    assert record["problem"] is None
+
+
+def test_list_as_json_has_every_fact(cli):
+    """A list of objects like those of `info`."""
+    first, second = json.loads(cli("plugins", "list", "-o", "json").stdout)
+    assert (first["name"], second["name"]) == ("clusterrole-aggregation", "ttl")
+    assert second["distribution"] == "kcm-host-ttl"
+
+
+def test_check_as_json_says_everything(cli, config, kubeconfig, silent_port):
+    """Server, where it is known from, warnings and controllers; stderr stays empty."""
+    file = config(more={"leaderElection": None}, ttl={"workers": 2})
+    result = cli("check", "-c", file, "--kubeconfig", kubeconfig(), "-o", "json")
+    assert result.exit_code == 0
+    assert not result.stderr
+    found = json.loads(result.stdout)
+    assert found["server"] == f"http://127.0.0.1:{silent_port}"
+    assert "kubeconfig" in found["origin"]
+    assert "'leaderElection' is left out" in found["warnings"][0]
+    (controller,) = found["controllers"]
+    assert (controller["name"], controller["state"], controller["workers"]) == ("ttl", "ok", 2)
+    assert found["extensions"] == []
+
+
+def test_check_tells_people_the_server_and_warnings(cli, config, kubeconfig, silent_port):
+    """The server stands above the table, warnings go to stderr."""
+    file = config(more={"leaderElection": None})
+    result = cli("check", "-c", file, "--kubeconfig", kubeconfig())
+    assert result.stdout.startswith(f"server http://127.0.0.1:{silent_port}, by kubeconfig ")
+    assert result.stderr.startswith("warning: 'leaderElection' is left out")
+
+
+def test_settings_are_shown_with_their_origins(cli, config):
+    """`config show --origin` tells file and line, variable, flag or default of each value."""
+    file = config(ttl={"workers": 2})
+    result = cli(
+        "config", "show", "-c", file, "--origin", "-o", "json", "--log-level", "debug",
+        env={"KCM_HOST_LOG__FORMAT": "json"},
+    )  # fmt: skip
+    found = {row["path"]: (row["value"], row["origin"]) for row in json.loads(result.stdout)}
+    assert found["controllers.ttl.workers"] == (2, f"{file}:1")
+    assert found["log.level"] == ("debug", "flag --log-level")
+    assert found["log.format"] == ("json", "variable KCM_HOST_LOG__FORMAT")
+    assert found["shutdownTimeout"] == ("10s", "default")
+    plain = cli("config", "show", "-c", file).stdout.splitlines()
+    assert plain[0].split() == ["PATH", "VALUE"]
+
+
+def test_settings_that_mean_nothing_are_warned_of(cli, config):
+    """A variable that is no setting is named on stderr, the table is not disturbed."""
+    result = cli("config", "show", "-c", config(), env={"KCM_HOST_LOGG__LEVEL": "debug"})
+    assert result.exit_code == 0
+    assert "warning: variable 'KCM_HOST_LOGG__LEVEL' is no setting" in result.stderr
+
+
+def test_the_config_file_may_be_named_by_a_variable(cli, config, kubeconfig):
+    """KCM_HOST_CONFIG stands for -c, and is not taken for a setting."""
+    env = {"KCM_HOST_CONFIG": str(config())}
+    result = cli("check", "--kubeconfig", kubeconfig(), env=env)
+    assert result.exit_code == 0
+    assert not result.stderr
+
+
+def test_the_schema_is_json(cli):
+    """`config schema` knows the installed controllers under all their names (H-16)."""
+    schema = json.loads(cli("config", "schema").stdout)
+    names = schema["properties"]["controllers"]["properties"]
+    assert {"ttl", "ttl-controller", "clusterrole-aggregation"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("plugins", "list"), ("config", "schema"), ("completion", "bash")],
+    ids="-".join,
+)
+def test_a_closed_pipe_is_no_error_to_talk_about(command, arguments):
+    """Whoever reads only the first line (`| head -1`) gets no complaint."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    process = command.start(*arguments, stdout=theirs)
+    os.close(theirs)
+    _, err = process.communicate(timeout=60)
+    assert err == ""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+@pytest.mark.parametrize("arguments", [("--help",), ("plugins", "list")], ids="-".join)
+def test_a_full_disk_is_one_line(command, arguments):
+    """Output that cannot be written is a failure in one line."""
+    with Path("/dev/full").open("w") as full:
+        ended = command(*arguments, stdout=full)
+    assert ended.code == 1
+    assert ended.errors == ["cannot go on: No space left on device"]
+
+
+def test_a_closed_stdout_is_no_crash(command):
+    """Without any stdout the answer is lost and nothing else happens."""
+    ended = command("plugins", "list", preexec_fn=lambda: os.close(1), stdout=None)
+    assert ended.code == 0
+    assert ended.err == ""

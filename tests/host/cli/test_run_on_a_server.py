@@ -1,0 +1,143 @@
+"""`kcm-host run` against a real API server: start, work, signals, exit codes, logs."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from eventually import eventually
+from plugin_site import PluginSite, controller
+from running_host import RunningHost
+
+HANG = "await asyncio.sleep(60)"
+STUBBORN = """
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(60)
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> PluginSite:
+    """Plugins for the host under test."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    return PluginSite(folder)
+
+
+def host_of(server, installed, *, level="info", **more) -> RunningHost:
+    """Describe a host that runs the plugin `loop` of the site."""
+    config = {
+        "controllers": {"loop": {}},
+        "log": {"format": "json", "level": level},
+        **more,
+    }
+    environment = installed.environment
+    return RunningHost(config, kubeconfig=server.kubeconfig(), environment=environment)
+
+
+def ended(host: RunningHost) -> int:
+    """Wait for its end and give the exit code."""
+    eventually(lambda: not host.process.running, "the host has ended")
+    return host.process.exit_code
+
+
+def syncing(host: RunningHost) -> None:
+    """Return when a sync is under way."""
+    eventually(lambda: host.controller("loop")["queue"]["processing"], "a sync is running")
+
+
+@pytest.mark.usefixtures("namespace")
+def test_a_host_that_has_drained_ends_with_0(api_server, installed):
+    """Ready, then SIGTERM: exit code 0, the log says draining and drained (H-61)."""
+    installed.plugin("loop", controller())
+    with host_of(api_server, installed) as host:
+        assert host.page("/readyz")[0] == 200
+        assert host.stop() == 0
+        events = [line["event"] for line in host.log()]
+    assert events[0] == "kcm-host starts"
+    assert events[-1] == "drained"
+    assert events.index("pages served") < events.index("server reached")
+
+
+def test_every_line_of_a_json_log_is_json(api_server, installed):
+    """From the first line to the last, with time, level, logger and event."""
+    installed.plugin("loop", controller("raise ValueError('two\\nlines')"))
+    with host_of(api_server, installed) as host:
+        eventually(lambda: host.log("sync failed"), "a sync has failed")
+        host.stop()
+        lines = host.process.log.read_text().splitlines()
+    for line in lines:
+        assert {"time", "level", "logger", "event"} <= json.loads(line).keys()
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_stacks_are_shown_at_level_debug(api_server, installed, level):
+    """A failing sync is one line for operators; its stack is for authors."""
+    installed.plugin("loop", controller("raise ValueError('broken on purpose')"))
+    with host_of(api_server, installed, level=level) as host:
+        eventually(lambda: host.log("sync failed"), "a sync has failed")
+        stacks = [line["stack"] for line in host.log() if "stack" in line]
+    if level == "info":
+        assert stacks == []
+    else:
+        assert any("acme_loop.py" in stack and "on purpose" in stack for stack in stacks)
+
+
+def test_a_second_signal_ends_a_hanging_host_at_once(api_server, installed):
+    """A sync hangs and the drain would take long: the second signal is exit code 130 (H-61)."""
+    installed.plugin("loop", controller(HANG))
+    with host_of(api_server, installed, shutdownTimeout="60s") as host:
+        syncing(host)
+        os.kill(host.pid, signal.SIGTERM)
+        eventually(lambda: host.log("draining"), "the host drains")
+        assert host.process.running
+        os.kill(host.pid, signal.SIGINT)
+        assert ended(host) == 130
+
+
+def test_a_sync_that_does_not_end_in_time_is_a_failure(api_server, installed):
+    """After `shutdownTimeout` it is cancelled and named; exit code 1 (H-61)."""
+    installed.plugin("loop", controller(HANG))
+    with host_of(api_server, installed, shutdownTimeout="100ms") as host:
+        syncing(host)
+        assert host.stop() == 1
+        (line,) = host.log("sync did not end in time, cancelled")
+    assert line["controller"] == "loop"
+
+
+def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(api_server, installed):
+    """A plugin that waits while it is cancelled cannot keep the process alive (H-61)."""
+    installed.plugin("loop", controller(STUBBORN))
+    with host_of(api_server, installed, shutdownTimeout="100ms") as host:
+        syncing(host)
+        assert host.stop() == 1
+
+
+def test_a_server_that_is_not_trusted_is_one_line(api_server, command, config, tmp_path):
+    """A kubeconfig without the server's authority ends with exit code 2, before any waiting."""
+    known = json.loads(api_server.kubeconfig().read_text())
+    del known["clusters"][0]["cluster"]["certificate-authority"]
+    unknown = tmp_path / "untrusting"
+    unknown.write_text(json.dumps(known))
+    file = config(more={"startTimeout": "30s"})
+    found = command("run", "-c", file, "--kubeconfig", unknown, "--log-level", "error")
+    assert found.code == 2
+    (line,) = found.errors
+    assert api_server.url in line
+    assert "certificate" in line
+
+
+def test_credentials_that_the_server_refuses_are_one_line(api_server, command, config, tmp_path):
+    """An unknown token ends with exit code 2, before any waiting; the token is not shown."""
+    known = api_server.kubeconfig().read_text()
+    stranger = tmp_path / "stranger"
+    stranger.write_text(known.replace(api_server.admin_token, "unknown-token"))
+    file = config(more={"startTimeout": "30s"})
+    found = command("run", "-c", file, "--kubeconfig", stranger, "--log-level", "error")
+    assert found.code == 2
+    (line,) = found.errors
+    assert "refuses the credentials" in line
+    assert "unknown-token" not in line

@@ -1,0 +1,52 @@
+"""A controller that is named but not installed: which advice helps whom."""
+
+import pytest
+
+INSTALLED = "installed are: clusterrole-aggregation, ttl"
+ADVICE = {
+    "a typing error": ("ttll", "did you mean 'ttl'?"),
+    "ours, not installed": ("servicecidrs", "install it: pip install kcm-host-servicecidrs"),
+    "ours, like an installed one": (
+        "resourceclaim",
+        "install it: pip install kcm-host-resourceclaim",
+    ),
+    "ours, with a typing error": (
+        "resorcequota",
+        "did you mean 'resourcequota'? Then: pip install kcm-host-resourcequota",
+    ),
+    "only the reference has it": (
+        "daemonset-controller",
+        f"no plugin for it is known: leave it to kube-controller-manager; {INSTALLED}",
+    ),
+    "somebody else's": (
+        "frobnic",
+        f"install the plugin that has it (pip install kcm-host-frobnic?), or remove it; {INSTALLED}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "advice"), ADVICE.values(), ids=ADVICE)
+def test_the_advice_fits_the_name(cli, config, kubeconfig, name, advice):
+    """A close name comes first; pip is mentioned where it could help (H-16)."""
+    path = config(**{name: {}})
+    result = cli("check", "-c", path, "--kubeconfig", kubeconfig())
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.endswith(f": controllers: no installed plugin is called '{name}'; {advice}")
+
+
+def test_missing_plugins_are_told_in_the_order_of_the_file(cli, tmp_path, kubeconfig):
+    """Each line has its place: file, line and column; extensions in a list too."""
+    path = tmp_path / "kcm-host.yaml"
+    path.write_text("controllers:\n  zeta: {}\n  alpha: {}\nextensions:\n  - beta\n")
+    result = cli("check", "-c", path, "--kubeconfig", kubeconfig())
+    places = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    assert places == [f"{path}:2:3", f"{path}:3:3", f"{path}:5:5"]
+
+
+def test_an_upstream_name_runs_the_plugin(cli, config, kubeconfig):
+    """`ttl-controller` is `ttl` wherever a name is accepted (H-16)."""
+    path = config(**{"ttl-controller": {}})
+    result = cli("check", "-c", path, "--kubeconfig", kubeconfig())
+    assert result.exit_code == 0
+    assert cli("plugins", "info", "ttl-controller").exit_code == 0

@@ -1,0 +1,80 @@
+"""Small controllers for other processes, each with one thing that a test wants of it."""
+
+from textwrap import dedent, indent
+
+MODEL = """
+class Thing(msgspec.Struct, frozen=True):
+    metadata: dict[str, object] = {}
+    data: dict[str, str] = {}
+"""
+
+LOOP = """
+import asyncio
+import itertools
+import time
+from pathlib import Path
+
+import msgspec
+from kcm_host.api import Done, Kind, Watch, hookimpl
+
+MODEL
+KIND = Kind("GROUP", "v1", "NAME", "RESOURCE")
+STARTS = itertools.count(1)
+
+
+class Loop:
+    def __init__(self):
+        self.start = next(STARTS)
+        self.synced = set()
+
+    @hookimpl
+    def kcm_watches(self):
+        WATCHES
+        return [Watch(kind=KIND, model=Thing, keys=self.keys, namespace="NAMESPACE")]
+
+    def keys(self, change, view):
+        KEYS
+        return [change.key]
+
+    @hookimpl
+    async def kcm_sync(self, key, view):
+        SYNC
+        self.synced.add(key.name)
+        return Done()
+
+    @hookimpl
+    def kcm_status(self, view):
+        STATUS
+        return {"start": self.start, "synced": sorted(self.synced)}
+"""
+
+
+def loop(
+    *,
+    namespace: str = "",
+    kind: tuple[str, str, str] = ("", "ConfigMap", "configmaps"),
+    model: str = MODEL,
+    watches: str = "pass",
+    keys: str = "pass",
+    sync: str = "pass",
+    status: str = "pass",
+) -> str:
+    """
+    Give the source of a controller with these statements at the beginning of its hooks.
+
+    `kind` is group, name and resource. Its status has `start`, the number of its instance in
+    this process, and `synced`, the names that instance has synced.
+    """
+    source = dedent(LOOP).replace("MODEL", dedent(model))
+    for name, statements in (
+        ("WATCHES", watches),
+        ("KEYS", keys),
+        ("SYNC", sync),
+        ("STATUS", status),
+    ):
+        body = indent(dedent(statements).strip(), " " * 8).strip()
+        source = source.replace(f"        {name}\n", f"        {body}\n")
+    group, name, resource = kind
+    for word, text in (("GROUP", group), ("NAMESPACE", namespace), ("RESOURCE", resource)):
+        source = source.replace(f'"{word}"', f'"{text}"')
+    return source.replace('"NAME"', f'"{name}"')

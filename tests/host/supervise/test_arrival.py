@@ -1,0 +1,153 @@
+"""Waiting for the API server at the start."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from host.supervise.conftest import RunLoops
+from host.supervise.loops import loop
+from host.wire.reflector.mirror import until
+from plugin_site import PluginSite
+
+from kcm_host.supervise import arrival
+from kcm_host.wire.client import Client, user_agent
+from kcm_host.wire.connection import connect
+from kcm_host.wire.credentials import Access, Credentials
+from kcm_host.wire.discovery import ServedKinds
+from kcm_host.wire.problem import ConnectionProblem
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
+from kcm_host_testing.proxy import FaultProxy
+
+SHORT = timedelta(seconds=0.5)
+LONG = timedelta(seconds=60)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask ten times a second instead of once."""
+    monkeypatch.setattr(arrival, "PAUSE_SECONDS", 0.1)
+
+
+@pytest.fixture
+async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
+    """Give a client with a token that the server does not know."""
+    connection = connect(str(fault_proxy.kubeconfig()), environ={})
+
+    async def unknown() -> Access:
+        return Access({"Authorization": "Bearer unknown"})
+
+    told = dataclasses.replace(connection, credentials=Credentials(unknown))
+    async with Client(told, lambda _: None) as made:
+        yield made
+
+
+async def reach(client: Client, timeout: timedelta) -> ServedKinds:  # noqa: ASYNC109 - passed on
+    """Wait for the server."""
+    return await arrival.reach(client, agent=user_agent("host"), timeout=timeout)
+
+
+async def test_a_healthy_server_is_reached_at_once(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """One question for its health, and what it serves (H-41)."""
+    await reach(client, LONG)
+    assert [request.path for request in fault_proxy.requests()][0] == "/healthz"
+    assert len(fault_proxy.requests()) == 3
+
+
+async def test_a_server_that_comes_up_in_time_is_reached(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """Asked again and again until it answers 200 (H-41)."""
+    fault_proxy.refuse()
+    waiting = asyncio.create_task(reach(client, LONG))
+    unhealthy = fault_proxy.add(Answer(500, b"etcd failed"), path="/healthz")
+    fault_proxy.accept()
+    await until(lambda: unhealthy.hits >= 2)
+    assert not waiting.done()
+    unhealthy.remove()
+    await asyncio.wait_for(waiting, 10)
+
+
+@pytest.mark.parametrize(
+    ("fault", "path", "words"),
+    [
+        (Answer(500, b"[-]etcd failed"), "/healthz", ["is not healthy", "[-]etcd failed"]),
+        (Stall(), "/healthz", ["cannot reach", "no answer in time"]),
+        (Stall(), "/apis", ["cannot reach", "no answer in time"]),
+        (Answer(403), "/apis", ["does not let us see", "bind ClusterRole 'system:discovery'"]),
+        (Answer(503), "/api$", ["is not healthy", "503"]),
+        (Rewrite(lambda _: b"<html>"), "/apis", ["is not healthy", "is a Kubernetes API server"]),
+    ],
+    ids=["unhealthy", "silent", "silent later", "no discovery", "no core", "another server"],
+)
+async def test_a_server_that_does_not_come_is_told(
+    client: Client, fault_proxy: FaultProxy, fault: Fault, path: str, words: list[str]
+) -> None:
+    """After `startTimeout` one line says where, what and what to do; exit code 1 (H-41)."""
+    fault_proxy.add(fault, path=path)
+    with pytest.raises(ConnectionProblem) as raised:
+        await asyncio.wait_for(reach(client, SHORT), 10)
+    text = str(raised.value)
+    assert fault_proxy.url in text
+    assert "\n" not in text
+    assert all(word in text for word in words)
+    assert raised.value.exit_code == 1
+
+
+async def test_a_server_that_is_not_there_is_told(client: Client, fault_proxy: FaultProxy) -> None:
+    """Connection refused until the time is up: the line says so; exit code 1 (H-41)."""
+    fault_proxy.refuse()
+    started = asyncio.get_running_loop().time()
+    with pytest.raises(ConnectionProblem, match="connection refused; start the server") as raised:
+        await reach(client, SHORT)
+    assert asyncio.get_running_loop().time() - started > 0.3
+    assert raised.value.exit_code == 1
+
+
+async def test_health_that_is_not_for_us_to_see_is_health(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """403 for /healthz: the server is there and knows us."""
+    fault_proxy.add(Answer(403), path="/healthz")
+    await reach(client, LONG)
+
+
+async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
+    """401: waiting cannot help; exit code 2 at once."""
+    with pytest.raises(ConnectionProblem, match="refuses the credentials") as raised:
+        await asyncio.wait_for(reach(stranger, LONG), 10)
+    assert raised.value.exit_code == 2
+
+
+async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
+    """A certificate nobody vouches for: waiting cannot help; exit code 2 at once."""
+    connection = connect(str(api_server.kubeconfig()), environ={})
+    untrusting = dataclasses.replace(
+        connection, credentials=Credentials(_nobody, first=Access({}))
+    )
+    async with Client(untrusting, lambda _: None) as client:
+        with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
+            await asyncio.wait_for(reach(client, LONG), 10)
+    assert raised.value.exit_code == 2
+
+
+async def _nobody() -> Access:
+    return Access({})
+
+
+def test_a_host_waits_for_its_server(
+    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """Until the server is there `/readyz` says what is awaited; then the host runs (H-41)."""
+    site.plugin("one", loop(namespace=namespace))
+    fault_proxy.refuse()
+    host = run_loops("one", ready=False, startTimeout="60s")
+    code, body = host.page("/readyz")
+    assert (code, b"waiting for the API server" in body) == (503, True)
+    fault_proxy.accept()
+    host.process.wait_until(lambda: host.page("/readyz")[0] == 200, timeout_seconds=10)
+    assert host.stop() == 0

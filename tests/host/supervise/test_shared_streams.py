@@ -1,0 +1,198 @@
+"""Streams that several controllers share."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from host.wire.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
+
+from kcm_host.api.watches import Watch
+from kcm_host.supervise.streams import Streams
+from kcm_host.wire.client import Client
+from kcm_host_testing.faults import Request
+from kcm_host_testing.proxy import FaultProxy
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """Reads data, and counts how often it is decoded."""
+
+    data: dict[str, str] = {}
+    decoded: ClassVar[Counter[str]] = Counter()
+
+    def __post_init__(self) -> None:
+        self.decoded[self.data["n"]] += 1
+
+
+class Named(msgspec.Struct, frozen=True):
+    """Reads metadata alone."""
+
+    metadata: dict[str, Any]
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """Reads metadata alone, in another form."""
+
+    metadata: dict[str, Any]
+    kind: str = ""
+
+
+@pytest.fixture
+async def streams(client: Client) -> AsyncIterator[Streams]:
+    """Give streams without followers; ended with the test."""
+    made = Streams(client, asyncio.get_running_loop().time)
+    yield made
+    await made.close()
+
+
+class Desk:
+    """Followers in one namespace, and the requests made for them."""
+
+    def __init__(self, streams: Streams, proxy: FaultProxy, namespace: str) -> None:
+        self.streams = streams
+        self._proxy = proxy
+        self._namespace = namespace
+
+    def join(self, controller: str, model: type[Any], **selected: str) -> Reader:
+        """Add a follower."""
+        reader = Reader()
+        watch = Watch(
+            kind=CONFIG_MAP,
+            model=model,
+            keys=lambda _, __: (),
+            namespace=self._namespace,
+            **selected,  # type: ignore[arg-type]  # as the test says
+        )
+        self.streams.follow(controller, watch, reader)
+        return reader
+
+    @property
+    def requests(self) -> list[Request]:
+        """All requests for ConfigMaps."""
+        return self._proxy.requests(path="/configmaps$", method="GET")
+
+
+@pytest.fixture
+def desk(streams: Streams, fault_proxy: FaultProxy, namespace: str) -> Desk:
+    """Give followers of the test's namespace."""
+    Whole.decoded.clear()
+    return Desk(streams, fault_proxy, namespace)
+
+
+async def _synced(*readers: Reader) -> None:
+    await until(lambda: all(reader.times_synced for reader in readers))
+
+
+async def test_two_controllers_share_one_connection(desk: Desk, config_maps: ConfigMaps) -> None:
+    """The same selection is one request, and each event is decoded once for a model."""
+    await config_maps.create("a", "b")
+    one, two = desk.join("one", Whole), desk.join("two", Whole)
+    desk.streams.open()
+    await _synced(one, two)
+    assert sorted(one.heard) == sorted(two.heard) == ["+a", "+b"]
+    assert Whole.decoded == {"0": 2}
+    await config_maps.change("a", "1")
+    await until(lambda: "~a" in one.heard and "~a" in two.heard)
+    assert Whole.decoded == {"0": 2, "1": 1}
+    assert len(desk.requests) == 1
+    (state,) = desk.streams.states()
+    assert state.controllers == ("one", "two")
+    assert (state.phase, state.synced, state.objects) == ("following", True, 2)
+
+
+async def test_two_models_share_one_connection(desk: Desk, config_maps: ConfigMaps) -> None:
+    """Followers that start together share a stream though they read different fields."""
+    await config_maps.create("a")
+    one, two = desk.join("one", Whole), desk.join("two", Named)
+    desk.streams.open()
+    await _synced(one, two)
+    assert one.heard == two.heard == ["+a"]
+    assert len(desk.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("models", "slim"),
+    [((Named, Labelled), True), ((Named, Whole), False), ((Whole,), False)],
+    ids=["metadata", "one reads more", "more"],
+)
+async def test_metadata_is_asked_for_when_nobody_reads_more(
+    desk: Desk, config_maps: ConfigMaps, models: tuple[type[Any], ...], *, slim: bool
+) -> None:
+    """Only if all models declare nothing but metadata are objects fetched without the rest."""
+    await config_maps.create("a")
+    readers = [desk.join(f"c{number}", model) for number, model in enumerate(models)]
+    desk.streams.open()
+    await _synced(*readers)
+    (request,) = desk.requests
+    assert ("PartialObjectMetadata" in request.headers["accept"]) is slim
+    (state,) = desk.streams.states()
+    assert state.metadata_only is slim
+
+
+async def test_other_selectors_are_other_streams(desk: Desk, config_maps: ConfigMaps) -> None:
+    """A stream is a resource, a namespace and selectors; each selection has its own request."""
+    await config_maps.create("a", labels={"app": "x"})
+    await config_maps.create("b")
+    readers = [
+        desk.join("one", Whole),
+        desk.join("one", Whole, label_selector="app=x"),
+        desk.join("one", Whole, field_selector="metadata.name=b"),
+    ]
+    desk.streams.open()
+    await _synced(*readers)
+    assert [sorted(reader.heard) for reader in readers] == [["+a", "+b"], ["+a"], ["+b"]]
+    assert len(desk.requests) == 3
+
+
+async def test_who_comes_later_joins_a_known_model(desk: Desk, config_maps: ConfigMaps) -> None:
+    """It is told what is stored as initial objects, without a request, then all news (IQ-61)."""
+    await config_maps.create("a", "b")
+    first = desk.join("first", Whole)
+    desk.streams.open()
+    await _synced(first)
+    late = desk.join("late", Whole)
+    assert late.heard == []
+    desk.streams.open()
+    assert sorted(late.heard) == ["+a", "+b"]
+    assert all(change.initial for change in late.changes)
+    assert late.times_synced == 1
+    await config_maps.create("c")
+    await until(lambda: "+c" in first.heard and "+c" in late.heard)
+    assert sorted(first.heard) == sorted(late.heard) == ["+a", "+b", "+c"]
+    assert len(desk.requests) == 1
+    assert first.times_synced == 1
+
+
+async def test_who_comes_later_with_a_new_model_gets_a_stream(
+    desk: Desk, config_maps: ConfigMaps
+) -> None:
+    """It lists on its own, and nobody else is told anything again."""
+    await config_maps.create("a")
+    first = desk.join("first", Named)
+    desk.streams.open()
+    await _synced(first)
+    late = desk.join("late", Whole)
+    desk.streams.open()
+    await _synced(late)
+    assert late.heard == first.heard == ["+a"]
+    assert len(desk.requests) == 2
+    accepts = ["PartialObjectMetadata" in request.headers["accept"] for request in desk.requests]
+    assert accepts == [True, False]
+
+
+async def test_a_stream_ends_with_its_last_follower(desk: Desk, config_maps: ConfigMaps) -> None:
+    """As long as one is left it goes on; then its connection is closed."""
+    one, two = desk.join("one", Whole), desk.join("two", Named)
+    desk.streams.open()
+    await _synced(one, two)
+    await desk.streams.leave(one)
+    await config_maps.create("a")
+    await until(lambda: "+a" in two.heard)
+    assert one.heard == []
+    assert Whole.decoded == {}
+    assert desk.requests[0].open
+    await desk.streams.leave(two)
+    await until(lambda: not desk.requests[0].open)
+    assert desk.streams.states() == ()

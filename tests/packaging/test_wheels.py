@@ -1,0 +1,187 @@
+"""The wheels: what is in them, and that one controller runs from them in an empty environment."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+from eventually import eventually
+from kubernetes import client
+
+from kcm_host import __version__
+from kcm_host_testing import probe
+from kcm_host_testing.process import Process
+
+ROOT = Path(__file__).parents[2]
+BUILT = ("host", "plugins/ttl", "testing")
+PLUGINS = sorted((ROOT / "plugins").glob("*/pyproject.toml"))
+TTL = "node.alpha.kubernetes.io/ttl"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheels as `make wheels` does."""
+    folder = tmp_path_factory.mktemp("wheels")
+
+    def build(package: str) -> None:
+        options = ["--no-isolation", "--wheel", "--outdir", folder]
+        run(sys.executable, "-m", "build", *options, ROOT / package)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(build, BUILT))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the ttl controller, as the README says, into an environment of its own."""
+    folder = tmp_path_factory.mktemp("installed") / "env"
+    venv.create(folder, with_pip=True, symlinks=True)
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    sources = ["--find-links", wheels, "-c", ROOT / "constraints.txt"]
+    run(folder / "bin" / "python", "-m", "pip", "install", *quiet, *sources, "kcm-host-ttl")
+    return folder
+
+
+def run(*command: object) -> str:
+    """Run a program to its end and give its output; a failure shows all of it."""
+    own = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    ended = subprocess.run(
+        list(map(str, command)), env=own, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def contents(wheels: Path, distribution: str) -> zipfile.ZipFile:
+    """Open the one wheel of a distribution."""
+    (path,) = wheels.glob(f"{distribution}-*.whl")
+    return zipfile.ZipFile(path)
+
+
+def metadata(wheel: zipfile.ZipFile) -> "Message[str, str]":
+    """Give the metadata of a wheel."""
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return HeaderParser().parsestr(wheel.read(name).decode())
+
+
+@pytest.mark.parametrize(
+    ("distribution", "package"),
+    [("kcm_host", "host"), ("kcm_host_ttl", "plugins/ttl"), ("kcm_host_testing", "testing")],
+    ids=lambda one: one,
+)
+def test_a_wheel_holds_its_package_and_nothing_else(wheels, distribution, package):
+    """Every module of the source, the marker for type checkers, and no leftovers of tools."""
+    source = ROOT / package / "src"
+    expected = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and not any(part.startswith((".", "__pyc")) for part in path.parts)
+    }
+    with contents(wheels, distribution) as wheel:
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert f"{distribution}/py.typed" in packed
+    assert packed == expected
+
+
+def test_the_kit_brings_its_go_modules(wheels):
+    """An author who installs the kit can build the servers: go.mod and go.sum are in the wheel."""
+    with contents(wheels, "kcm_host_testing") as wheel:
+        for name in ("go.mod", "go.sum"):
+            packed = wheel.read(f"kcm_host_testing/kube/{name}")
+            assert packed == (ROOT / "testing/src/kcm_host_testing/kube" / name).read_bytes()
+
+
+def test_a_wheel_says_what_it_is(wheels):
+    """Version, summary, description and licence stand in the metadata; so do entry points."""
+    with contents(wheels, "kcm_host") as wheel:
+        host = metadata(wheel)
+    assert host["Version"] == __version__
+    assert host["License-Expression"] == "Apache-2.0"
+    assert "kcm-host" in host.get_payload()
+    with contents(wheels, "kcm_host_ttl") as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+        assert wheel.read(name).decode().split() == [
+            "[kcm_host.controllers]", "ttl", "=", "kcm_host_ttl:Ttl",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("file", PLUGINS, ids=lambda file: file.parent.name)
+def test_plugins_state_the_bounds_of_the_host(file: Path):
+    """Each asks for this version of the host at most one major version long (design 2)."""
+    project = tomllib.loads(file.read_text())["project"]
+    (bound,) = [one for one in project["dependencies"] if one.startswith("kcm-host")]
+    match = re.fullmatch(r"kcm-host>=(\d+)\.(\d+),<(\d+)", bound)
+    assert match, bound
+    major, minor, next_major = map(int, match.groups())
+    assert next_major == major + 1
+    here = tuple(map(int, __version__.split(".")[:2]))
+    assert (major, minor) <= here < (next_major, 0)
+
+
+def test_only_what_was_asked_for_is_installed(environment):
+    """One controller brings the host, and no other controller comes along."""
+    listed = run(environment / "bin" / "kcm-host", "plugins", "list", "-o", "json")
+    assert [(one["name"], one["state"]) for one in json.loads(listed)] == [("ttl", "ok")]
+    frozen = run(environment / "bin" / "python", "-m", "pip", "freeze")
+    ours = [line.partition(" @ ")[0] for line in frozen.splitlines() if "kcm-host" in line]
+    assert [name.partition("==")[0] for name in ours] == ["kcm-host", "kcm-host-ttl"]
+    assert "pytest" not in frozen
+
+
+def test_dependencies_fit_each_other(environment):
+    """Pip sees no conflict between what the wheels ask for."""
+    assert run(environment / "bin" / "python", "-m", "pip", "check").startswith("No broken")
+
+
+@pytest.fixture
+def host(environment: Path, api_server, tmp_path: Path) -> Iterator[Process]:
+    """Run the installed command with the README's kind of config."""
+    config = tmp_path / "kcm-host.yaml"
+    config.write_text(
+        "controllers: {ttl: {}}\n"
+        "leaderElection: {enabled: false}\n"
+        "http: {bind: 127.0.0.1:0}\n"
+        "log: {format: json}\n"
+    )
+    program = [environment / "bin" / "kcm-host", "run", "-c", config]
+    process = Process(
+        [*program, "--kubeconfig", api_server.kubeconfig()],
+        log=tmp_path / "log",
+        environment={"PATH": os.defpath, "HOME": str(tmp_path)},
+    )
+    process.start()
+    yield process
+    process.stop()
+
+
+def test_the_installed_controller_works(host, api_server):
+    """From the wheels alone the host gets ready, annotates a node, and ends in order."""
+
+    def address() -> str:
+        assert host.running, host.log_tail()
+        lines = map(json.loads, host.log.read_text().splitlines())
+        return next((one["address"] for one in lines if one["event"] == "pages served"), "")
+
+    pages = eventually(address, "the pages are served")
+    eventually(lambda: probe.answers(f"{pages}/readyz"), "the host is ready")
+    core = client.CoreV1Api(api_server.client())
+    name = core.create_node({"metadata": {"generateName": "wheel-"}}).metadata.name
+    try:
+        eventually(lambda: TTL in (core.read_node(name).metadata.annotations or {}), "annotated")
+    finally:
+        core.delete_node(name)
+    os.kill(host.pid, signal.SIGTERM)
+    eventually(lambda: not host.running, "the host has ended")
+    assert host.exit_code == 0
