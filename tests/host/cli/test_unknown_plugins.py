@@ -19,8 +19,8 @@ ADVICE = {
         f"no plugin for it is known: leave it to kube-controller-manager; {INSTALLED}",
     ),
     "somebody else's": (
-        "frobnic",
-        f"install the plugin that has it (pip install kcm-host-frobnic?), or remove it; {INSTALLED}",
+        "frobni",
+        f"install the plugin that has it (pip install kcm-host-frobni?), or remove it; {INSTALLED}",
     ),
 }
 

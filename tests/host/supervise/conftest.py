@@ -4,9 +4,10 @@ import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+from host.supervise.loops import RunLoops
 from host.wire.reflector.mirror import ConfigMaps
 from kubernetes import client as kubernetes
 from plugin_site import PluginSite
@@ -16,15 +17,6 @@ from kcm_host.wire.client import Client
 from kcm_host.wire.connection import connect
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
-
-
-class RunLoops(Protocol):
-    """Runs a host with all plugins of the site."""
-
-    def __call__(
-        self, *names: str, user: str = "admin", ready: bool = True, **config: Any
-    ) -> RunningHost:
-        """Start it with these controllers."""
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """Small controllers for other processes, each with one thing that a test wants of it."""
 
 from textwrap import dedent, indent
+from typing import Any, Protocol
+
+from running_host import RunningHost
 
 MODEL = """
 class Thing(msgspec.Struct, frozen=True):
@@ -78,3 +81,12 @@ def loop(
     for word, text in (("GROUP", group), ("NAMESPACE", namespace), ("RESOURCE", resource)):
         source = source.replace(f'"{word}"', f'"{text}"')
     return source.replace('"NAME"', f'"{name}"')
+
+
+class RunLoops(Protocol):
+    """Runs a host with all plugins of the site."""
+
+    def __call__(
+        self, *names: str, user: str = "admin", ready: bool = True, **config: Any
+    ) -> RunningHost:
+        """Start it with these controllers."""

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from host.supervise.conftest import RunLoops
-from host.supervise.loops import loop
+from host.supervise.loops import RunLoops, loop
 from host.wire.reflector.mirror import until
 from plugin_site import PluginSite
 

@@ -211,3 +211,10 @@ async def test_a_sync_gets_the_settings_of_its_controller(rig: Rig) -> None:
     rig.queue.add(A, CAUSE)
     await rig.run(sync, seconds=1)
     assert got == [(A, {"steps": 3})]
+
+
+async def test_a_plugin_that_exits_ends_only_its_sync(rig):
+    """`sys.exit` in a sync is an error like any other: the key is retried, the host goes on."""
+    records = await rig.run(scripted(SystemExit(3), Done()), seconds=10)
+    assert [record.outcome for record in records] == ["error", "done"]
+    assert records[0].error == "SystemExit: 3"

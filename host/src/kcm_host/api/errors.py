@@ -5,6 +5,11 @@ class HostError(Exception):
     """Anything the host raises into a plugin's code."""
 
 
+#: What plugin code may raise without ending the host. A plugin that calls `sys.exit` in a sync
+#: must not take its neighbours along; cancellation and Ctrl-C pass.
+PLUGIN_FAILURES: tuple[type[BaseException], ...] = (Exception, SystemExit)
+
+
 class UndeclaredRead(HostError):
     """A view was asked for a kind that no watch of the controller declares."""
 

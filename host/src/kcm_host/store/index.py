@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
 
 IndexFunction = Callable[[Key, Any], Iterable[str]]
@@ -16,7 +17,7 @@ class Index:
     under no value; store and neighbours go on.
     """
 
-    def __init__(self, function: IndexFunction, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, function: IndexFunction, failed: Callable[[BaseException], None]) -> None:
         self._function = function
         self._failed = failed
         self._keys: dict[str, set[Key]] = {}
@@ -41,6 +42,6 @@ class Index:
             return set()
         try:
             return set(self._function(key, model))
-        except Exception as error:  # noqa: BLE001 - plugin code: its owner is told
+        except PLUGIN_FAILURES as error:
             self._failed(error)
             return set()

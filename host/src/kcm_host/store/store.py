@@ -44,7 +44,11 @@ class Store(Generic[M]):
         self._indexes: dict[tuple[str, str], Index] = {}
 
     def add_index(
-        self, owner: str, name: str, function: IndexFunction, failed: Callable[[Exception], None]
+        self,
+        owner: str,
+        name: str,
+        function: IndexFunction,
+        failed: Callable[[BaseException], None],
     ) -> None:
         """Keep one more index for `owner`; objects already stored are indexed at once (IQ-57)."""
         index = Index(function, failed)

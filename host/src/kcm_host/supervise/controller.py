@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState
 from kcm_host.loading.quarantine import BrokenPlugin
@@ -145,7 +146,7 @@ class Controller:
             return {}
         try:
             return self._start.instance.status(self._start.view, self._setup.settings)
-        except Exception as error:  # noqa: BLE001 - plugin code: the page says so
+        except PLUGIN_FAILURES as error:
             return {"error": f"kcm_status raised {type(error).__name__}: {error}"}
 
     def _pairs(self, **pairs: str) -> dict[str, str]:

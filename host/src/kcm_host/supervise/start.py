@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kcm_host.api.discovery import Discovery
+from kcm_host.api.errors import PLUGIN_FAILURES, HostError
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.watches import AnyWatch, Change
@@ -87,8 +88,11 @@ class Start:
         if self._awaited == 0 and not self.synced.done():
             self.synced.set_result(None)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """End this start: the plugin's memory can no longer be trusted."""
+        if not isinstance(error, Exception):
+            # As itself it would end the event loop when somebody awaits it.
+            error = HostError(f"it raised {type(error).__name__}: {error}")
         for future in (self.failure, self.synced):
             if not future.done():
                 future.set_exception(error)
@@ -147,7 +151,7 @@ class _Follower:
             return
         try:
             keys = list(self._watch.keys(change, self._start.view))
-        except Exception as error:  # noqa: BLE001 - plugin code: the controller is restarted
+        except PLUGIN_FAILURES as error:
             self._start.fail(error)
             return
         if keys:

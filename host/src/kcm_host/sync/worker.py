@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from kcm_host.api.errors import HostError
+from kcm_host.api.errors import PLUGIN_FAILURES, HostError
 from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
@@ -100,7 +100,7 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
         async with asyncio.timeout(SYNC_SECONDS) as limit:
             outcome = await bench.sync(item.key, view, writer, bench.settings)
         end = _settle(bench, item.key, outcome, span)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         log.debug("sync raised", exc_info=True)
         late = isinstance(error, TimeoutError) and limit.expired()
         end = _retry(bench, item.key, error, span, late=late)
@@ -141,7 +141,7 @@ def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -
 
 
 def _retry(
-    bench: Bench, key: Key, error: Exception, span: "SyncSpan | None", *, late: bool
+    bench: Bench, key: Key, error: BaseException, span: "SyncSpan | None", *, late: bool
 ) -> _End:
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
     if late:
