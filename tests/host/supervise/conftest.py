@@ -39,9 +39,7 @@ def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
     """Start hosts behind the proxy; they end with the test."""
     with ExitStack() as stack:
 
-        def run(
-            *names: str, user: str = "admin", ready: bool = True, **config: Any
-        ) -> RunningHost:
+        def run(*names: str, user: str = "admin", ready: bool = True, **config: Any) -> RunningHost:
             whole: Mapping[str, Any] = {
                 "controllers": {name: {"workers": 1} for name in names},
                 **config,

@@ -22,7 +22,8 @@ from kcm_host.api import Done, Kind, Watch, hookimpl
 
 MODEL
 KIND = Kind("GROUP", "v1", "NAME", "RESOURCE")
-STARTS = itertools.count(1)
+# The first instance is made when plugins are vetted.
+STARTS = itertools.count(0)
 
 
 class Loop:

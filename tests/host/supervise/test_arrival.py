@@ -48,12 +48,10 @@ async def reach(client: Client, timeout: timedelta) -> ServedKinds:  # noqa: ASY
     return await arrival.reach(client, agent=user_agent("host"), timeout=timeout)
 
 
-async def test_a_healthy_server_is_reached_at_once(
-    client: Client, fault_proxy: FaultProxy
-) -> None:
+async def test_a_healthy_server_is_reached_at_once(client: Client, fault_proxy: FaultProxy) -> None:
     """One question for its health, and what it serves (H-41)."""
     await reach(client, LONG)
-    assert [request.path for request in fault_proxy.requests()][0] == "/healthz"
+    assert fault_proxy.requests()[0].path == "/healthz"
     assert len(fault_proxy.requests()) == 3
 
 
@@ -125,9 +123,7 @@ async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
 async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
     """A certificate nobody vouches for: waiting cannot help; exit code 2 at once."""
     connection = connect(str(api_server.kubeconfig()), environ={})
-    untrusting = dataclasses.replace(
-        connection, credentials=Credentials(_nobody, first=Access({}))
-    )
+    untrusting = dataclasses.replace(connection, credentials=Credentials(_nobody, first=Access({})))
     async with Client(untrusting, lambda _: None) as client:
         with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
             await asyncio.wait_for(reach(client, LONG), 10)

@@ -154,9 +154,7 @@ def test_a_status_that_raises_is_told_in_its_place(
     """`/status` shows the error instead; the controller stays ready."""
     site.plugin("shy", loop(namespace=namespace, status="raise ValueError('no comment')"))
     host = run_loops("shy")
-    assert host.controller("shy")["status"] == {
-        "error": "kcm_status raised ValueError: no comment"
-    }
+    assert host.controller("shy")["status"] == {"error": "kcm_status raised ValueError: no comment"}
     assert host.page("/readyz")[0] == 200
 
 

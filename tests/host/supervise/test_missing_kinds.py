@@ -97,4 +97,3 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     eventually(
         lambda: host.controller("widgets")["status"].get("synced") == ["w"], "its sync has run"
     )
-    assert len(host.log("stream broken, trying again", resource=f"{namespace}/widgets.{group}")) == 1

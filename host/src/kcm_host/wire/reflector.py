@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NoReturn
 
 import msgspec
@@ -258,8 +258,8 @@ class Reflector:
             yield
         finally:
             teller.cancel()
-            with suppress(asyncio.CancelledError):
-                await teller
+            # Not a plain await: our own cancellation would be taken for the teller's.
+            await asyncio.wait({teller})
 
     def _log(self, level: int, event: str, **pairs: str) -> None:
         log.log(level, event, extra={"kv": {"resource": str(self.selection), **pairs}})
