@@ -12,6 +12,7 @@ from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.store import Store
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
 from kcm_host.sync.worker import Bench, Sync, work
 from kcm_host.work.queue import WorkQueue
@@ -81,6 +82,7 @@ class Rig:
             sender=self.sender,
             permissions=frozenset({Permission(NODE, "patch")}),
             on_sync=self.syncs,
+            own_writes=OwnWrites(self.stores),
             tracing=self.tracing,
             echoes=self.echoes,
         )
@@ -106,13 +108,13 @@ class Rig:
             return list(self.syncs.records)
 
 
-def scripted(*steps: Outcome | Exception) -> Sync:
+def scripted(*steps: Outcome | BaseException) -> Sync:
     """Give a sync that ends as the steps say, one after the other, whatever the key."""
     left = list(steps)
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
         step = left.pop(0)
-        if isinstance(step, Exception):
+        if isinstance(step, BaseException):
             raise step
         return step
 

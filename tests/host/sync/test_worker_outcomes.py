@@ -213,8 +213,9 @@ async def test_a_sync_gets_the_settings_of_its_controller(rig: Rig) -> None:
     assert got == [(A, {"steps": 3})]
 
 
-async def test_a_plugin_that_exits_ends_only_its_sync(rig):
+async def test_a_plugin_that_exits_ends_only_its_sync(rig: Rig) -> None:
     """`sys.exit` in a sync is an error like any other: the key is retried, the host goes on."""
+    rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(SystemExit(3), Done()), seconds=10)
     assert [record.outcome for record in records] == ["error", "done"]
     assert records[0].error == "SystemExit: 3"

@@ -1,5 +1,6 @@
 """The objects of one stream in the form of one model."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -41,6 +42,7 @@ class Store(Generic[M]):
         self.every_event = False
         self._entries: dict[Key, Entry[M]] = {}
         self._bad: set[Key] = set()
+        self._awaited: dict[Key, list[asyncio.Future[None]]] = {}
         self._indexes: dict[tuple[str, str], Index] = {}
 
     def add_index(
@@ -67,6 +69,7 @@ class Store(Generic[M]):
         None when no declared field changed: an update nobody here reads must not wake anybody.
         The stored state decides between new and changed, not the event's type (IQ-45).
         """
+        self._wake(key)
         before = self._entries.get(key)
         if not entry.good:
             return self._put_bad(key, before, entry)
@@ -81,6 +84,7 @@ class Store(Generic[M]):
 
     def remove(self, key: Key, *, final: M | None = None, version: str = "") -> Change[M] | None:
         """Drop one object; the change carries its `final` state, or the last known (IQ-46, 51)."""
+        self._wake(key)
         before = self._entries.pop(key, None)
         self._bad.discard(key)
         if before is None or before.model is None:
@@ -125,6 +129,17 @@ class Store(Generic[M]):
             if entry is not None and entry.model is not None:
                 yield key, entry.model
 
+    def version_of(self, key: Key) -> str | None:
+        """Give the stored resourceVersion of an object, None if there is none."""
+        entry = self._entries.get(key)
+        return entry.version if entry is not None else None
+
+    def next_change(self, key: Key) -> asyncio.Future[None]:
+        """Give what is done when anything is told of this object next, changed fields or not."""
+        future = asyncio.get_running_loop().create_future()
+        self._awaited.setdefault(key, []).append(future)
+        return future
+
     def is_known_bad(self, key: Key, version: str) -> bool:
         """Whether this very version is already stored as undecodable."""
         return key in self._bad and self._entries[key].version == version
@@ -157,6 +172,13 @@ class Store(Generic[M]):
         self._entries[key] = Entry(last_good, entry.uid, entry.version, good=False)
         self._bad.add(key)
         return change
+
+    def _wake(self, key: Key) -> None:
+        if not self._awaited:
+            return
+        for future in self._awaited.pop(key, ()):
+            if not future.done():
+                future.set_result(None)
 
     def _reindex(self, key: Key, old: M | None, new: M | None) -> None:
         for index in self._indexes.values():

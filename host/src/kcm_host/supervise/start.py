@@ -13,9 +13,10 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.watches import AnyWatch, Change
 from kcm_host.loading.plugin import Instance, Plugin
-from kcm_host.store.view import Stores, StoreView
+from kcm_host.store.view import StoreView
 from kcm_host.supervise.streams import Streams
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.worker import Bench
 from kcm_host.wire.client import Client, user_agent
@@ -64,6 +65,8 @@ class Start:
         self._setup = setup
         self._services = services
         self._stores: dict[tuple[Any, type[Any]], Any] = {}
+        #: What this controller follows, for its watch functions and its status.
+        self.view = StoreView(self.name, self._stores)
         self._followers: list[_Follower] = []
         self._awaited = 0
         self._permissions = self.instance.writes(setup.settings)
@@ -71,16 +74,6 @@ class Start:
         self._awaited = len(watches)
         for watch in watches:
             self._follow(watch)
-
-    @property
-    def view(self) -> StoreView:
-        """A view of what this controller follows."""
-        return StoreView(self.name, self._stores)
-
-    @property
-    def stores(self) -> Stores:
-        """The stores behind the view."""
-        return self._stores
 
     def one_synced(self) -> None:
         """Count a watch whose initial objects are all told."""
@@ -116,6 +109,7 @@ class Start:
             permissions=self._permissions,
             on_sync=self._services.on_sync,
             tracing=self._services.tracing,
+            own_writes=OwnWrites(self._stores),
             echoes=Echoes() if self._services.tracing else None,
         )
 
@@ -168,6 +162,9 @@ class _Follower:
             reason = "deleted"
         name, version = str(change.key), change.version
         cause = Cause(reason, time.monotonic(), str(change.kind), name, version)
-        after = 0.0 if change.initial else self._rest
+        queue = self._start.queue
         for key in keys:
-            self._start.queue.add(key, cause, after=after)
+            if self._rest and not change.initial:
+                queue.rest(key, cause, seconds=self._rest)
+            else:
+                queue.add(key, cause)

@@ -13,9 +13,10 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Writer
+from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.view import Stores, StoreView
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
 from kcm_host.sync.writer import SyncWriter
 from kcm_host.work.queue import Item, QueueClosed, WorkQueue
@@ -46,6 +47,7 @@ class Bench(msgspec.Struct, frozen=True):
     sender: Sender
     permissions: frozenset[Permission]
     on_sync: Callable[[SyncRecord], None]
+    own_writes: OwnWrites
     tracing: "Tracing | None" = None
     echoes: Echoes | None = None
 
@@ -76,6 +78,7 @@ async def work(bench: Bench) -> None:
 
 async def sync_one(bench: Bench, item: Item) -> None:
     """Run one sync and settle it: forget its failures, queue it again, tell the observers."""
+    await bench.own_writes.seen(item.key)
     attempt = bench.queue.failures(item.key) + 1
     if bench.tracing is None:
         await _sync(bench, item, attempt, None)
@@ -93,7 +96,9 @@ async def sync_one(bench: Bench, item: Item) -> None:
 
 async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None") -> None:
     view = StoreView(bench.controller, bench.stores)
-    writer = SyncWriter(bench.controller, bench.sender, bench.permissions, span, bench.echoes)
+    writer = SyncWriter(
+        bench.controller, bench.sender, bench.permissions, span, _written(bench, item.key, span)
+    )
     started = time.monotonic()
     end = _End("cancelled")
     try:
@@ -127,6 +132,17 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
                 retry_after_seconds=record.retry_after_seconds,
             )
         bench.on_sync(record)
+
+
+def _written(bench: Bench, key: Key, span: "SyncSpan | None") -> Callable[[Write, Receipt], None]:
+    """Give what takes note of a write that arrived: for the next sync, and for traces."""
+
+    def note(write: Write, receipt: Receipt) -> None:
+        bench.own_writes.remember(key, write, receipt)
+        if bench.echoes is not None and span is not None:
+            bench.echoes.remember(write, receipt, span.context)
+
+    return note
 
 
 def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -> _End:

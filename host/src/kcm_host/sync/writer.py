@@ -1,7 +1,7 @@
 """From what a sync wants to the request that says it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,7 +10,6 @@ from kcm_host.api.errors import ApiError, UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import Permission, Receipt, Write
-from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.sender import Sender
 
 if TYPE_CHECKING:
@@ -29,13 +28,13 @@ class SyncWriter:
         sender: Sender,
         permissions: frozenset[Permission],
         span: "SyncSpan | None" = None,
-        echoes: Echoes | None = None,
+        on_written: Callable[[Write, Receipt], None] | None = None,
     ) -> None:
         self._controller = controller
         self._sender = sender
         self._permissions = permissions
         self._span = span
-        self._echoes = echoes
+        self._on_written = on_written
         self.records: list[WriteRecord] = []
 
     async def patch(
@@ -73,12 +72,13 @@ class SyncWriter:
                 f"declare; add Permission(kind, '{write.verb}'{of}) for that kind to it"
             )
         if self._span is None:
-            return await self._recorded(write)
-        with self._span.write(write) as sent:
             receipt = await self._recorded(write)
-            sent.answered(200, attempts=receipt.attempts)
-        if self._echoes is not None:
-            self._echoes.remember(write, receipt, self._span.context)
+        else:
+            with self._span.write(write) as sent:
+                receipt = await self._recorded(write)
+                sent.answered(200, attempts=receipt.attempts)
+        if self._on_written is not None:
+            self._on_written(write, receipt)
         return receipt
 
     async def _recorded(self, write: Write) -> Receipt:

@@ -60,6 +60,7 @@ class Reflector:
         self._clock = clock
         self._backoff = Backoff(clock, random.random)
         self._unavailable = False
+        self._kinds = (selection.kind.name, "PartialObjectMetadata")
 
     async def run(self) -> None:
         """Keep the sink in step until cancelled."""
@@ -195,10 +196,7 @@ class Reflector:
     def _fits(self, frame: decode.Frame) -> bool:
         """Whether an event is about the kind we follow; others are told and skipped (IQ-25)."""
         found = frame.object
-        if found.metadata is not None and found.kind in (
-            self.selection.kind.name,
-            "PartialObjectMetadata",
-        ):
+        if found.metadata is not None and found.kind in self._kinds:
             return True
         self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
         return False

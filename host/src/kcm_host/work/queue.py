@@ -1,32 +1,20 @@
 """A work queue of keys that remembers why each key is in it."""
 
 import asyncio
-import heapq
 from collections import deque
-from itertools import count
 
 import msgspec
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.states import QueueState
+from kcm_host.work.delays import Delays
 from kcm_host.work.limiter import RetryLimiter
+from kcm_host.work.pending import Pending
 
-MAX_CAUSES = 16
 FAILING_SHOWN = 10
-
-
-class Pending(msgspec.Struct):
-    """Causes gathered for one key until it is taken; `merged` counts those not kept too."""
-
-    since: float
-    causes: list[Cause]
-    merged: int
-
-    def merge(self, other: "Pending") -> None:
-        """Add the causes of `other`, keeping the first 16."""
-        self.causes.extend(other.causes[: MAX_CAUSES - len(self.causes)])
-        self.merged += other.merged
+#: A key that changes without end is synced after so many rests.
+LONGEST_REST = 5
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -55,10 +43,7 @@ class WorkQueue:
         self._order: deque[Key] = deque()
         self._dirty: dict[Key, Pending] = {}
         self._processing: dict[Key, float] = {}
-        self._waiting: dict[Key, tuple[float, Pending]] = {}
-        self._due: list[tuple[float, int, Key]] = []
-        self._numbers = count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._delays = Delays(loop, self._mark)
         self._getters: deque[asyncio.Future[None]] = deque()
         self._limiter = RetryLimiter(loop.time)
         self._closed = False
@@ -76,9 +61,22 @@ class WorkQueue:
             return
         pending = Pending(self._loop.time(), [cause], 1)
         if after > 0:
-            self._delay(key, pending, self._loop.time() + after)
+            self._delays.put(key, pending, due=pending.since + after)
         else:
             self._mark(key, pending)
+
+    def rest(self, key: Key, cause: Cause, *, seconds: float) -> None:
+        """
+        Queue `key` once it has been left alone for `seconds`, so that a burst costs one sync.
+
+        Further calls put that off, to five times `seconds` after the first one at most.
+        """
+        if self._closed:
+            return
+        pending = Pending(self._loop.time(), [cause], 1)
+        due = pending.since + seconds
+        latest = pending.since + seconds * LONGEST_REST
+        self._delays.put_off(key, pending, due=due, latest=latest)
 
     def retry(self, key: Key, cause: Cause) -> float:
         """Queue `key` after a failure and give the seconds it waits (IQ-87)."""
@@ -127,10 +125,7 @@ class WorkQueue:
         self._closed = True
         self._order.clear()
         self._dirty.clear()
-        self._waiting.clear()
-        self._due.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._delays.clear()
         while self._getters:
             self._wake_one()
 
@@ -144,7 +139,7 @@ class WorkQueue:
         worst = self._limiter.worst(FAILING_SHOWN)
         return QueueState(
             depth=len(self._dirty),
-            waiting=len(self._waiting),
+            waiting=len(self._delays),
             processing=len(self._processing),
             adds=self._adds,
             retries=self._retries,
@@ -166,38 +161,6 @@ class WorkQueue:
     def _append(self, key: Key) -> None:
         self._order.append(key)
         self._wake_one()
-
-    def _delay(self, key: Key, pending: Pending, due: float) -> None:
-        waiting = self._waiting.get(key)
-        if waiting is not None:
-            waiting[1].merge(pending)
-            if waiting[0] <= due:
-                return
-            pending = waiting[1]
-        self._waiting[key] = (due, pending)
-        heapq.heappush(self._due, (due, next(self._numbers), key))
-        if self._due[0][0] == due:
-            self._arm(due)
-
-    def _arm(self, due: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._release)
-
-    def _release(self) -> None:
-        """Queue everything that is due, in order of due times (IQ-88)."""
-        self._timer = None
-        now = self._loop.time()
-        while self._due and self._due[0][0] <= now:
-            due, _, key = heapq.heappop(self._due)
-            waiting = self._waiting.get(key)
-            if waiting is None or waiting[0] != due:
-                continue  # an earlier add replaced this one
-            del self._waiting[key]
-            waiting[1].since = now
-            self._mark(key, waiting[1])
-        if self._due:
-            self._arm(self._due[0][0])
 
     async def _wait_for_key(self) -> None:
         getter = self._loop.create_future()

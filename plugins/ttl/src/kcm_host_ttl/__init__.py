@@ -91,7 +91,7 @@ class Ttl:
         """Queue the nodes that carry a wrong value: this one, or any after a change of step."""
         before = self._count.seconds
         self._recount(change, view)
-        if self._count.seconds != before:
+        if self._count.seconds != before and not change.initial:
             nodes = view.of(NODE, Node).items()
             return [key for key, node in nodes if self._wrong(node)]
         if change.new is not None and self._wrong(change.new):
@@ -113,4 +113,6 @@ class Ttl:
                 log.warning("node count off", extra={"kv": {"error": str(error)}})
 
     def _wrong(self, node: Node) -> bool:
-        return parse_seconds(node.ttl) != self._count.seconds
+        seconds = self._count.seconds
+        # Nearly all nodes carry the very text this controller writes: no need to parse it.
+        return node.ttl != str(seconds) and parse_seconds(node.ttl) != seconds
