@@ -188,7 +188,7 @@ def test_stream_without_a_version_is_zero(state: HostState) -> None:
 def test_observer_errors_are_counted(state: HostState) -> None:
     """An exception out of an extension counts."""
     metrics = Metrics()
-    metrics.on_observer_error()
+    metrics.observer_errors += 1
     assert sample(metrics, state, "kcm_host_observer_errors_total") == 1
 
 

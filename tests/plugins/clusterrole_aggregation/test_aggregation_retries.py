@@ -43,7 +43,7 @@ def test_a_failed_apply_is_repeated_with_growing_waits(roles: Roles, own: str) -
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        pytest.param(415, UNSUPPORTED, id="415: Difference d"),
+        pytest.param(415, UNSUPPORTED, id="415: CRA-T21 is not built, Difference d"),
         pytest.param(403, b"{}", id="CRA-T22"),
         pytest.param(404, b"{}", id="404"),
         pytest.param(409, b"{}", id="409"),

@@ -26,19 +26,17 @@ class Section(BaseModel):
 class ControllerSettings(Section):
     """How one controller runs; `{}` means all defaults."""
 
-    workers: int | None = Field(
-        default=None, ge=1, description="Keys synced at the same time; left out: 5."
-    )
+    workers: int = Field(default=5, ge=1, description="Keys synced at the same time.")
     qps: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="Requests a second; left out: no limit.",
+        description="Writes a second; left out: no limit.",
     )
     burst: int | None = Field(
         default=None,
         ge=1,
-        description="Requests at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
+        description="Writes at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
     )
     settings: dict[str, Any] = Field(
         default={}, description="What the controller's own plugin lets you set."
@@ -53,7 +51,7 @@ class ControllerSettings(Section):
 
     @property
     def burst_size(self) -> int | None:
-        """Requests at once: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
+        """Writes at once: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
         if self.qps is None or self.burst is not None:
             return self.burst
         return max(1, math.ceil(self.qps * 1.5))
@@ -100,7 +98,7 @@ class TracesSettings(Section):
     """Where traces go and how many."""
 
     exporter: Literal["none", "otlp", "console"] = Field(
-        default="none", description="'otlp' sends to 'endpoint', 'console' writes to stderr."
+        default="none", description="'otlp' sends to 'endpoint', 'console' writes to stdout."
     )
     endpoint: str = Field(
         default="http://127.0.0.1:4318", description="Base URL of an OTLP receiver over HTTP."

@@ -1,8 +1,7 @@
 """Plugins that look on: they are told of every sync, and cannot disturb one."""
 
 import logging
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 import pluggy
 
@@ -27,26 +26,26 @@ class Extensions:
         self._observers = [
             (plugin, _alone(manager, plugin.name)) for plugin in loading.plugins.values()
         ]
-        self._errors: Counter[str] = Counter()
         self._logged: set[tuple[str, str, str]] = set()
 
-    @property
-    def errors(self) -> Mapping[str, int]:
-        """How many calls failed, by name of the extension; only those that had any."""
-        return self._errors
+    def observe(self, record: SyncRecord) -> int:
+        """
+        Tell every extension of a sync that ended, and give how many of them failed.
 
-    def observe(self, record: SyncRecord) -> None:
-        """Tell every extension of a sync that ended; nothing but KeyboardInterrupt is raised."""
+        Nothing but KeyboardInterrupt is raised.
+        """
+        failed = 0
         for plugin, told in self._observers:
             try:
                 told(record=record)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - no observer may end a sync or the host
-                self._failed(plugin, error)
+                failed += 1
+                self._tell(plugin, error)
+        return failed
 
-    def _failed(self, plugin: Plugin, error: BaseException) -> None:
-        self._errors[plugin.name] += 1
+    def _tell(self, plugin: Plugin, error: BaseException) -> None:
         # Without the message, which may differ at every call.
         fact = (plugin.name, type(error).__name__, place_of(error, module=plugin.module))
         if fact in self._logged:

@@ -71,6 +71,7 @@ class Metrics:
         self.answers: dict[tuple[str, str, str], int] = {}
         #: By method and host.
         self.requests: dict[tuple[str, str], Requests] = {}
+        #: Exceptions out of extensions' `kcm_observe`.
         self.observer_errors = 0
 
     def on_sync(self, record: SyncRecord) -> None:
@@ -104,10 +105,6 @@ class Metrics:
         requests.sent.observe(record.sent_bytes)
         if record.status:
             requests.received.observe(record.received_bytes)
-
-    def on_observer_error(self) -> None:
-        """Count one exception out of an extension's `kcm_observe`."""
-        self.observer_errors += 1
 
     def render(self, state: HostState) -> bytes:
         """Give everything counted so far, and `state`, as text for Prometheus (version 0.0.4)."""

@@ -18,8 +18,6 @@ from kcm_host.loading.roles import CONTROLLER, EXTENSION
 from kcm_host.supervise.missing import missing_plugins
 from kcm_host.supervise.start import Setup
 
-DEFAULT_WORKERS = 5
-
 
 class Assembly(msgspec.Struct, frozen=True):
     """The controllers of a configuration: those that can run, and those that are broken."""
@@ -86,7 +84,7 @@ def _setup(loaded: Loaded, name: str, plugin: Plugin) -> Setup:
     return Setup(
         plugin=plugin,
         settings=_settings(loaded, name, plugin),
-        workers=section.workers or DEFAULT_WORKERS,
+        workers=section.workers,
         qps=section.qps,
         burst=section.burst_size,
     )

@@ -152,7 +152,7 @@ class Host:
     def _on_sync(self, record: SyncRecord) -> None:
         self._metrics.on_sync(record)
         self._controllers[record.controller].count(record)
-        self._plan.extensions.observe(record)
+        self._metrics.observer_errors += self._plan.extensions.observe(record)
 
     def _packages(self) -> dict[str, str]:
         plugins = [setup.plugin for setup in self._plan.setups]

@@ -106,7 +106,8 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
             outcome = await bench.sync(item.key, view, writer, bench.settings)
         end = _settle(bench, item.key, outcome, span)
     except PLUGIN_FAILURES as error:
-        log.debug("sync raised", exc_info=True)
+        pairs = {"controller": bench.controller, "key": str(item.key)}
+        log.debug("sync raised", exc_info=True, extra={"kv": pairs})
         late = isinstance(error, TimeoutError) and limit.expired()
         end = _retry(bench, item.key, error, span, late=late)
     finally:

@@ -86,7 +86,7 @@ class Reflector:
                 self._complete()
             else:
                 async with self._patient(), stack.pop_all():
-                    await self._consume(lines)
+                    await self._consume(lines, seen=True)
         while True:
             await self._watch()
 
@@ -152,10 +152,13 @@ class Reflector:
             self._following()
             await self._consume(lines)
 
-    async def _consume(self, lines: Lines) -> None:
-        """Hand on events until the watch ends; a normal end returns (IQ-25 to IQ-29)."""
+    async def _consume(self, lines: Lines, *, seen: bool = False) -> None:
+        """
+        Hand on events until the watch ends; a normal end returns (IQ-25 to IQ-29).
+
+        `seen` says that something came over this watch before.
+        """
         started = self._clock()
-        seen = False
         async for line in lines:
             seen = True
             frame = self._frame(line)
