@@ -13,7 +13,6 @@ from kcm_host.config import shape
 from kcm_host.config.load import load_settings
 from kcm_host.config.models import ControllerSettings, HostSettings
 from kcm_host.config.origins import leaves
-from kcm_host.supervise.assembly import DEFAULT_WORKERS
 
 PAGE = read("docs/configuration.md")
 ROWS = {
@@ -23,7 +22,6 @@ ROWS = {
 WITHOUT_DEFAULT = {
     "kubeconfig": "",
     "controllers": "required",
-    "controllers.<name>.workers": str(DEFAULT_WORKERS),
     "controllers.<name>.qps": "no limit",
     "controllers.<name>.burst": "1.5 times `qps`",
 }

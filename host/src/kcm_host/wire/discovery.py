@@ -1,7 +1,5 @@
 """What the server serves, in two requests."""
 
-import asyncio
-
 import msgspec
 
 from kcm_host.api.kinds import Kind
@@ -60,11 +58,12 @@ async def discover(client: Client, *, agent: str) -> ServedKinds:
         body = await client.call("GET", path, verb="get", agent=agent, accept=ACCEPT)
         return _decode(body).items
 
-    core, named = await asyncio.gather(groups("/api"), groups("/apis"))
+    # One after the other: together, the failure of one would leave the other running alone.
+    served = [*await groups("/api"), *await groups("/apis")]
     return ServedKinds(
         frozenset(
             (group.metadata.name, version.version, resource.resource)
-            for group in core + named
+            for group in served
             for version in group.versions
             for resource in version.resources
         )

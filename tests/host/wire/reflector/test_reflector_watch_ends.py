@@ -68,6 +68,21 @@ async def test_a_cut_connection_is_a_normal_end(
     assert mirror.shapes == ["stream", "watch", "watch"]
 
 
+async def test_a_cut_right_after_the_list_is_a_normal_end(
+    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """The list came over the same watch, so it was not over at once and empty (IQ-28)."""
+    mirror = await follow()
+    await mirror.synced()
+    version = mirror.reflector.version
+    fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
+    await mirror.asks(2)
+    assert mirror.shapes == ["stream", "watch"]
+    assert mirror.requests[1].query["resourceVersion"] == version
+    await config_maps.create("first")
+    await mirror.hears("+first")
+
+
 async def test_a_line_cut_in_two_comes_again_whole(
     follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
 ) -> None:
