@@ -18,6 +18,7 @@ from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import ActiveRule, Fault, Match, Request
 from kcm_host_testing.forward import Forwarder
 from kcm_host_testing.ports import free_port
+from kcm_host_testing.tidy_loop import TidyLoop
 
 _CALL_SECONDS = 10.0
 _LARGEST_BODY = 64 * 2**20
@@ -172,7 +173,7 @@ class FaultProxy:
         self._port = free_port()
         started: Future[None] = Future()
         self._thread = threading.Thread(
-            target=asyncio.run, args=(self._serve(started),), name="fault-proxy", daemon=True
+            target=self._run, args=(started,), name="fault-proxy", daemon=True
         )
         self._thread.start()
         started.result(_CALL_SECONDS)
@@ -187,6 +188,13 @@ class FaultProxy:
         if self._folder is not None:
             workspace.remove_folder(self._folder)
             self._folder = None
+
+    def _run(self, started: Future[None]) -> None:
+        with asyncio.Runner(loop_factory=TidyLoop) as runner:
+            runner.run(self._serve(started))
+            loop = runner.get_loop()
+            assert isinstance(loop, TidyLoop)
+            runner.run(loop.abort_all())
 
     async def _serve(self, started: Future[None]) -> None:
         """Everything that lives in the thread."""
