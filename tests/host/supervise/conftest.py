@@ -14,7 +14,7 @@ from plugin_site import PluginSite
 from running_host import RunningHost
 
 from kcm_host.wire.client import Client
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 

@@ -12,10 +12,10 @@ from plugin_site import PluginSite
 
 from kcm_host.supervise import arrival
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.connection import connect
-from kcm_host.wire.credentials import Access, Credentials
 from kcm_host.wire.discovery import ServedKinds
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.identity.credentials import Access, Credentials
+from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy

@@ -8,7 +8,7 @@ from host.sync.sync_bench import Rig
 
 from kcm_host.sync.sender import LiveSender
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.proxy import FaultProxy
 
 

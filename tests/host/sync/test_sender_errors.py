@@ -14,7 +14,7 @@ from kcm_host.api.writes import Permission
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.writer import SyncWriter
 from kcm_host.wire.client import Client
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 
 
 @dataclass(frozen=True)

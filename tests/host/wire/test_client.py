@@ -14,9 +14,9 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.states import RequestRecord
 from kcm_host.wire import client as wire_client
 from kcm_host.wire.client import JSON, Client, user_agent
-from kcm_host.wire.connection import Connection, connect
-from kcm_host.wire.credentials import Access, Credentials
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import Connection, connect
+from kcm_host.wire.identity.credentials import Access, Credentials
+from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy

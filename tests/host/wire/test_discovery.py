@@ -11,8 +11,8 @@ from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Kind
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.connection import connect
 from kcm_host.wire.discovery import discover
+from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy

@@ -56,8 +56,9 @@ class Watch(Generic[M]):
     indexes: Mapping[str, Callable[[Key, M], Iterable[str]]] = field(default_factory=dict)
     #: Also be told of updates in which no declared field changed.
     every_event: bool = False
-    #: How long a key waits after its first change, so that a burst costs one sync. The initial
-    #: list never waits: all of it is known before the first sync.
+    #: How long a key must be left alone before it is synced, so that a burst costs one sync; at
+    #: most five times as long after its first change. The initial list never waits: all of it is
+    #: known before the first sync.
     rest: timedelta = timedelta(0)
 
 

@@ -13,7 +13,7 @@ from kcm_host.config.problems import ConfigError
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Verdict, assemble, verdicts
 from kcm_host.supervise.plan import plan
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 @click.command()

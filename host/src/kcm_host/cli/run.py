@@ -19,7 +19,7 @@ from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Assembly, assemble
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import plan
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 log = logging.getLogger(__name__)
 

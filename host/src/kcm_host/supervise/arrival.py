@@ -8,8 +8,8 @@ import msgspec
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.wire.client import Client
 from kcm_host.wire.discovery import ServedKinds, discover
-from kcm_host.wire.explain import explain, refused
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.explain import explain, refused
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 PAUSE_SECONDS = 1.0
 

@@ -13,7 +13,7 @@ from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.trace import start_tracing
 from kcm_host.supervise.assembly import Assembly
 from kcm_host.supervise.start import Setup
-from kcm_host.wire.connection import Connection, connect
+from kcm_host.wire.identity.connection import Connection, connect
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing

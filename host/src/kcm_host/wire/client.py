@@ -15,9 +15,9 @@ import msgspec
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
-from kcm_host.wire.connection import Connection
-from kcm_host.wire.credentials import Access
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import Connection
+from kcm_host.wire.identity.credentials import Access
+from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host.wire.status import error_of_answer
 
 CONNECT_SECONDS = 30

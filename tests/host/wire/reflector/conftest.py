@@ -9,7 +9,7 @@ from host.wire.reflector.mirror import CONFIG_MAP, ConfigMaps, Follow, Mirror
 from kcm_host.api.states import RequestRecord
 from kcm_host.wire import backoff
 from kcm_host.wire.client import Client
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 from kcm_host.wire.selection import Selection
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from kcm_host.api.errors import ApiError, Unreachable
-from kcm_host.wire.explain import explain
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.explain import explain
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 USER = {"token": "s3cr3t"}
 

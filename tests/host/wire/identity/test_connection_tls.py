@@ -150,7 +150,7 @@ def test_a_killed_process_leaves_no_key(authority, kubeconfig, tmp_path):
     program = textwrap.dedent(
         """
         import os, signal, sys
-        from kcm_host.wire.connection import connect
+        from kcm_host.wire.identity.connection import connect
         connect(sys.argv[1], environ={})
         print("connected", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -201,8 +201,8 @@ def test_importing_the_wire_does_not_import_the_official_package():
         """
         import importlib, pkgutil, sys
         import kcm_host.wire
-        for module in pkgutil.iter_modules(kcm_host.wire.__path__):
-            importlib.import_module(f"kcm_host.wire.{module.name}")
+        for module in pkgutil.walk_packages(kcm_host.wire.__path__, "kcm_host.wire."):
+            importlib.import_module(module.name)
         sys.exit("kubernetes" in sys.modules)
         """
     )

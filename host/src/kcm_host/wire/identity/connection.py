@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kcm_host.wire.address import is_tls, server_url
-from kcm_host.wire.credentials import Access, Clock, Credentials, Fetch, authorization
-from kcm_host.wire.exec_plugin import exec_plugin
-from kcm_host.wire.kubeconfig import Chosen, choose, decoded
-from kcm_host.wire.problem import ConnectionProblem
-from kcm_host.wire.proxies import is_loopback, proxy_from_environment, usable_proxy
-from kcm_host.wire.sources import Fixed, TokenFile, auth_provider
-from kcm_host.wire.stanzas import User
-from kcm_host.wire.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, private_folder
+from kcm_host.wire.identity.address import is_tls, server_url
+from kcm_host.wire.identity.credentials import Access, Clock, Credentials, Fetch, authorization
+from kcm_host.wire.identity.exec_plugin import exec_plugin
+from kcm_host.wire.identity.kubeconfig import Chosen, choose, decoded
+from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.proxies import is_loopback, proxy_from_environment, usable_proxy
+from kcm_host.wire.identity.sources import Fixed, TokenFile, auth_provider
+from kcm_host.wire.identity.stanzas import User
+from kcm_host.wire.identity.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, private_folder
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -2,7 +2,7 @@
 
 import yaml
 
-from kcm_host.wire.connection import connect
+from kcm_host.wire.identity.connection import connect
 
 
 def write(path, **content):

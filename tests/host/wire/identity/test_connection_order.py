@@ -2,8 +2,8 @@
 
 import pytest
 
-from kcm_host.wire.connection import connect
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 @pytest.fixture

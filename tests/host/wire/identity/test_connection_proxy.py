@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from kcm_host.wire.problem import ConnectionProblem
-from kcm_host.wire.proxies import proxy_from_environment
+from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.proxies import proxy_from_environment
 
 PROXY = "http://proxy.example:3128"
 

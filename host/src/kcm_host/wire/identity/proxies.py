@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 def usable_proxy(url: str, *, place: str) -> str:

@@ -5,9 +5,9 @@ import ssl
 import aiohttp
 
 from kcm_host.api.errors import ApiError
-from kcm_host.wire.address import is_tls
-from kcm_host.wire.connection import Connection
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.address import is_tls
+from kcm_host.wire.identity.connection import Connection
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 #: OpenSSL's numbers of a certificate for another name or address, and of one out of its time.
 WRONG_NAME = (62, 64)

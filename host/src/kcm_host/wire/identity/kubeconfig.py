@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from kcm_host.wire.problem import ConnectionProblem
-from kcm_host.wire.stanzas import Cluster, Context, File, User, typed, without_empty
+from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.stanzas import Cluster, Context, File, User, typed, without_empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import copy
 import pytest
 import yaml
 
-from kcm_host.wire.connection import connect
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 SECRET = "s3cr3t-value"
 GOOD = {

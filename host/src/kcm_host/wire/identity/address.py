@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 def server_url(url: str, *, place: str) -> str:

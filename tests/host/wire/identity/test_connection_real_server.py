@@ -2,8 +2,8 @@
 
 import pytest
 
-from kcm_host.wire.connection import connect
-from kcm_host.wire.explain import refused
+from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.identity.explain import refused
 
 
 async def test_a_token_is_accepted(api_server, ask):

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kcm_host.wire.credentials import Access, Clock, authorization, renewal_time
-from kcm_host.wire.kubeconfig import Chosen
-from kcm_host.wire.problem import ConnectionProblem
-from kcm_host.wire.stanzas import Exec
-from kcm_host.wire.tls import ClientTls
+from kcm_host.wire.identity.credentials import Access, Clock, authorization, renewal_time
+from kcm_host.wire.identity.kubeconfig import Chosen
+from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.stanzas import Exec
+from kcm_host.wire.identity.tls import ClientTls
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")

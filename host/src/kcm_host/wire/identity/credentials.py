@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from ssl import SSLContext
 
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 #: Wall time in Unix seconds: expiry times are wall times, and a sleeping machine ages tokens.
 Clock = Callable[[], float]

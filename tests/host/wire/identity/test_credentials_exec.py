@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kcm_host.wire.exec_plugin import exec_plugin
-from kcm_host.wire.kubeconfig import choose
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.exec_plugin import exec_plugin
+from kcm_host.wire.identity.kubeconfig import choose
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 V1 = "client.authentication.k8s.io/v1"
 CLUSTER = {"server": "https://127.0.0.1:1"}

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from kcm_host.wire.credentials import Access, Credentials, renewal_time
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.credentials import Access, Credentials, renewal_time
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 class Source:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from kcm_host.wire.connection import connect
-from kcm_host.wire.problem import ConnectionProblem
+from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.identity.problem import ConnectionProblem
 
 CLUSTER = {"server": "http://127.0.0.1:1"}
 

@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kcm_host.wire.credentials import Access, Clock, authorization
-from kcm_host.wire.kubeconfig import Chosen
-from kcm_host.wire.problem import ConnectionProblem
-from kcm_host.wire.tls import ClientTls
+from kcm_host.wire.identity.credentials import Access, Clock, authorization
+from kcm_host.wire.identity.kubeconfig import Chosen
+from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.tls import ClientTls
 
 #: Token files are replaced by others (the kubelet does); client-go looks as often.
 READ_AGAIN = timedelta(minutes=1)
