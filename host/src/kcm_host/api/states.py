@@ -52,7 +52,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
 
     `phase` is `starting` (its watches are being filled), `running`, `restarting` (after an
     exception in its watch functions), `quarantined` (the plugin is broken) or `stopped`.
-    `status` is what the plugin's `kcm_status` said.
+    It is ready while it runs and all its streams follow the server. `status` is what the plugin's
+    `kcm_status` said.
     """
 
     name: str
@@ -71,7 +72,7 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HostState(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole host. It is ready when every enabled controller runs and knows its objects."""
+    """The whole host. It is ready when every enabled controller runs and follows its objects."""
 
     version: str
     server: str

@@ -92,7 +92,7 @@ class Controller:
         return ControllerState(
             name=self.name,
             phase=self._phase,
-            ready=self.running,
+            ready=self.running and not problems,
             distribution=candidate.distribution,
             version=candidate.version,
             problem=self._problem or "; ".join(problems),
