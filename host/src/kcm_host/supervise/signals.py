@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import threading
 from datetime import timedelta
 from types import FrameType, TracebackType
@@ -21,21 +22,26 @@ class StopSignals:
     """
     Sets `stop` at the first SIGTERM or SIGINT; the second ends the process with code 130.
 
-    Plain signal handlers, not the loop's: they also work while a plugin blocks the loop. For
-    that case a timer ends the process with code 1 when the drain has been due for 5 s.
+    Heard by a thread of its own, from the file descriptor that Python writes signals to: it also
+    works while a plugin blocks the loop in native code, where no Python handler would run. For
+    that case it ends the process with code 1 when the drain has been due for 5 s.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, drain: timedelta) -> None:
         self.stop = asyncio.Event()
         self._loop = loop
-        self._received = False
+        self._limit_seconds = (drain + GRACE).total_seconds()
         self._before: dict[int, Any] = {}
-        self._last_resort = threading.Timer((drain + GRACE).total_seconds(), self._overrun)
-        self._last_resort.daemon = True
+        self._descriptor_before = -1
+        self._ear, self._mouth = socket.socketpair()
+        self._thread = threading.Thread(target=self._listen, name="kcm-host-signals", daemon=True)
 
     def __enter__(self) -> Self:
+        self._mouth.setblocking(False)
+        self._thread.start()
+        self._descriptor_before = signal.set_wakeup_fd(self._mouth.fileno())
         for number in STOPPING:
-            self._before[number] = signal.signal(number, self._handle)
+            self._before[number] = signal.signal(number, _leave_it)
         return self
 
     def __exit__(
@@ -44,18 +50,27 @@ class StopSignals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._last_resort.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._descriptor_before)
+        self._mouth.close()
+        self._thread.join()
+        self._ear.close()
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._received:
-            os._exit(AGAIN)
-        self._received = True
-        self._last_resort.start()
-        self._loop.call_soon_threadsafe(self.stop.set)
+    def _listen(self) -> None:
+        received = False
+        try:
+            while numbers := self._ear.recv(16):
+                for _ in filter(STOPPING.__contains__, numbers):
+                    if received:
+                        os._exit(AGAIN)
+                    received = True
+                    self._ear.settimeout(self._limit_seconds)
+                    self._loop.call_soon_threadsafe(self.stop.set)
+        except TimeoutError:
+            log.error("stop overran", extra={"kv": {"reason": "the event loop is blocked"}})  # noqa: TRY400 - there is no stack to show
+            os._exit(FAILED)
 
-    @staticmethod
-    def _overrun() -> None:
-        log.error("stop overran", extra={"kv": {"reason": "the event loop is blocked"}})
-        os._exit(FAILED)
+
+def _leave_it(number: int, frame: FrameType | None) -> None:
+    """Do nothing: that a handler is there makes Python write the signal to our thread."""
