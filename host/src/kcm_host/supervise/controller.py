@@ -127,9 +127,11 @@ class Controller:
     async def _fall(self, start: Start, error: Exception) -> None:
         """Leave everything after a failure and wait before the next start."""
         self._restarts += 1
-        text = f"a watch function raised {type(error).__name__}: {error}"
+        # Workers settle what plugins raise, so anything that ends one is a mistake of the host's.
+        who = "a watch function" if start.failure.done() else "the host (please report it)"
+        text = f"{who} raised {type(error).__name__}: {error}"
         self._enter("restarting", text)
-        log.debug("watch function raised", exc_info=error)
+        log.debug("controller fell", exc_info=error)
         log.error("controller restarts", extra={"kv": self._pairs(problem=text)})
         await self.cancel()
         self._workers = []
