@@ -4,16 +4,15 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 Record = Mapping[str, Any]
 
-STATE_COLOURS = {"ok": "green", "quarantined": "red"}
+#: Blanks between columns.
 GAP = 2
 #: The last column of a table wraps; with less room than this a record is shown as a list of facts.
 NARROWEST = 24
@@ -40,16 +39,11 @@ def show_table(records: Sequence[Record], columns: Sequence[str]) -> None:
     if not _on_terminal():
         _print_plain(columns, rows)
         return
-    # Only a person at a terminal pays for the import.
-    from rich.console import Console  # noqa: PLC0415 - see above
-
-    console = Console(highlight=False)
-    if _fits(columns, rows, console.width):
-        _print_table(console, columns, rows)
+    drawing = _drawing()
+    if _fits(columns, rows, drawing.width()):
+        drawing.table(columns, rows)
     else:
-        for number, row in enumerate(rows):
-            console.print("\n" if number else "", end="")
-            _print_facts(console, dict(zip(columns, row, strict=True)))
+        drawing.lists([dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def show_facts(record: Record) -> None:
@@ -60,9 +54,12 @@ def show_facts(record: Record) -> None:
         for name, text in facts.items():
             click.echo(f"{name.ljust(width)}  {text}".rstrip())
         return
-    from rich.console import Console  # noqa: PLC0415 - as above
+    _drawing().lists([facts])
 
-    _print_facts(Console(highlight=False), facts)
+
+def _drawing() -> ModuleType:
+    """Only a person at a terminal pays for the import of rich."""
+    return import_module("kcm_host.cli.drawing")
 
 
 def _on_terminal() -> bool:
@@ -83,30 +80,6 @@ def _print_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for line in (tuple(column.upper() for column in columns), *rows):
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo((" " * GAP).join(cells).rstrip())
-
-
-def _print_table(console: "Console", columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - for people only
-    from rich.text import Text  # noqa: PLC0415 - for people only
-
-    drawn = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
-    for column in columns:
-        drawn.add_column(column.upper(), no_wrap=column != columns[-1], overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(cell, style=STATE_COLOURS.get(cell, "")) for cell in row))
-    console.print(drawn)
-
-
-def _print_facts(console: "Console", facts: Mapping[str, str]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - for people only
-    from rich.text import Text  # noqa: PLC0415 - for people only
-
-    drawn = Table.grid(padding=(0, GAP, 0, 0))
-    drawn.add_column(no_wrap=True, style="bold")
-    drawn.add_column(overflow="fold")
-    for name, text in facts.items():
-        drawn.add_row(name, Text(text, style=STATE_COLOURS.get(text, "")))
-    console.print(drawn)
 
 
 def _text(cell: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
 from kcm_host.store.store import Entry, Store
@@ -45,7 +46,7 @@ class Shelf:
         """
         try:
             return Entry(read(source), meta.uid, meta.resource_version)
-        except Exception as error:  # noqa: BLE001 - models are plugin code
+        except PLUGIN_FAILURES as error:
             self._tell(key, meta.resource_version, error)
             return Entry(None, meta.uid, meta.resource_version, good=False)
 
@@ -53,10 +54,10 @@ class Shelf:
         """Decode an object that is gone; one that misfits is None, and nobody has to mend it."""
         try:
             return self.decoder.framed(line)
-        except Exception:  # noqa: BLE001 - models are plugin code
+        except PLUGIN_FAILURES:
             return None
 
-    def _tell(self, key: Key, version: str, error: Exception) -> None:
+    def _tell(self, key: Key, version: str, error: BaseException) -> None:
         if self.store.is_known_bad(key, version):
             return
         pairs = {
