@@ -75,10 +75,15 @@ def test_a_host_that_is_killed_at_work(
 ) -> None:
     """A new process finishes what the killed one left half done."""
     number = itertools.count()
-    # 70 patches belong to the first chapter; in the second, some more than 20 get through.
-    stuck = story_proxy.add(Stall(), method="PATCH", when=lambda _: next(number) > 90)
+    # Above the step every node gets 15; after twenty of them nothing goes through any more.
+    stuck = story_proxy.add(
+        Stall(),
+        method="PATCH",
+        when=lambda request: b'"15"' in request.body and next(number) >= 20,
+    )
     with RunningHost(CONFIG, kubeconfig=story_proxy.kubeconfig()) as host:
         story.first_chapter()
+        eventually(lambda: set(story.written()) == {"0"}, "the first nodes are annotated")
         story.second_chapter()
         stuck.wait_until_hit()
         os.kill(host.pid, signal.SIGKILL)
