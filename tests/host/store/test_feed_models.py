@@ -122,3 +122,22 @@ def test_a_list_that_is_begun_again_forgets_the_first_attempt(feed: Feed) -> Non
     gathering(feed, ("ADDED", pod(B, "1")))
     gathered(feed, ("ADDED", pod(A, "1")))
     assert listener.told() == [("added", "a")]
+
+
+def test_objects_are_kept_whole_where_somebody_wants_them(feed: Feed) -> None:
+    """Bytes as they came, from a streaming list, an event and a page; nobody else pays for it."""
+    feed.shelf(Pod).store.keep_whole = True
+    feed.follow(Pod, Listener())
+    feed.follow(Phase, Listener())
+    first, second, third = (pod(A, version, node="n1") for version in "123")
+    kept = []
+    gathered(feed, ("ADDED", first))
+    kept.append(feed.shelf(Pod).store.entry(A))
+    event(feed, "MODIFIED", second)
+    kept.append(feed.shelf(Pod).store.entry(A))
+    listed(feed, third)
+    kept.append(feed.shelf(Pod).store.entry(A))
+    assert [entry.whole for entry in kept if entry] == [first, second, third]
+    bare = feed.shelf(Phase).store.entry(A)
+    assert bare is not None
+    assert bare.whole == b""

@@ -1,5 +1,6 @@
 """A sync reads what its controller's watches declare, and nothing else."""
 
+import msgspec
 import pytest
 from host.store.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, misfit
 
@@ -73,3 +74,32 @@ def test_undecodable_objects_are_named_and_counted(view: StoreView, store: Store
     assert (len(pods), pods.undecodable()) == (2, frozenset({B}))
     with pytest.raises(Undecodable):
         pods.get("b", "team")
+
+
+def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
+    """Each call gives a dict of its own, of the version that the model was read from."""
+    store.keep_whole = True
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=b'{"spec": {"x": 1}}'))
+    pods = StoreView("quota", {(POD, Pod): store}).of(POD, Pod)
+    first = pods.whole("a", "team")
+    assert first == {"spec": {"x": 1}}
+    first["spec"] = None
+    assert pods.whole("a", "team") == {"spec": {"x": 1}}
+    assert pods.whole("b", "team") is None
+
+
+def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
+    """Nothing is written from half-read data."""
+    store.keep_whole = True
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=b"{}"))
+    store.put(A, misfit("2"))
+    assert StoreView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
+
+
+def test_whole_objects_must_be_asked_for(view: StoreView) -> None:
+    """The message says what to add to the watch."""
+    with pytest.raises(UndeclaredRead) as refusal:
+        view.of(POD, Pod).whole("a", "team")
+    assert str(refusal.value) == (
+        "'pods' is not kept whole; say whole=True in the watch that quota declares for it"
+    )

@@ -70,6 +70,7 @@ class Rig:
         self.tracing: Any = None
         self.echoes: Echoes | None = None
         self.settings: Any = None
+        self.permissions = frozenset({Permission(NODE, "patch")})
 
     def bench(self, sync: Sync) -> Bench:
         """Give what workers need to run this sync."""
@@ -80,7 +81,7 @@ class Rig:
             queue=self.queue,
             stores=self.stores,
             sender=self.sender,
-            permissions=frozenset({Permission(NODE, "patch")}),
+            permissions=self.permissions,
             on_sync=self.syncs,
             own_writes=OwnWrites(self.stores),
             tracing=self.tracing,

@@ -1,6 +1,6 @@
 """What plugins build on. Only names listed here are promised."""
 
-from kcm_host.api.discovery import Discovery
+from kcm_host.api.discovery import Discovery, Resource
 from kcm_host.api.duration import Duration
 from kcm_host.api.errors import (
     ApiError,
@@ -14,13 +14,17 @@ from kcm_host.api.errors import (
 )
 from kcm_host.api.hooks import hookimpl
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.metrics import Metric
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
+from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
+from kcm_host.api.wakes import Lane, Rewatch, Wake, Wanted
 from kcm_host.api.watches import AnyWatch, Change, Watch
-from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.api.writes import EVENT, Permission, Receipt, Write, Writer
 
 __all__ = [
+    "EVENT",
     "AnyWatch",
     "ApiError",
     "Cause",
@@ -32,18 +36,25 @@ __all__ = [
     "HostError",
     "Key",
     "Kind",
+    "Lane",
     "Later",
+    "Metric",
     "NotFound",
     "Objects",
     "Outcome",
     "Permission",
     "Receipt",
+    "Resource",
+    "Rewatch",
     "SyncRecord",
+    "Timer",
     "UndeclaredRead",
     "UndeclaredWrite",
     "Undecodable",
     "Unreachable",
     "View",
+    "Wake",
+    "Wanted",
     "Watch",
     "Write",
     "WriteRecord",

@@ -4,8 +4,9 @@ The hooks a plugin implements, and their markers.
 A controller is one class with `kcm_watches`, `kcm_sync` and `kcm_status`; `kcm_writes` if it
 writes, `kcm_settings` if it has settings. Its entry point in the group `kcm_host.controllers`
 names the class. The host makes one instance, without arguments, for each start of the
-controller; all state of the controller lives in it. Extensions (group `kcm_host.extensions`)
-implement `kcm_observe`.
+controller; all state of the controller lives in it. `kcm_more_watches`, `kcm_timers`,
+`kcm_metrics` and `kcm_workers` are for those who need them. Extensions (group
+`kcm_host.extensions`) implement `kcm_observe`.
 
     class Ttl:
         @hookimpl
@@ -20,8 +21,10 @@ from pydantic import BaseModel
 
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.kinds import Key
+from kcm_host.api.metrics import Metric
 from kcm_host.api.outcomes import Outcome
 from kcm_host.api.records import SyncRecord
+from kcm_host.api.timers import Timer
 from kcm_host.api.views import View
 from kcm_host.api.watches import AnyWatch
 from kcm_host.api.writes import Permission, Writer
@@ -48,7 +51,20 @@ def kcm_watches(settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | Non
     Give the kinds to follow. Required.
 
     Called once at each start of the controller, before anything else; no I/O. No sync starts
-    before the initial objects of all these watches have gone through their `keys`.
+    before the initial objects of all these watches have gone through their `keys`. An empty list
+    means that there is nothing to do with what is served now: the controller idles.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_more_watches(view: View, settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | None:
+    """
+    Give what to follow beyond `kcm_watches`, at this moment.
+
+    Called on a running controller: once its initial objects are known, when what the server
+    serves has changed, and soon after a `Rewatch`; no I/O. Watches it names anew are begun (kind
+    and model tell them apart), those it no longer names end. Syncs do not wait for them, and one
+    that cannot be followed holds up nothing else: `Objects.problem` tells why.
     """
 
 
@@ -58,6 +74,24 @@ def kcm_writes(settings: Any) -> Sequence[Permission] | None:
     Give everything the controller writes; anything else is refused at run time.
 
     Called once at each start. Left out: the controller writes nothing.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_timers(settings: Any) -> Sequence[Timer] | None:
+    """
+    Give the keys to queue because time has passed.
+
+    Called once at each start.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_workers() -> int | None:
+    """
+    Give how many syncs may run at a time where the configuration does not say; left out: 5.
+
+    Called once when the plugin is loaded.
     """
 
 
@@ -79,6 +113,15 @@ def kcm_status(view: View, settings: Any) -> Mapping[str, Any] | None:
     Give a small mapping of plain values, shown under `/status`. Required; no I/O.
 
     Called at each request of that page while the controller runs.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_metrics(view: View, settings: Any) -> Sequence[Metric] | None:
+    """
+    Give the controller's own metrics, beside those the host has of every controller.
+
+    Called at each scrape of `/metrics` while the controller runs; no I/O.
     """
 
 

@@ -1,7 +1,7 @@
 """What a sync may read: the objects its controller follows, nothing else."""
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -35,6 +35,19 @@ class Objects(Protocol[M_co]):
 
     def undecodable(self) -> frozenset[Key]:
         """Give the keys of the objects whose current version does not fit the model."""
+
+    def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """
+        Give the whole object as the server sent it, for `Writer.update`.
+
+        Each call gives a new dict, which may be changed. It is of the version that `get` gives at
+        this moment; None when there is none, or when its present version misfits. Raises
+        `UndeclaredRead` when the watch does not say `whole=True`.
+        """
+
+    @property
+    def problem(self) -> str:
+        """Why the objects cannot be followed at present; empty while they are."""
 
     def __len__(self) -> int:
         """How many objects the server has, undecodable ones included."""

@@ -9,6 +9,7 @@ import msgspec
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.views import View
+from kcm_host.api.wakes import Wanted
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -47,7 +48,7 @@ class Watch(Generic[M]):
     #: Which keys to queue for a change. Called once per change, in order, after the stores have
     #: changed; synchronous, no I/O; may keep counts in memory. An exception restarts the
     #: controller from a new list, because its memory can no longer be trusted.
-    keys: Callable[[Change[M], View], Iterable[Key]]
+    keys: Callable[[Change[M], View], Iterable[Wanted]]
     #: Only this namespace; empty: all.
     namespace: str = ""
     label_selector: str = ""
@@ -60,6 +61,10 @@ class Watch(Generic[M]):
     #: most five times as long after its first change. The initial list never waits: all of it is
     #: known before the first sync.
     rest: timedelta = timedelta(0)
+    #: Called once, like `keys`, when the initial objects of this watch have gone through `keys`.
+    synced: Callable[[View], Iterable[Wanted]] | None = None
+    #: Keep every object whole beside its model, for `Objects.whole` and a full update.
+    whole: bool = False
 
 
 AnyWatch = Watch[Any]

@@ -12,7 +12,8 @@ class Permission(msgspec.Struct, frozen=True):
     """
     One thing a controller writes, in the words of RBAC.
 
-    `verb` is the RBAC verb the server checks: `patch` for patches and applies alike. Verbs that
+    `verb` is the RBAC verb the server checks: `patch` for patches and applies alike, `get` for
+    `Writer.read`. Whoever uses `Writer.event` declares `create` and `patch` on `EVENT`. Verbs that
     only widen what a write may contain (`escalate`) are declared too: the permissions shown to
     the operator are derived from this list.
     """
@@ -22,26 +23,35 @@ class Permission(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
+#: What `Writer.event` writes.
+EVENT = Kind("", "v1", "Event", "events")
+
+
 class Write(msgspec.Struct, frozen=True):
-    """One intended write, as handed to the sender."""
+    """One intended request, as handed to the sender."""
 
     kind: Kind
+    #: Of a creation with a generated name: the part of the name that is known.
     key: Key
+    #: As RBAC calls it: create, update, patch, delete, or get for a single read.
     verb: str
-    body: bytes
-    content_type: str
+    body: bytes = b""
+    content_type: str = ""
     subresource: str = ""
     #: Query parameters, in the order they are sent.
     query: tuple[tuple[str, str], ...] = ()
+    #: Whether the whole object is wanted as answer, instead of its version alone.
+    whole: bool = False
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What the server answered to a write: the version the object has now."""
+    """What the server answered to a write: the version the object has now, and itself if asked."""
 
     version: str = ""
     uid: str = ""
     #: How often it was sent: more than once when the server asked for patience.
     attempts: int = 1
+    body: bytes = b""
 
 
 class Writer(Protocol):
@@ -68,11 +78,60 @@ class Writer(Protocol):
         *,
         field_manager: str,
         force: bool = True,
+        subresource: str = "",
     ) -> Receipt:
         """
         Send a server-side apply; apiVersion, kind and name are added to `body` here.
 
         `field_manager` becomes the owner of every field in `body`; `force` takes fields from
         their present owners. Applying to a name that does not exist creates it, so the server
-        asks for the `create` permission then (CRA-57).
+        asks for the `create` permission then (CRA-57); with a subresource it is an error instead.
+        """
+
+    async def create(
+        self, kind: Kind, body: Mapping[str, Any], *, namespace: str = ""
+    ) -> dict[str, Any]:
+        """
+        Create an object and give it as the server made it.
+
+        apiVersion and kind are added to `body` here; its metadata holds `name` or `generateName`.
+        """
+
+    async def update(
+        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+    ) -> dict[str, Any]:
+        """
+        Replace an object by `whole` and give it as the server stored it.
+
+        `whole` is what `Objects.whole` gave, changed. It goes with its resourceVersion: raises
+        `Conflict` when the object has changed since. After a conflict the key is not synced again
+        before the store shows another version, or a second has passed.
+        """
+
+    async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
+        """Delete an object, if wished only one with this uid or resourceVersion (or `Conflict`)."""
+
+    async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
+        """
+        Ask the server itself for one object; None when it is not there.
+
+        For what a store cannot know: whether an object that it lacks really does not exist.
+        """
+
+    def event(
+        self,
+        kind: Kind,
+        key: Key,
+        *,
+        reason: str,
+        message: str,
+        warning: bool = True,
+        component: str = "",
+    ) -> None:
+        """
+        Tell users about an object by a Kubernetes Event; `component` is who says it.
+
+        Never waits and never fails: events are correlated (IQ-122 to IQ-125) and sent in the
+        background, one after the other. An object that no store of this controller holds gets
+        none, because an Event names the uid.
         """

@@ -38,14 +38,26 @@ class Shelf:
         self.newcomers: list[Follower] = []
         self.fresh: dict[Key, Entry[Any]] = {}
 
-    def entry(self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any) -> Entry[Any]:
+    def framed(self, key: Key, meta: decode.HeadMeta, line: bytes) -> Entry[Any]:
+        """Decode the object of one line of a watch."""
+        whole = bytes(decode.object_of(line)) if self.store.keep_whole else b""
+        return self._entry(key, meta, self.decoder.framed, line, whole)
+
+    def bare(self, key: Key, meta: decode.HeadMeta, item: msgspec.Raw) -> Entry[Any]:
+        """Decode one item of a list."""
+        whole = bytes(item) if self.store.keep_whole else b""
+        return self._entry(key, meta, self.decoder.bare, item, whole)
+
+    def _entry(
+        self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any, whole: bytes
+    ) -> Entry[Any]:
         """
         Decode one object; one that misfits is told once per version and marked.
 
         Whatever a model's own code raises is a misfit too: the stream has other readers.
         """
         try:
-            return Entry(read(source), meta.uid, meta.resource_version)
+            return Entry(read(source), meta.uid, meta.resource_version, whole=whole)
         except PLUGIN_FAILURES as error:
             self._tell(key, meta.resource_version, error)
             return Entry(None, meta.uid, meta.resource_version, good=False)
@@ -145,14 +157,14 @@ class Feed:
             if event_type == "DELETED":
                 shelf.fresh.pop(key, None)
             else:
-                shelf.fresh[key] = shelf.entry(key, meta, shelf.decoder.framed, line)
+                shelf.fresh[key] = shelf.framed(key, meta, line)
 
     def gather_bare(self, item: msgspec.Raw) -> None:
         """See `Sink.gather_bare`."""
         meta = _meta(decode.head(item))
         key = decode.key_of(meta)
         for shelf in self._shelves.values():
-            shelf.fresh[key] = shelf.entry(key, meta, shelf.decoder.bare, item)
+            shelf.fresh[key] = shelf.bare(key, meta, item)
 
     def list_ends(self) -> None:
         """See `Sink.list_ends`."""
@@ -188,7 +200,7 @@ class Feed:
     ) -> Change[Any] | None:
         if event_type == "DELETED":
             return shelf.store.remove(key, final=shelf.final(line), version=meta.resource_version)
-        return shelf.store.put(key, shelf.entry(key, meta, shelf.decoder.framed, line))
+        return shelf.store.put(key, shelf.framed(key, meta, line))
 
 
 def _meta(head: decode.Head) -> decode.HeadMeta:

@@ -18,13 +18,15 @@ class Entry(msgspec.Struct, Generic[M], frozen=True, gc=False):
     """
     One stored object. `model` is the last version that could be decoded, None if none could.
 
-    `good` is False when the version the server has now does not fit the model.
+    `good` is False when the version the server has now does not fit the model. `whole` is the
+    object that `model` was read from, where somebody wants it.
     """
 
     model: M | None
     uid: str
     version: str
     good: bool = True
+    whole: bytes = b""
 
 
 class Store(Generic[M]):
@@ -40,6 +42,8 @@ class Store(Generic[M]):
         self.kind = kind
         #: Whether updates without a changed field are changes too; set by followers.
         self.every_event = False
+        #: Whether objects are kept whole beside their model; set by followers.
+        self.keep_whole = False
         self._entries: dict[Key, Entry[M]] = {}
         self._bad: set[Key] = set()
         self._awaited: dict[Key, list[asyncio.Future[None]]] = {}
@@ -115,6 +119,10 @@ class Store(Generic[M]):
                 "reads; correct the object, the log names the field"
             )
         return entry.model
+
+    def entry(self, key: Key) -> Entry[M] | None:
+        """Give what is stored of an object, None if there is none."""
+        return self._entries.get(key)
 
     def items(self) -> Iterator[tuple[Key, M]]:
         """Give every object that was decoded at least once, with its key."""

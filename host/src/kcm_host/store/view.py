@@ -10,6 +10,8 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.views import Objects
 from kcm_host.store.store import Store
 
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+
 M = TypeVar("M", bound=msgspec.Struct)
 
 Stores = Mapping[tuple[Kind, type[Any]], Store[Any]]
@@ -66,6 +68,17 @@ class StoredObjects:
     def undecodable(self) -> frozenset[Key]:
         """See `Objects.undecodable`."""
         return self._store.undecodable
+
+    def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """See `Objects.whole`."""
+        self._view.reads += 1
+        if not self._store.keep_whole:
+            raise UndeclaredRead(
+                f"'{self._store.kind}' is not kept whole; say whole=True in the watch that "
+                f"{self._view.controller} declares for it"
+            )
+        entry = self._store.entry(Key(name, namespace))
+        return _object(entry.whole) if entry is not None and entry.whole else None
 
     def __len__(self) -> int:
         return len(self._store)

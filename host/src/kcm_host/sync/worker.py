@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from kcm_host.api.errors import PLUGIN_FAILURES, HostError
-from kcm_host.api.kinds import Key
+from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
@@ -18,11 +18,12 @@ from kcm_host.store.view import Stores, StoreView
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.sync.writer import SyncWriter
+from kcm_host.sync.writer import SyncWriter, TellUsers
 from kcm_host.work.queue import Item, QueueClosed, WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import SyncSpan, Tracing
+    from kcm_host.sync.events import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Bench(msgspec.Struct, frozen=True):
     own_writes: OwnWrites
     tracing: "Tracing | None" = None
     echoes: Echoes | None = None
+    events: "Recorder | None" = None
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -97,7 +99,13 @@ async def sync_one(bench: Bench, item: Item) -> None:
 async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None") -> None:
     view = StoreView(bench.controller, bench.stores)
     writer = SyncWriter(
-        bench.controller, bench.sender, bench.permissions, span, _written(bench, item.key, span)
+        bench.controller,
+        bench.sender,
+        bench.permissions,
+        span,
+        own_writes=bench.own_writes.of(item.key),
+        on_written=_linked(bench.echoes, span),
+        tell_users=_told(bench),
     )
     started = time.monotonic()
     end = _End("cancelled")
@@ -135,15 +143,39 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
         bench.on_sync(record)
 
 
-def _written(bench: Bench, key: Key, span: "SyncSpan | None") -> Callable[[Write, Receipt], None]:
-    """Give what takes note of a write that arrived: for the next sync, and for traces."""
+def _linked(
+    echoes: Echoes | None, span: "SyncSpan | None"
+) -> Callable[[Write, Receipt], None] | None:
+    """Give what lets traces find the sync behind an echo."""
+    if echoes is None or span is None:
+        return None
+    return lambda write, receipt: echoes.remember(write, receipt, span.context)
 
-    def note(write: Write, receipt: Receipt) -> None:
-        bench.own_writes.remember(key, write, receipt)
-        if bench.echoes is not None and span is not None:
-            bench.echoes.remember(write, receipt, span.context)
 
-    return note
+def _told(bench: Bench) -> TellUsers | None:
+    """Give what records an Event about an object that a store of the controller holds."""
+    recorder = bench.events
+    if recorder is None:
+        return None
+
+    def tell(
+        kind: Kind, key: Key, reason: str, message: str, warning: bool, component: str
+    ) -> None:
+        stores = (store for (its, _), store in bench.stores.items() if its == kind)
+        found = next((entry for store in stores if (entry := store.entry(key))), None)
+        if found is not None:
+            recorder.record(
+                kind,
+                key,
+                uid=found.uid,
+                version=found.version,
+                reason=reason,
+                message=message,
+                warning=warning,
+                component=component,
+            )
+
+    return tell
 
 
 def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -> _End:

@@ -1,22 +1,27 @@
-"""From what a sync wants to the request that says it."""
+"""The one way from a sync to the API server."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import orjson
+import msgspec
 
-from kcm_host.api.errors import ApiError, UndeclaredWrite
+from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
-from kcm_host.api.writes import Permission, Receipt, Write
+from kcm_host.api.writes import EVENT, Permission, Receipt, Write
+from kcm_host.sync import requests
+from kcm_host.sync.own_writes import KeyWrites
 from kcm_host.sync.sender import Sender
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import SyncSpan
 
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
+#: Takes what an Event tells: kind, key, reason, message, warning, component.
+TellUsers = Callable[[Kind, Key, str, str, bool, str], None]
+_Send = Callable[[Write], Awaitable[Receipt]]
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class SyncWriter:
@@ -28,21 +33,25 @@ class SyncWriter:
         sender: Sender,
         permissions: frozenset[Permission],
         span: "SyncSpan | None" = None,
+        *,
+        own_writes: KeyWrites | None = None,
         on_written: Callable[[Write, Receipt], None] | None = None,
+        tell_users: TellUsers | None = None,
     ) -> None:
         self._controller = controller
         self._sender = sender
         self._permissions = permissions
         self._span = span
+        self._own_writes = own_writes
         self._on_written = on_written
+        self._tell_users = tell_users
         self.records: list[WriteRecord] = []
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
     ) -> Receipt:
         """See `Writer.patch`."""
-        write = Write(kind, key, "patch", orjson.dumps(body), STRATEGIC_MERGE, subresource)
-        return await self._write(write)
+        return await self._write(requests.patch(kind, key, body, subresource))
 
     async def apply(
         self,
@@ -52,33 +61,94 @@ class SyncWriter:
         *,
         field_manager: str,
         force: bool = True,
+        subresource: str = "",
     ) -> Receipt:
         """See `Writer.apply`."""
-        name = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
-        identity = {"apiVersion": kind.api_version, "kind": kind.name}
-        metadata = {**body.get("metadata", {}), **name}
-        whole = {**identity, **body, "metadata": metadata}
-        query = (("fieldManager", field_manager), *((("force", "true"),) if force else ()))
-        write = Write(kind, key, "patch", orjson.dumps(whole), APPLY, query=query)
+        write = requests.apply(
+            kind, key, body, field_manager=field_manager, force=force, subresource=subresource
+        )
         return await self._write(write)
 
+    async def create(
+        self, kind: Kind, body: Mapping[str, Any], *, namespace: str = ""
+    ) -> dict[str, Any]:
+        """See `Writer.create`."""
+        write = requests.create(kind, body, namespace)
+        return _object(write, await self._write(write))
+
+    async def update(
+        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+    ) -> dict[str, Any]:
+        """See `Writer.update`."""
+        write = requests.update(kind, whole, subresource)
+        try:
+            receipt = await self._write(write)
+        except Conflict:
+            if self._own_writes is not None:
+                self._own_writes.outdated(write, whole["metadata"]["resourceVersion"])
+            raise
+        return _object(write, receipt)
+
+    async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
+        """See `Writer.delete`."""
+        write = requests.delete(kind, key, uid=uid, version=version)
+        # The answer does not say which version the deletion led to: any newer one shows it.
+        before = self._own_writes.newest(write) if self._own_writes is not None else ""
+        await self._write(write)
+        if self._own_writes is not None:
+            self._own_writes.outdated(write, before)
+
+    async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
+        """See `Writer.read`."""
+        write = requests.read(kind, key)
+        self._check(write)
+        try:
+            return _object(write, await self._spanned(write, self._sender.send))
+        except NotFound:
+            return None
+
+    def event(
+        self,
+        kind: Kind,
+        key: Key,
+        *,
+        reason: str,
+        message: str,
+        warning: bool = True,
+        component: str = "",
+    ) -> None:
+        """See `Writer.event`."""
+        for verb in ("create", "patch"):
+            self._check(Write(EVENT, key, verb))
+        if self._tell_users is not None:
+            who = component or self._controller
+            self._tell_users(kind, key, reason, message, warning, who)
+
     async def _write(self, write: Write) -> Receipt:
-        permission = Permission(write.kind, write.verb, write.subresource)
-        if permission not in self._permissions:
-            what = f"{write.kind}/{write.subresource}" if write.subresource else str(write.kind)
-            of = f", subresource='{write.subresource}'" if write.subresource else ""
-            raise UndeclaredWrite(
-                f"{self._controller} tried to {write.verb} '{what}', which kcm_writes does not "
-                f"declare; add Permission(kind, '{write.verb}'{of}) for that kind to it"
-            )
-        if self._span is None:
-            receipt = await self._recorded(write)
-        else:
-            with self._span.write(write) as sent:
-                receipt = await self._recorded(write)
-                sent.answered(200, attempts=receipt.attempts)
+        self._check(write)
+        receipt = await self._spanned(write, self._recorded)
+        if self._own_writes is not None and write.verb != "delete":
+            self._own_writes.remember(write, receipt)
         if self._on_written is not None:
             self._on_written(write, receipt)
+        return receipt
+
+    def _check(self, write: Write) -> None:
+        if Permission(write.kind, write.verb, write.subresource) in self._permissions:
+            return
+        what = f"{write.kind}/{write.subresource}" if write.subresource else str(write.kind)
+        of = f", subresource='{write.subresource}'" if write.subresource else ""
+        raise UndeclaredWrite(
+            f"{self._controller} tried to {write.verb} '{what}', which kcm_writes does not "
+            f"declare; add Permission(kind, '{write.verb}'{of}) for that kind to it"
+        )
+
+    async def _spanned(self, write: Write, send: _Send) -> Receipt:
+        if self._span is None:
+            return await send(write)
+        with self._span.write(write) as sent:
+            receipt = await send(write)
+            sent.answered(_status(write), attempts=receipt.attempts)
         return receipt
 
     async def _recorded(self, write: Write) -> Receipt:
@@ -86,7 +156,7 @@ class SyncWriter:
         status = 0
         try:
             receipt = await self._sender.send(write)
-            status = 200
+            status = _status(write)
         except ApiError as error:
             status = error.status
             raise
@@ -96,3 +166,17 @@ class SyncWriter:
                 WriteRecord(write.verb, str(write.kind), str(write.key), status, seconds)
             )
         return receipt
+
+
+def _status(write: Write) -> int:
+    """Give what the server answers when all is well."""
+    return 201 if write.verb == "create" else 200
+
+
+def _object(write: Write, receipt: Receipt) -> dict[str, Any]:
+    try:
+        return _decode(receipt.body)
+    except msgspec.MsgspecError as error:
+        raise HostError(
+            f"{write.verb} {write.kind} '{write.key}': the answer is no object: {error}"
+        ) from error

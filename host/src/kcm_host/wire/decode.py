@@ -46,6 +46,10 @@ class Framed(msgspec.Struct, Generic[M], gc=False):
     object: M
 
 
+class _FramedRaw(msgspec.Struct, gc=False):
+    object: msgspec.Raw
+
+
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
     """Where a list stands."""
 
@@ -64,6 +68,7 @@ class Page(msgspec.Struct):
 frame = msgspec.json.Decoder(Frame).decode
 head = msgspec.json.Decoder(Head).decode
 page = msgspec.json.Decoder(Page).decode
+_raw = msgspec.json.Decoder(_FramedRaw).decode
 
 
 class ModelDecoder(Generic[M]):
@@ -77,6 +82,11 @@ class ModelDecoder(Generic[M]):
     def framed(self, line: bytes) -> M:
         """Give the object of one watch line; raises `msgspec.ValidationError` if it misfits."""
         return self._framed(line).object
+
+
+def object_of(line: bytes) -> msgspec.Raw:
+    """Give the object of one line of a watch as it came."""
+    return _raw(line).object
 
 
 def key_of(meta: HeadMeta) -> Key:

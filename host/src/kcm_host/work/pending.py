@@ -3,18 +3,25 @@
 import msgspec
 
 from kcm_host.api.records import Cause
+from kcm_host.api.wakes import Lane
 
 MAX_CAUSES = 16
 
 
 class Pending(msgspec.Struct):
-    """Causes gathered for one key; `merged` counts those not kept too, `since` is loop time."""
+    """
+    Causes gathered for one key; `merged` counts those not kept too, `since` is loop time.
+
+    `lane` is the highest it was asked for.
+    """
 
     since: float
     causes: list[Cause]
     merged: int
+    lane: Lane = Lane.NORMAL
 
     def merge(self, other: "Pending") -> None:
-        """Add the causes of `other`, keeping the first 16."""
+        """Add the causes of `other`, keeping the first 16, and take the higher lane."""
         self.causes.extend(other.causes[: MAX_CAUSES - len(self.causes)])
         self.merged += other.merged
+        self.lane = min(self.lane, other.lane)

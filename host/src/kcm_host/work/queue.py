@@ -8,7 +8,9 @@ import msgspec
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.states import QueueState
+from kcm_host.api.wakes import Lane
 from kcm_host.work.delays import Delays
+from kcm_host.work.lanes import Lanes
 from kcm_host.work.limiter import RetryLimiter
 from kcm_host.work.pending import Pending
 
@@ -32,7 +34,8 @@ class QueueClosed(Exception):
 
 class WorkQueue:
     """
-    Keys in order of their first change, each at most once, never two workers on one key.
+    Keys in order of their first change within their lane, each at most once, never two workers
+    on one key.
 
     Added while queued: one sync. Added while a worker has it: exactly one more sync afterwards
     (IQ-70 to IQ-73). Everything happens on one event loop, whose clock is the queue's clock.
@@ -40,7 +43,7 @@ class WorkQueue:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._order: deque[Key] = deque()
+        self._lanes = Lanes()
         self._dirty: dict[Key, Pending] = {}
         self._processing: dict[Key, float] = {}
         self._delays = Delays(loop, self._mark)
@@ -50,7 +53,7 @@ class WorkQueue:
         self._adds = 0
         self._retries = 0
 
-    def add(self, key: Key, cause: Cause, *, after: float = 0.0) -> None:
+    def add(self, key: Key, cause: Cause, *, after: float = 0.0, lane: Lane = Lane.NORMAL) -> None:
         """
         Queue `key`, at once or `after` seconds from now.
 
@@ -59,13 +62,13 @@ class WorkQueue:
         """
         if self._closed:
             return
-        pending = Pending(self._loop.time(), [cause], 1)
+        pending = Pending(self._loop.time(), [cause], 1, lane)
         if after > 0:
             self._delays.put(key, pending, due=pending.since + after)
         else:
             self._mark(key, pending)
 
-    def rest(self, key: Key, cause: Cause, *, seconds: float) -> None:
+    def rest(self, key: Key, cause: Cause, *, seconds: float, lane: Lane = Lane.NORMAL) -> None:
         """
         Queue `key` once it has been left alone for `seconds`, so that a burst costs one sync.
 
@@ -73,7 +76,7 @@ class WorkQueue:
         """
         if self._closed:
             return
-        pending = Pending(self._loop.time(), [cause], 1)
+        pending = Pending(self._loop.time(), [cause], 1, lane)
         due = pending.since + seconds
         latest = pending.since + seconds * LONGEST_REST
         self._delays.put_off(key, pending, due=due, latest=latest)
@@ -104,11 +107,10 @@ class WorkQueue:
 
         `done` must be called for it exactly once. Raises `QueueClosed` when the queue is closed.
         """
-        while not self._order and not self._closed:
+        while (key := self._lanes.pop(self._stands)) is None and not self._closed:
             await self._wait_for_key()
-        if self._closed:
+        if key is None:
             raise QueueClosed
-        key = self._order.popleft()
         pending = self._dirty.pop(key)
         now = self._loop.time()
         self._processing[key] = now
@@ -123,14 +125,14 @@ class WorkQueue:
     def close(self) -> None:
         """Drop what is queued and waiting, ignore further adds, and wake every `get`."""
         self._closed = True
-        self._order.clear()
+        self._lanes.clear()
         self._dirty.clear()
         self._delays.clear()
         while self._getters:
             self._wake_one()
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._dirty.keys() - self._processing.keys())
 
     def state(self) -> QueueState:
         """Give what the queue holds at this moment, for people and metrics."""
@@ -151,7 +153,10 @@ class WorkQueue:
     def _mark(self, key: Key, pending: Pending) -> None:
         known = self._dirty.get(key)
         if known is not None:
+            higher = pending.lane < known.lane
             known.merge(pending)
+            if higher and key not in self._processing:
+                self._append(key)
             return
         self._dirty[key] = pending
         self._adds += 1
@@ -159,8 +164,12 @@ class WorkQueue:
             self._append(key)
 
     def _append(self, key: Key) -> None:
-        self._order.append(key)
+        self._lanes.push(key, self._dirty[key].lane)
         self._wake_one()
+
+    def _stands(self, key: Key, lane: Lane) -> bool:
+        pending = self._dirty.get(key)
+        return pending is not None and pending.lane == lane and key not in self._processing
 
     async def _wait_for_key(self) -> None:
         getter = self._loop.create_future()
@@ -169,7 +178,7 @@ class WorkQueue:
             await getter
         except asyncio.CancelledError:
             # Woken and cancelled in the same turn: the wake-up belongs to somebody else now.
-            if getter.done() and not getter.cancelled() and self._order:
+            if getter.done() and not getter.cancelled() and self._lanes:
                 self._wake_one()
             raise
 

@@ -1,0 +1,20 @@
+"""Numbers a controller tells about its own subject, shown under `/metrics`."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """
+    One metric with all its series at one moment.
+
+    `name` is the whole name, with `_total` for counters. A series is a set of labels with a value;
+    every series has the same labels.
+    """
+
+    name: str
+    help: str
+    type: Literal["counter", "gauge"]
+    series: tuple[tuple[Mapping[str, str], float], ...]

@@ -1,0 +1,80 @@
+"""Higher lanes go first, no lane is starved, and a key is in one lane only."""
+
+import pytest
+from host.work.queue_steps import A, B, C, settle, why, worked_off
+
+from kcm_host.api.kinds import Key
+from kcm_host.api.wakes import Lane
+from kcm_host.work.lanes import PATIENCE
+from kcm_host.work.queue import WorkQueue
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_urgent_keys_go_first_and_idle_ones_last(queue: WorkQueue) -> None:
+    """Whatever the order of their adds: urgent, normal, idle (RQ-B52)."""
+    queue.add(A, why(), lane=Lane.IDLE)
+    queue.add(B, why())
+    queue.add(C, why(), lane=Lane.URGENT)
+    assert await worked_off(queue, seconds=1) == [(0, C), (0, B), (0, A)]
+
+
+async def test_within_a_lane_first_added_is_first_served(queue: WorkQueue) -> None:
+    """A lane is a queue like the whole was (IQ-73)."""
+    for key in (C, A, B):
+        queue.add(key, why(), lane=Lane.IDLE)
+    assert [key for _, key in await worked_off(queue, seconds=1)] == [C, A, B]
+
+
+async def test_a_lower_lane_is_never_starved(queue: WorkQueue) -> None:
+    """After eight urgent keys one normal and one idle key get their turn."""
+    urgent = [Key(f"urgent-{number}") for number in range(2 * PATIENCE + 2)]
+    for key in urgent:
+        queue.add(key, why(), lane=Lane.URGENT)
+    queue.add(A, why())
+    queue.add(B, why(), lane=Lane.IDLE)
+    order = [key for _, key in await worked_off(queue, seconds=1)]
+    assert order[:PATIENCE] == urgent[:PATIENCE]
+    assert order[PATIENCE : PATIENCE + 2] == [A, B]
+    assert order[PATIENCE + 2 :] == urgent[PATIENCE:]
+
+
+async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) -> None:
+    """It is synced once, in the higher lane, for both reasons (D-14)."""
+    queue.add(A, why("1"), lane=Lane.IDLE)
+    queue.add(B, why())
+    queue.add(A, why("2"), lane=Lane.URGENT)
+    assert len(queue) == 2
+    item = await queue.get()
+    assert item.key == A
+    assert item.merged == 2
+    queue.done(A)
+    assert await worked_off(queue, seconds=1) == [(0, B)]
+
+
+async def test_an_urgent_key_does_not_move_down(queue: WorkQueue) -> None:
+    """A later add in a lower lane changes nothing."""
+    queue.add(A, why(), lane=Lane.URGENT)
+    queue.add(B, why(), lane=Lane.URGENT)
+    queue.add(A, why(), lane=Lane.IDLE)
+    assert await worked_off(queue, seconds=1) == [(0, A), (0, B)]
+
+
+async def test_a_key_that_moved_up_can_be_queued_low_again(queue: WorkQueue) -> None:
+    """What it left behind in the lower lane does not make it two."""
+    queue.add(A, why(), lane=Lane.IDLE)
+    queue.add(A, why(), lane=Lane.URGENT)
+    assert (await queue.get()).key == A
+    queue.add(A, why(), lane=Lane.IDLE)
+    await settle()
+    assert len(queue) == 0
+    queue.done(A)
+    assert await worked_off(queue, seconds=1) == [(0, A)]
+
+
+async def test_a_delayed_key_keeps_its_lane(queue: WorkQueue) -> None:
+    """When it is due it goes before what waits in lower lanes."""
+    queue.add(A, why(), after=5, lane=Lane.URGENT)
+    queue.rest(B, why(), seconds=5, lane=Lane.IDLE)
+    queue.add(C, why(), after=5)
+    assert await worked_off(queue, seconds=10) == [(5, A), (5, C), (5, B)]
