@@ -22,6 +22,7 @@ ROWS = {
 WITHOUT_DEFAULT = {
     "kubeconfig": "",
     "controllers": "required",
+    "controllers.<name>.workers": "the plugin's, or 5",
     "controllers.<name>.qps": "no limit",
     "controllers.<name>.burst": "1.5 times `qps`",
 }

@@ -1,6 +1,10 @@
 """A controller that is named but not installed: which advice helps whom."""
 
+from importlib.metadata import distributions
+
 import pytest
+
+from kcm_host.loading import finder
 
 INSTALLED = "installed are: clusterrole-aggregation, ttl"
 ADVICE = {
@@ -23,6 +27,17 @@ ADVICE = {
         f"install the plugin that has it (pip install kcm-host-frobni?), or remove it; {INSTALLED}",
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def small_installation(monkeypatch):
+    """Only two of our plugins are installed."""
+    hidden = {f"kcm-host-{name}" for name in ("servicecidrs", "resourceclaim", "resourcequota")}
+
+    def visible():
+        return [one for one in distributions() if one.metadata["Name"] not in hidden]
+
+    monkeypatch.setattr(finder, "distributions", visible)
 
 
 @pytest.mark.parametrize(("name", "advice"), ADVICE.values(), ids=ADVICE)

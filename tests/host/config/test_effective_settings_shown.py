@@ -59,6 +59,20 @@ def test_rows_show_a_plugins_defaults_and_variables(load: Callable[..., Loaded])
     assert table["controllers.ttl.settings.pin"] == ("**********", "config.yaml:1")
 
 
+def test_rows_show_how_many_workers_there_are_in_the_end(load: Callable[..., Loaded]) -> None:
+    """Left out, the number is the plugin's or the host's, and the origin still says default."""
+    loaded = load("controllers:\n  ttl: {workers: 2}\n  backup: {}\n  gone: {}\n")
+    table = {row.path: row for row in rows(loaded, workers={"ttl": 2, "backup": 10})}
+    number, origin = (
+        {name: getattr(table[f"controllers.{name}.workers"], part) for name in ("ttl", "backup")}
+        for part in ("value", "origin")
+    )
+    assert number == {"ttl": 2, "backup": 10}
+    assert origin["ttl"].line == 2
+    assert str(origin["backup"]) == "default"
+    assert table["controllers.gone.workers"].value is None
+
+
 def test_rows_mask_what_looks_secret(load: Callable[..., Loaded]) -> None:
     """Unchecked settings under telling keys and passwords in URLs are not shown (design 7)."""
     loaded = load(

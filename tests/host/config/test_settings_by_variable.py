@@ -162,7 +162,7 @@ def test_ambiguous_segment_sets_nothing(load: Callable[..., Loaded]) -> None:
         "controllers: {a-b: {}, a_b: {}}\nleaderElection: {enabled: false}",
         environ={"KCM_HOST_CONTROLLERS__A_B__WORKERS": "3"},
     )
-    assert [entry.workers for entry in loaded.settings.controllers.values()] == [5, 5]
+    assert [entry.workers for entry in loaded.settings.controllers.values()] == [None, None]
     assert len(loaded.warnings) == 1
 
 

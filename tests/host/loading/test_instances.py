@@ -1,4 +1,4 @@
-"""An instance of a controller: fresh for each start, its hooks checked."""
+"""An instance of a controller: fresh for each start, its required hooks checked."""
 
 from datetime import timedelta
 from typing import Any
@@ -69,7 +69,6 @@ def test_watches_are_given_as_declared(site, good):
     ("watch", "says"),
     [
         ("None", "'kcm_watches' returned None, not a list"),
-        ("[]", "'kcm_watches' returned no watch"),
         ("(one for one in ())", "returned a generator, not a list"),
         ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
         ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
@@ -91,6 +90,14 @@ def test_watches_are_given_as_declared(site, good):
         ),
         ("[Watch(kind=NODE, model=Node, keys=print, namespace=None)]", "namespace is None"),
         ("[Watch(kind=NODE, model=Node, keys=print, namespace='a')]", "but nodes have none"),
+        ("[Watch(kind=NODE, model=Node, keys=print, synced=1)]", "synced is 1, no function"),
+        ("[Watch(kind=NODE, model=Node, keys=print, synced=later)]", "synced is async"),
+        (
+            "[Watch(kind=NODE, model=Node, keys=print, synced=lambda: [])]",
+            "synced cannot be called with (view)",
+        ),
+        ("[Watch(kind=NODE, model=Node, keys=print, whole='yes')]", "whole is 'yes'"),
+        ("[Watch(kind=NODE, model=Node, keys=print, every_event=1)]", "every_event is 1"),
         ("[Watch(kind=NODE, model=Node, keys=print, rest=5)]", "rest is 5"),
         ("[Watch(kind=NODE, model=Node, keys=print, rest=-DAY)]", "rest is datetime.timedelta"),
         ("[Watch(kind=NODE, model=Node, keys=print)] * 2", "watches 1 and 2 of 'kcm_watches'"),
@@ -121,6 +128,21 @@ class Unknown(msgspec.Struct):
     assert "\n" not in str(found)
 
 
+def test_a_controller_may_have_nothing_to_follow(site, good):
+    """An empty list is an answer: what is served now gives this controller nothing to do."""
+    old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
+    assert started(site, good, old, "[]").watches(NOTHING, NOTHING) == ()
+
+
+def test_a_watch_may_ask_for_keys_once_it_is_synced(site, good):
+    """`synced` and `whole` come back as they were declared."""
+    old = "keys=lambda change, view: [change.key])]"
+    new = "keys=print, synced=lambda view: [], whole=True)]"
+    (watch,) = started(site, good, old, new).watches(NOTHING, NOTHING)
+    assert watch.whole is True
+    assert watch.synced is not None
+
+
 def test_one_kind_may_be_followed_twice_with_two_models(site, good):
     """Watches of one kind need different models, or a view could not tell them apart."""
     twice = started(
@@ -139,6 +161,7 @@ def test_one_kind_may_be_followed_twice_with_two_models(site, good):
         ("NODE", "'kcm_writes' returned a Kind, not a list"),
         ("[Permission(NODE, '')]", "has the verb ''"),
         ("[Permission('nodes', 'patch')]", "kind is 'nodes', no Kind"),
+        ("[Permission(NODE, None)]", "has the verb None"),
     ],
 )
 def test_bad_writes(site, good, result, says):
@@ -166,6 +189,22 @@ def test_writes_are_a_set_and_may_be_left_out(site, good):
     site.plugin("writing", good + writes)
     writing = site.load("writing").plugins["writing"].new()
     assert writing.writes(NOTHING) == {Permission(NODE, "patch")}
+
+
+def test_reads_and_events_are_declared_like_writes(site, good):
+    """`get` is the verb of a live read; events are objects as any others."""
+    writes = """
+    @hookimpl
+    def kcm_writes(self):
+        from kcm_host.api import EVENT, Permission
+        return [Permission(NODE, "get"), Permission(EVENT, "create"), Permission(EVENT, "patch")]
+"""
+    declared = started(site, good + writes).writes(NOTHING)
+    assert {(str(one.kind), one.verb) for one in declared} == {
+        ("nodes", "get"),
+        ("events", "create"),
+        ("events", "patch"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
+from kcm_host.api.metrics import Metric
 from kcm_host.api.states import HostState
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.pages import AddressUnusable, Pages
@@ -125,6 +126,23 @@ def test_metrics_are_prometheus_text(pages) -> None:
     assert status == 200
     assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'workqueue_depth{name="ttlcontroller"} 2.0' in body
+
+
+def test_metrics_of_controllers_are_asked_for_on_the_loop(loop_thread, state) -> None:
+    """Each scrape asks each controller, in the thread of the event loop; other pages do not."""
+    threads: list[int] = []
+
+    def ask() -> list[Metric]:
+        threads.append(threading.get_ident())
+        return [Metric("acme_claims", "Claims.", "gauge", (({}, len(threads)),))]
+
+    with serving(loop_thread, lambda: state, plugin_metrics=lambda: {"acme": ask}) as pages:
+        get(pages, "/status")
+        assert "acme_claims 1.0" in get(pages, "/metrics")[1]
+        assert "acme_claims 2.0" in get(pages, "/metrics")[1]
+        loop_thread.call(lambda: threads.append(threading.get_ident()))
+    assert len(threads) == 3
+    assert len(set(threads)) == 1
 
 
 def test_root_lists_the_pages(pages) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from host.supervise.definitions import Definitions
 from host.supervise.loops import RunLoops
 from host.wire.reflector.mirror import ConfigMaps
 from kubernetes import client as kubernetes
@@ -79,3 +80,11 @@ def core(api_server: ApiServer) -> Any:
 def group() -> str:
     """Give an API group that no other test uses."""
     return f"g{secrets.token_hex(4)}.example"
+
+
+@pytest.fixture
+def definitions(api_server: ApiServer, group: str) -> Iterator[Definitions]:
+    """Give the kinds of that group, of which there are none; deleted with the test."""
+    made = Definitions(api_server, group)
+    yield made
+    made.delete_all()

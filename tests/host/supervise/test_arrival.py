@@ -12,7 +12,7 @@ from plugin_site import PluginSite
 
 from kcm_host.supervise import arrival
 from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.discovery import ServedKinds
+from kcm_host.wire.discovery import Discoverer
 from kcm_host.wire.identity.connection import connect
 from kcm_host.wire.identity.credentials import Access, Credentials
 from kcm_host.wire.identity.problem import ConnectionProblem
@@ -43,7 +43,7 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
         yield made
 
 
-async def reach(client: Client, timeout: timedelta) -> ServedKinds:  # noqa: ASYNC109 - passed on
+async def reach(client: Client, timeout: timedelta) -> Discoverer:  # noqa: ASYNC109 - passed on
     """Wait for the server."""
     return await arrival.reach(client, agent=user_agent("host"), timeout=timeout)
 

@@ -1,13 +1,11 @@
 """Kinds that may not be followed, or are not there: their controller waits, the rest runs."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
 from eventually import eventually
 from granted_roles import granted
+from host.supervise.definitions import Definitions
 from host.supervise.loops import RunLoops, loop
-from kubernetes import client as kubernetes
 from plugin_site import PluginSite
 from running_host import RunningHost
 
@@ -15,25 +13,6 @@ from kcm_host_testing.api_server import ApiServer
 
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
-
-
-@pytest.fixture
-def create_definition(api_server: ApiServer, group: str) -> Iterator[Callable[[], None]]:
-    """Create the CustomResourceDefinition of widgets; deleted with the test."""
-    extensions: Any = kubernetes.ApiextensionsV1Api(api_server.client())
-    name = f"widgets.{group}"
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    definition = {
-        "metadata": {"name": name},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-    yield lambda: extensions.create_custom_resource_definition(definition)
-    extensions.delete_custom_resource_definition(name)
 
 
 def is_ready(host: RunningHost) -> bool:
@@ -76,24 +55,21 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     run_loops: RunLoops,
     site: PluginSite,
     core: Any,
-    api_server: ApiServer,
     namespace: str,
-    group: str,
-    create_definition: Callable[[], None],
+    definitions: Definitions,
 ) -> None:
     """`/readyz` says what is missing; once its definition is there the controller starts."""
     site.plugin("maps", loop(namespace=namespace))
-    site.plugin("widgets", loop(namespace=namespace, kind=(group, "Widget", "widgets")))
+    site.plugin("widgets", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
     host = run_loops("maps", "widgets", ready=False)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
     eventually(lambda: host.controller("maps")["status"].get("synced") == ["a"], "the other syncs")
-    remedy = f"does not serve '{namespace}/widgets.{group}': install it or disable the controller"
+    kind = f"{namespace}/widgets.{definitions.group}"
+    remedy = f"does not serve '{kind}': install it or disable the controller"
     eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
-    create_definition()
+    definitions.create("Widget")
     eventually(lambda: is_ready(host), "it recovers")
-    objects: Any = kubernetes.CustomObjectsApi(api_server.client())
-    widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}}
-    objects.create_namespaced_custom_object(group, "v1", namespace, "widgets", widget)
+    definitions.create_objects("Widget", namespace, "w")
     eventually(
         lambda: host.controller("widgets")["status"].get("synced") == ["w"], "its sync has run"
     )

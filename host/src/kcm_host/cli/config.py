@@ -61,10 +61,11 @@ def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
         warn(warning)
     setups = assembly.setups
     validated = {one.plugin.name: one.settings for one in setups if one.settings is not None}
+    workers = {one.plugin.name: one.workers for one in setups}
     columns = ("path", "value", *(("origin",) if origin else ()))
     found = [
         dict(zip(columns, (row.path, row.value, str(row.origin)), strict=False))
-        for row in rows(loaded, validated)
+        for row in rows(loaded, validated, workers)
     ]
     if output == "json":
         show_json(found)

@@ -26,7 +26,11 @@ class Section(BaseModel):
 class ControllerSettings(Section):
     """How one controller runs; `{}` means all defaults."""
 
-    workers: int = Field(default=5, ge=1, description="Keys synced at the same time.")
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Keys synced at the same time; left out: as many as the plugin says, or 5.",
+    )
     qps: float | None = Field(
         default=None,
         gt=0,

@@ -23,17 +23,24 @@ class Row:
     origin: Origin
 
 
-def rows(loaded: Loaded, plugins: Mapping[str, BaseModel] | None = None) -> list[Row]:
+def rows(
+    loaded: Loaded,
+    plugins: Mapping[str, BaseModel] | None = None,
+    workers: Mapping[str, int] | None = None,
+) -> list[Row]:
     """
     All leaves, defaults included, in the order of the schema; a list is one leaf.
 
     `plugins` gives validated settings by controller. Without them a controller's settings show what
-    the file and the flags say, unchecked and without what variables would change.
+    the file and the flags say, unchecked and without what variables would change. `workers` gives
+    how many workers a controller has in the end, which its plugin has a say in.
     """
     models = {name: type(plugin) for name, plugin in (plugins or {}).items()}
     values = loaded.settings.model_dump(mode="json", by_alias=True)
     for name, plugin in (plugins or {}).items():
         values["controllers"][name]["settings"] = plugin.model_dump(mode="json", by_alias=True)
+    for name, number in (workers or {}).items():
+        values["controllers"][name]["workers"] = number
     tree = _with_plugins(loaded, models)
     return [
         Row(dotted(path), _visible(path, value, models), origin_at(tree, path))

@@ -22,7 +22,14 @@ CONTROLLER = Role(
     "controller",
     "kcm_host.controllers",
     required=("kcm_watches", "kcm_sync", "kcm_status"),
-    optional=("kcm_writes", "kcm_settings"),
+    optional=(
+        "kcm_writes",
+        "kcm_settings",
+        "kcm_more_watches",
+        "kcm_timers",
+        "kcm_workers",
+        "kcm_metrics",
+    ),
 )
 EXTENSION = Role("extension", "kcm_host.extensions", required=("kcm_observe",))
 ROLES = (CONTROLLER, EXTENSION)

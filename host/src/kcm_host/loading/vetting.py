@@ -4,6 +4,7 @@ import pluggy
 from pydantic import BaseModel
 
 from kcm_host.loading import hooks
+from kcm_host.loading.declared import checked_workers
 from kcm_host.loading.finder import Candidate
 from kcm_host.loading.importing import plugin_class
 from kcm_host.loading.plugin import Plugin
@@ -29,12 +30,14 @@ def vetted(candidate: Candidate, role: Role, *, host_version: str) -> tuple[Plug
         _register(manager, instance, found, candidate=candidate, role=role)
     with guarded(candidate, Stage.VALIDATE, doing="checking its hooks"):
         _validate(instance, found, role)
-    model = None
+    model = workers = None
     if role is CONTROLLER:
         with guarded(candidate, Stage.VALIDATE, doing="'kcm_settings'"):
             model = _settings_model(manager.hook.kcm_settings())
+        with guarded(candidate, Stage.VALIDATE, doing="'kcm_workers'"):
+            workers = checked_workers(manager.hook.kcm_workers())
     implemented = tuple(sorted(one.hook for one in found))
-    return Plugin(candidate, cls, implemented, model), instance
+    return Plugin(candidate, cls, implemented, model, workers), instance
 
 
 def _constructed(candidate: Candidate, cls: type) -> object:

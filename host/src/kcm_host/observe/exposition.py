@@ -15,8 +15,10 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from kcm_host.api.metrics import Metric as PluginMetric
 from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
 from kcm_host.observe.metrics import Histogram, Metrics, Requests, Syncs
+from kcm_host.observe.plugin_metrics import Told
 
 #: How the reference calls its main queues (H-16); a queue of ours is one controller's.
 QUEUE_NAMES = {
@@ -37,6 +39,11 @@ NO_QUEUE = QueueState(
     longest_seconds=0.0,
     failing={},
 )
+#: What the names of a family's series end with, by its type; the bare name is taken too.
+SUFFIXES = {
+    "counter": ("", "_total"),
+    "histogram": ("", "_bucket", "_count", "_sum"),
+}
 RESOURCE = ("group", "version", "resource")
 
 _process = ProcessCollector(registry=None)
@@ -45,16 +52,25 @@ _process = ProcessCollector(registry=None)
 class Moment(Collector):
     """What one scrape sees."""
 
-    def __init__(self, metrics: Metrics, state: HostState) -> None:
+    def __init__(self, metrics: Metrics, state: HostState, told: Told) -> None:
         self._metrics = metrics
         self._state = state
+        self._told = told
 
     def collect(self) -> Iterator[Metric]:
         """Give all families, every series of a known controller included, even at zero."""
+        taken: set[str] = set()
+        for family in self._of_host():
+            taken |= names_of(family)
+            yield family
+        for metric in self._metrics.plugins.shown(self._told, taken=taken):
+            yield plugin_family(metric)
+
+    def _of_host(self) -> Iterator[Metric]:
         controllers = self._state.controllers
         yield from queue_families(controllers)
         yield from sync_families(self._with_idle(controllers))
-        yield from controller_families(controllers)
+        yield from controller_families(controllers, self._metrics)
         yield from request_families(self._metrics)
         yield from stream_families(self._state.streams)
         yield from host_families(self._metrics, self._state)
@@ -64,9 +80,24 @@ class Moment(Collector):
         return {one.name: Syncs() for one in controllers} | dict(self._metrics.syncs)
 
 
-def render(metrics: Metrics, state: HostState) -> bytes:
+def render(metrics: Metrics, state: HostState, told: Told) -> bytes:
     """Give the text of one scrape."""
-    return generate_latest(Moment(metrics, state))
+    return generate_latest(Moment(metrics, state, told))
+
+
+def names_of(family: Metric) -> set[str]:
+    """Give every name that a family has in a scrape."""
+    return {f"{family.name}{suffix}" for suffix in SUFFIXES.get(family.type, ("",))}
+
+
+def plugin_family(metric: PluginMetric) -> Metric:
+    """Give a metric of a controller in the form of prometheus-client."""
+    names = sorted(metric.series[0][0]) if metric.series else []
+    sort = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
+    family = sort(metric.name, metric.help, labels=names)
+    for labels, value in metric.series:
+        family.add_metric([labels[name] for name in names], value)
+    return family
 
 
 def queue_name(controller: str) -> str:
@@ -124,8 +155,10 @@ def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
     yield from (queued, worked, seconds, outcomes)
 
 
-def controller_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
-    """Give which controllers run, are ready, and were restarted."""
+def controller_families(
+    controllers: Iterable[ControllerState], metrics: Metrics
+) -> Iterator[Metric]:
+    """Give which controllers run, are ready, were restarted, and failed to tell their metrics."""
     running = GaugeMetricFamily(
         "running_managed_controllers", "Whether a controller runs.", labels=["name", "manager"]
     )
@@ -135,11 +168,17 @@ def controller_families(controllers: Iterable[ControllerState]) -> Iterator[Metr
     restarts = CounterMetricFamily(
         "kcm_host_controller_restarts", "Restarts of a controller.", labels=["controller"]
     )
+    errors = CounterMetricFamily(
+        "kcm_host_plugin_metrics_errors",
+        "Exceptions out of a controller's `kcm_metrics`.",
+        labels=["controller"],
+    )
     for one in controllers:
         running.add_metric([one.name, PROGRAM], one.phase == "running")
         ready.add_metric([one.name], one.ready)
         restarts.add_metric([one.name], one.restarts)
-    yield from (running, ready, restarts)
+        errors.add_metric([one.name], metrics.plugins.errors.get(one.name, 0))
+    yield from (running, ready, restarts, errors)
 
 
 def request_families(metrics: Metrics) -> Iterator[Metric]:

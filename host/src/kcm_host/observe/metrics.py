@@ -1,9 +1,11 @@
 """Counts what the host does, cheaply; the text for Prometheus is made when it is asked for."""
 
 from bisect import bisect_left
+from types import MappingProxyType
 
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import HostState, RequestRecord
+from kcm_host.observe.plugin_metrics import PluginMetrics, Told
 
 OUTCOMES = ("done", "later", "error", "timeout", "cancelled")
 #: H-71: 10 ns x 10^k.
@@ -13,6 +15,7 @@ REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 
 SIZE_BOUNDS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 #: What stands for the status of a request that got no answer (H-75).
 NO_ANSWER = "<error>"
+NOTHING_TOLD: Told = MappingProxyType({})
 
 
 class Histogram:
@@ -73,6 +76,7 @@ class Metrics:
         self.requests: dict[tuple[str, str], Requests] = {}
         #: Exceptions out of extensions' `kcm_observe`.
         self.observer_errors = 0
+        self.plugins = PluginMetrics()
 
     def on_sync(self, record: SyncRecord) -> None:
         """Count one sync that ended, and its writes."""
@@ -106,11 +110,15 @@ class Metrics:
         if record.status:
             requests.received.observe(record.received_bytes)
 
-    def render(self, state: HostState) -> bytes:
-        """Give everything counted so far, and `state`, as text for Prometheus (version 0.0.4)."""
+    def render(self, state: HostState, told: Told = NOTHING_TOLD) -> bytes:
+        """
+        Give everything counted so far as text for Prometheus (version 0.0.4).
+
+        With it come `state` and what controllers told, all of that from one moment.
+        """
         from kcm_host.observe import exposition  # noqa: PLC0415 - 4 MiB that only a scrape needs
 
-        return exposition.render(self, state)
+        return exposition.render(self, state, told)
 
 
 def code(status: int) -> str:

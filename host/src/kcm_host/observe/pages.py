@@ -12,6 +12,7 @@ from kcm_host.observe import answers
 from kcm_host.observe.answers import Answer, text
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.page_server import PageServer
+from kcm_host.observe.plugin_metrics import Offers, Told
 from kcm_host.observe.questions import NoReply, Questions
 from kcm_host.observe.watchdog import Watchdog
 
@@ -38,7 +39,8 @@ class Pages:
     The threads are why `/livez` still answers while a plugin blocks the event loop, and why it
     can turn 500 when the loop has not answered the watchdog for `dead_seconds`. The other
     pages show the state of one moment on the loop: `host_state` is called there, once a request,
-    and must not block. When the loop does not get to it in 2 s these pages are 503 and say so.
+    and must not block; so is `plugin_metrics`, which says what to call for the metrics of each
+    controller. When the loop does not get to it in 2 s these pages are 503 and say so.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Pages:
         host_state: Callable[[], HostState],
         watchdog: Watchdog,
         metrics: Metrics,
+        plugin_metrics: Callable[[], Offers] = dict,
         patience_seconds: float = PATIENCE_SECONDS,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:
@@ -56,6 +59,7 @@ class Pages:
         self._host_state = host_state
         self._watchdog = watchdog
         self._metrics = metrics
+        self._plugin_metrics = plugin_metrics
         self._dead_seconds = dead_seconds
         self._questions = Questions(loop, patience_seconds=patience_seconds)
         self._server: PageServer | None = None
@@ -123,10 +127,13 @@ class Pages:
     def _scrape(self) -> Answer:
         # Ten milliseconds of text belong into this thread, not on the loop.
         try:
-            state = self._questions.ask(self._host_state)
+            state, told = self._questions.ask(self._moment)
         except NoReply as error:
             return self._silent(error)
-        return Answer(200, self._metrics.render(state), answers.PROMETHEUS)
+        return Answer(200, self._metrics.render(state, told), answers.PROMETHEUS)
+
+    def _moment(self) -> tuple[HostState, Told]:
+        return self._host_state(), self._metrics.plugins.asked(self._plugin_metrics())
 
     def _silent(self, error: NoReply) -> Answer:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()

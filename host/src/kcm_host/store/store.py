@@ -44,6 +44,8 @@ class Store(Generic[M]):
         self.every_event = False
         #: Whether objects are kept whole beside their model; set by followers.
         self.keep_whole = False
+        #: Tells why its stream cannot be followed at present, empty if it can; set by the stream.
+        self.problem: Callable[[], str] = str
         self._entries: dict[Key, Entry[M]] = {}
         self._bad: set[Key] = set()
         self._awaited: dict[Key, list[asyncio.Future[None]]] = {}

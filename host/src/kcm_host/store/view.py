@@ -80,5 +80,10 @@ class StoredObjects:
         entry = self._store.entry(Key(name, namespace))
         return _object(entry.whole) if entry is not None and entry.whole else None
 
+    @property
+    def problem(self) -> str:
+        """See `Objects.problem`."""
+        return self._store.problem()
+
     def __len__(self) -> int:
         return len(self._store)

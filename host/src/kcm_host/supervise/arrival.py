@@ -7,16 +7,16 @@ import msgspec
 
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.wire.client import Client
-from kcm_host.wire.discovery import ServedKinds, discover
+from kcm_host.wire.discovery import Discoverer
 from kcm_host.wire.identity.explain import explain, refused
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 PAUSE_SECONDS = 1.0
 
 
-async def reach(client: Client, *, agent: str, timeout: timedelta) -> ServedKinds:  # noqa: ASYNC109 - the error must say what the last try met
+async def reach(client: Client, *, agent: str, timeout: timedelta) -> Discoverer:  # noqa: ASYNC109 - the error must say what the last try met
     """
-    Give what the server serves, once it says that it is healthy (H-41).
+    Give who knows what the server serves, once it says that it is healthy (H-41).
 
     It is asked at once, then every second. Raises `ConnectionProblem` after `timeout`, and
     earlier when waiting cannot help: no or refused credentials, a certificate that is not trusted.
@@ -26,19 +26,20 @@ async def reach(client: Client, *, agent: str, timeout: timedelta) -> ServedKind
     while True:
         # The last try may overrun a little: cut short, it could not tell what is wrong.
         met = await _ask(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
-        if isinstance(met, ServedKinds):
+        if isinstance(met, Discoverer):
             return met
         if met.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
             raise met
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _ask(client: Client, agent: str, seconds: float) -> ServedKinds | ConnectionProblem:
+async def _ask(client: Client, agent: str, seconds: float) -> Discoverer | ConnectionProblem:
     connection = client.connection
+    discoverer = Discoverer(client, agent=agent)
     try:
         async with asyncio.timeout(seconds):
             await _see_health(client, agent)
-            return await discover(client, agent=agent)
+            await discoverer.ask()
     except Unreachable as error:
         return explain(error.__cause__ or error, connection)
     except TimeoutError as error:
@@ -47,6 +48,7 @@ async def _ask(client: Client, agent: str, seconds: float) -> ServedKinds | Conn
         return refused(connection) if error.status == 401 else _unfit(error, client)
     except msgspec.MsgspecError as error:
         return _unfit(error, client)
+    return discoverer
 
 
 async def _see_health(client: Client, agent: str) -> None:

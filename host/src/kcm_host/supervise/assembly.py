@@ -18,6 +18,9 @@ from kcm_host.loading.roles import CONTROLLER, EXTENSION
 from kcm_host.supervise.missing import missing_plugins
 from kcm_host.supervise.start import Setup
 
+#: Workers of a controller where neither the configuration nor its plugin says a number.
+WORKERS = 5
+
 
 class Assembly(msgspec.Struct, frozen=True):
     """The controllers of a configuration: those that can run, and those that are broken."""
@@ -84,7 +87,7 @@ def _setup(loaded: Loaded, name: str, plugin: Plugin) -> Setup:
     return Setup(
         plugin=plugin,
         settings=_settings(loaded, name, plugin),
-        workers=section.workers,
+        workers=section.workers or plugin.workers or WORKERS,
         qps=section.qps,
         burst=section.burst_size,
     )

@@ -7,22 +7,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from kcm_host.api.errors import PLUGIN_FAILURES
+from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState
 from kcm_host.loading.quarantine import BrokenPlugin
+from kcm_host.supervise.crew import Crew
 from kcm_host.supervise.start import Services, Setup, Start
-from kcm_host.sync.worker import work
 from kcm_host.wire.backoff import Backoff
 
 log = logging.getLogger(__name__)
+
+
+class Outdated(Exception):
+    """A start follows what it would not follow any more if it began now."""
 
 
 class Controller:
     """
     One enabled controller.
 
-    It is started again, with growing waits, when a watch function of the plugin raises; it ends
-    for good when the plugin turns out broken or the host drains it.
+    It is started again, with growing waits, when a watch function of the plugin raises, and at
+    once when its watches depend on what the server serves and that has changed; it ends for good
+    when the plugin turns out broken or the host drains it.
     """
 
     def __init__(self, setup: Setup, services: Services) -> None:
@@ -30,7 +36,7 @@ class Controller:
         self._setup = setup
         self._services = services
         self._start: Start | None = None
-        self._workers: list[asyncio.Task[None]] = []
+        self._crew: Crew | None = None
         self._phase = "starting"
         self._problem = ""
         self._restarts = 0
@@ -44,6 +50,12 @@ class Controller:
     def running(self) -> bool:
         """Whether it knows its objects and syncs keys."""
         return self._phase == "running"
+
+    @property
+    def heeds_discovery(self) -> bool:
+        """Whether anything depends on what the server serves."""
+        start = self._start
+        return start is not None and (start.discovery.asked or start.more is not None)
 
     def prepare(self) -> bool:
         """Make a new instance and join the streams; False when the plugin turns out broken."""
@@ -63,80 +75,101 @@ class Controller:
         while self._start is not None and not self._draining:
             try:
                 await self._live(self._start)
+            except Outdated as outdated:
+                log.info("controller restarts", extra={"kv": self._pairs(problem=str(outdated))})
+                await self._leave(self._start, str(outdated))
             except Exception as error:  # noqa: BLE001 - plugin code failed: start again
                 await self._fall(self._start, error)
-                if self._draining or not self.prepare():
-                    return
-                self._services.streams.open()
+            if self._draining or not self.prepare():
+                return
+            self._services.streams.open()
 
     async def drain(self) -> None:
         """Drop what is queued and wait for the running syncs; no new one begins."""
         self._draining = True
         if self._start is not None:
             self._start.queue.close()
-        if self._workers:
-            await asyncio.wait(self._workers)
+        if self._crew is not None:
+            await self._crew.drain()
         self._enter("stopped", "")
 
     async def cancel(self) -> None:
         """End the running syncs now."""
-        for worker in self._workers:
-            worker.cancel()
-        if self._workers:
-            await asyncio.wait(self._workers)
+        if self._crew is not None:
+            await self._crew.cancel()
+
+    def discovery_changed(self) -> None:
+        """Start again if the watches would be others now, and ask for more watches."""
+        start = self._start
+        if start is None or self._draining or start.failure.done():
+            return
+        try:
+            difference = start.outdated()
+        except BrokenPlugin as broken:
+            log.error("watches not told", extra={"kv": self._pairs(problem=str(broken))})  # noqa: TRY400 - the reason is told, the stack is the plugin's own
+            return
+        if difference:
+            start.functions.fail(Outdated(f"the server serves other kinds now: it {difference}"))
+        elif start.more is not None:
+            start.more.ask_soon()
 
     def state(self) -> ControllerState:
         """Give what is known of it at this moment."""
         candidate = self._setup.plugin.candidate
-        problems = self._services.streams.problems(self.name)
+        start = self._start
+        problems = start.following.problems() if start else []
+        extras = start.more.problems() if start and start.more else []
         return ControllerState(
             name=self.name,
             phase=self._phase,
             ready=self.running and not problems,
             distribution=candidate.distribution,
             version=candidate.version,
-            problem=self._problem or "; ".join(problems),
+            problem=self._problem or "; ".join([*problems, *extras]),
             workers=self._setup.workers,
             restarts=self._restarts,
             syncs=sum(self._outcomes.values()),
             errors=self._outcomes["error"] + self._outcomes["timeout"],
-            queue=self._start.queue.state() if self._start else None,
+            queue=start.queue.state() if start else None,
             status=self._status(),
         )
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Give the plugin's own metrics, none while it does not run; its exceptions pass."""
+        start = self._start
+        if start is None or not self.running or not start.instance.has("kcm_metrics"):
+            return ()
+        return start.instance.metrics(start.view, self._setup.settings)
 
     def count(self, record: SyncRecord) -> None:
         """Take note of a sync that ended."""
         self._outcomes[record.outcome] += 1
 
     async def _live(self, start: Start) -> None:
-        await start.synced
+        await start.synced()
         self.known.set()
         if self._draining:
             return
         self._enter("running", "")
-        bench = start.bench()
-        self._workers = [
-            asyncio.create_task(work(bench), name=f"{self.name} worker {number}")
-            for number in range(self._setup.workers)
-        ]
-        ends = [start.failure, *self._workers]
-        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
-        for end in done:
-            end.result()
+        self._crew = Crew(start, workers=self._setup.workers)
+        await self._crew.broken()
 
     async def _fall(self, start: Start, error: Exception) -> None:
         """Leave everything after a failure and wait before the next start."""
-        self._restarts += 1
         # Workers settle what plugins raise, so anything that ends one is a mistake of the host's.
-        who = "a watch function" if start.failure.done() else "the host (please report it)"
+        who = start.functions.culprit or "the host (please report it)"
         text = f"{who} raised {type(error).__name__}: {error}"
-        self._enter("restarting", text)
         log.debug("controller fell", exc_info=error)
         log.error("controller restarts", extra={"kv": self._pairs(problem=text)})
-        await self.cancel()
-        self._workers = []
-        await start.leave()
+        await self._leave(start, text)
         await asyncio.sleep(self._backoff.seconds())
+
+    async def _leave(self, start: Start, why: str) -> None:
+        self._restarts += 1
+        self._enter("restarting", why)
+        await self.cancel()
+        self._crew = None
+        await start.leave()
 
     def _enter(self, phase: str, problem: str) -> None:
         self._phase = phase

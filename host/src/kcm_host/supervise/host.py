@@ -17,6 +17,7 @@ from kcm_host.observe.watchdog import Watchdog
 from kcm_host.supervise.arrival import reach
 from kcm_host.supervise.controller import Controller
 from kcm_host.supervise.plan import Plan
+from kcm_host.supervise.served import heed_discovery
 from kcm_host.supervise.signals import StopSignals
 from kcm_host.supervise.start import Services
 from kcm_host.supervise.streams import Streams
@@ -58,6 +59,7 @@ class Host:
             host_state=self.state,
             watchdog=watchdog,
             metrics=self._metrics,
+            plugin_metrics=lambda: {one.name: one.metrics for one in self._controllers.values()},
         )
         watchdog.start()
         try:
@@ -101,24 +103,27 @@ class Host:
             return FAILED
         self._streams.open()
         lives = [asyncio.create_task(one.run(), name=one.name) for one in runnable]
-        settling = asyncio.create_task(self._settle(runnable))
+        aside = [
+            asyncio.create_task(self._settle(runnable)),
+            asyncio.create_task(heed_discovery(reached.discoverer, runnable)),
+        ]
         try:
             await _unless(stop, asyncio.wait(lives))
             return await self._drain(runnable) if stop.is_set() else FAILED
         finally:
-            for task in (settling, *lives):
+            for task in (*aside, *lives):
                 task.cancel()
-            await asyncio.wait([settling, *lives])
+            await asyncio.wait([*aside, *lives])
             await self._streams.close()
 
     async def _arrive(self, client: Client) -> Services:
         """Reach the server and learn what it serves."""
-        discovery = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
+        discoverer = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
         log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
         return Services(
             client=client,
             streams=Streams(client, asyncio.get_running_loop().time),
-            discovery=discovery,
+            discoverer=discoverer,
             on_sync=self._on_sync,
             tracing=self._plan.tracing,
         )

@@ -1,29 +1,34 @@
 """One start of a controller: a plugin instance between its watches and its queue."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kcm_host.api.discovery import Discovery
-from kcm_host.api.errors import PLUGIN_FAILURES, HostError
-from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncRecord
-from kcm_host.api.watches import AnyWatch, Change
+from kcm_host.api.records import SyncRecord
+from kcm_host.api.writes import EVENT, Permission
 from kcm_host.loading.plugin import Instance, Plugin
+from kcm_host.store.store import Store
 from kcm_host.store.view import StoreView
+from kcm_host.supervise.following import Following, Mark
+from kcm_host.supervise.functions import Functions
+from kcm_host.supervise.more import HOOK, MoreWatches
+from kcm_host.supervise.served import NotedDiscovery, difference
 from kcm_host.supervise.streams import Streams
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.events import Recorder
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.worker import Bench
 from kcm_host.wire.client import Client, user_agent
+from kcm_host.wire.discovery import Discoverer
 from kcm_host.work.queue import WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing
+
+TELL_USERS = Permission(EVENT, "create")
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -41,7 +46,7 @@ class Services(msgspec.Struct, frozen=True):
 
     client: Client
     streams: Streams
-    discovery: Discovery
+    discoverer: Discoverer
     on_sync: Callable[[SyncRecord], None]
     tracing: "Tracing | None" = None
 
@@ -58,38 +63,53 @@ class Start:
         loop = asyncio.get_running_loop()
         self.name = setup.plugin.name
         self.queue = WorkQueue(loop)
-        self.failure: asyncio.Future[None] = loop.create_future()
-        #: Done when every watch has told its initial objects; fails with `failure`.
-        self.synced: asyncio.Future[None] = loop.create_future()
         self.instance: Instance = setup.plugin.new()
         self._setup = setup
         self._services = services
-        self._stores: dict[tuple[Any, type[Any]], Any] = {}
+        self._stores: dict[Mark, Store[Any]] = {}
         #: What this controller follows, for its watch functions and its status.
         self.view = StoreView(self.name, self._stores)
-        self._followers: list[_Follower] = []
-        self._awaited = 0
+        self.functions = Functions(self.queue, self.view)
+        self.following = self._following()
+        self.more = self._more_watches()
         self._permissions = self.instance.writes(setup.settings)
-        watches = self.instance.watches(setup.settings, services.discovery)
-        self._awaited = len(watches)
-        for watch in watches:
-            self._follow(watch)
+        self.timers = self.instance.timers(setup.settings)
+        self.discovery = NotedDiscovery(services.discoverer)
+        self._watches = self.instance.watches(setup.settings, self.discovery)
+        self._awaited = len(self._watches)
+        self._synced = asyncio.Event()
+        if not self._watches:
+            self._synced.set()
+        for watch in self._watches:
+            self.following.begin(watch, self._one_synced)
 
-    def one_synced(self) -> None:
-        """Count a watch whose initial objects are all told."""
-        self._awaited -= 1
-        if self._awaited == 0 and not self.synced.done():
-            self.synced.set_result(None)
+    @property
+    def failure(self) -> asyncio.Future[None]:
+        """Fails when the plugin's memory can no longer be trusted; is never done otherwise."""
+        return self.functions.failure
 
-    def fail(self, error: BaseException) -> None:
-        """End this start: the plugin's memory can no longer be trusted."""
-        if not isinstance(error, Exception):
-            # As itself it would end the event loop when somebody awaits it.
-            error = HostError(f"it raised {type(error).__name__}: {error}")
-        for future in (self.failure, self.synced):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # seen: whoever awaits it gets it, and nobody need
+    async def synced(self) -> None:
+        """Return when every watch has told its initial objects; raises what `failure` does."""
+        synced = asyncio.create_task(self._synced.wait())
+        ends: set[asyncio.Future[Any]] = {synced, self.failure}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+        if self.failure.done():
+            self.failure.result()
+
+    def outdated(self) -> str:
+        """
+        Say how the watches would be others by what is served now; empty when they would not.
+
+        Raises `BrokenPlugin` when a fresh instance cannot tell.
+        """
+        if not self.discovery.asked:
+            return ""
+        fresh = self._setup.plugin.new()
+        watches = fresh.watches(self._setup.settings, self._services.discoverer.present)
+        return difference(self._watches, watches)
 
     def bench(self) -> Bench:
         """Give what the workers of this start share."""
@@ -111,60 +131,33 @@ class Start:
             tracing=self._services.tracing,
             own_writes=OwnWrites(self._stores),
             echoes=Echoes() if self._services.tracing else None,
+            events=Recorder(sender) if TELL_USERS in self._permissions else None,
         )
 
     async def leave(self) -> None:
         """Follow nothing any more."""
         self.queue.close()
-        for follower in self._followers:
-            await self._services.streams.leave(follower)
-        for store in self._stores.values():
-            store.drop_indexes(self.name)
+        await self.following.end_all()
+        if self.more is not None:
+            await self.more.end()
         self.failure.cancel()
-        self.synced.cancel()
 
-    def _follow(self, watch: AnyWatch) -> None:
-        follower = _Follower(self, watch)
-        self._followers.append(follower)
-        store = self._services.streams.follow(self.name, watch, follower)
-        self._stores[watch.kind, watch.model] = store
-        for index, function in watch.indexes.items():
-            store.add_index(self.name, index, function, self.fail)
+    def _one_synced(self) -> None:
+        """Count a watch whose initial objects are all told."""
+        self._awaited -= 1
+        if self._awaited == 0:
+            self._synced.set()
 
+    def _following(self) -> Following:
+        return Following(self.name, self._services.streams, self.functions, self._stores)
 
-class _Follower:
-    """Turns the changes of one watch into keys, as the plugin says."""
-
-    def __init__(self, start: Start, watch: AnyWatch) -> None:
-        self._start = start
-        self._watch = watch
-        self._rest = watch.rest.total_seconds()
-
-    def changed(self, change: Change[Any]) -> None:
-        if (change.same and not self._watch.every_event) or self._start.failure.done():
-            return
-        try:
-            keys = list(self._watch.keys(change, self._start.view))
-        except PLUGIN_FAILURES as error:
-            self._start.fail(error)
-            return
-        if keys:
-            self._queue(keys, change)
-
-    def synced(self) -> None:
-        self._start.one_synced()
-
-    def _queue(self, keys: list[Key], change: Change[Any]) -> None:
-        reason = "updated"
-        if change.old is None:
-            reason = "added"
-        elif change.new is None:
-            reason = "deleted"
-        name, version = str(change.key), change.version
-        cause = Cause(reason, time.monotonic(), str(change.kind), name, version)
-        queue = self._start.queue
-        for key in keys:
-            if self._rest and not change.initial:
-                queue.rest(key, cause, seconds=self._rest)
-            else:
-                queue.add(key, cause)
+    def _more_watches(self) -> MoreWatches | None:
+        if not self.instance.has(HOOK):
+            return None
+        return MoreWatches(
+            self.instance,
+            self._setup.settings,
+            discovery=NotedDiscovery(self._services.discoverer),
+            functions=self.functions,
+            following=self._following(),
+        )

@@ -1,7 +1,7 @@
 """Streams shared by the controllers that follow the same thing."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kcm_host.api.states import StreamState
@@ -47,8 +47,23 @@ class Stream:
             undecodable=tuple(bad[:UNDECODABLE_SHOWN]),
             undecodable_count=len(bad),
             controllers=tuple(sorted(set(self.names.values()))),
-            error=reflector.error if reflector else "",
+            error=self.problem(),
         )
+
+    def problem(self) -> str:
+        """Give why it cannot follow the server at present; empty while it does."""
+        return self.reflector.error if self.reflector else ""
+
+    def provides(self, watch: AnyWatch) -> bool:
+        """Whether its objects, those that came already included, are all that `watch` asks for."""
+        if not self.feed.holds(watch.model):
+            return False
+        return self.feed.shelf(watch.model).store.keep_whole or not watch.whole
+
+    def is_slim(self) -> bool:
+        """Whether nobody reads more than metadata."""
+        models = all(reads_metadata_only(model) for model in self.feed.models)
+        return models and not any(shelf.store.keep_whole for shelf in self.feed.shelves)
 
 
 class Streams:
@@ -56,7 +71,7 @@ class Streams:
     Opens one stream for everybody who follows the same selection, and ends it with the last.
 
     Followers that come before `open` share a stream whatever their models. One that comes later
-    joins a running stream if that already decodes its model; otherwise it gets a list and a
+    joins a running stream if that already has what it reads; otherwise it gets a list and a
     watch of its own, so that nobody else is told everything again.
     """
 
@@ -71,13 +86,15 @@ class Streams:
         selection = Selection(
             watch.kind, watch.namespace, watch.label_selector, watch.field_selector
         )
-        stream = self._joinable(selection, watch.model)
+        stream = self._joinable(selection, watch)
         if stream is None:
             stream = Stream(selection)
             self._streams.append(stream)
         stream.names[follower] = controller
         store = stream.feed.shelf(watch.model).store
         store.every_event = store.every_event or watch.every_event
+        store.keep_whole = store.keep_whole or watch.whole
+        store.problem = stream.problem
         stream.feed.follow(watch.model, follower)
         return store
 
@@ -108,24 +125,20 @@ class Streams:
         """Give the state of every stream."""
         return tuple(stream.state() for stream in self._streams)
 
-    def problems(self, controller: str) -> list[str]:
-        """Give the errors of the streams that `controller` follows."""
-        return [
-            stream.reflector.error
-            for stream in self._streams
-            if controller in stream.names.values() and stream.reflector and stream.reflector.error
-        ]
+    def problems(self, followers: Collection[Follower]) -> list[str]:
+        """Give the errors of the streams that these follow."""
+        streams = [one for one in self._streams if not one.names.keys().isdisjoint(followers)]
+        return [problem for stream in streams if (problem := stream.problem())]
 
-    def _joinable(self, selection: Selection, model: type[Any]) -> Stream | None:
+    def _joinable(self, selection: Selection, watch: AnyWatch) -> Stream | None:
         for stream in self._streams:
             same = _whole(stream.selection) == selection
-            if same and (stream.task is None or stream.feed.holds(model)):
+            if same and (stream.task is None or stream.provides(watch)):
                 return stream
         return None
 
     def _open(self, stream: Stream) -> None:
-        slim = all(reads_metadata_only(model) for model in stream.feed.models)
-        selection = _whole(stream.selection, metadata_only=slim)
+        selection = _whole(stream.selection, metadata_only=stream.is_slim())
         stream.selection = selection
         stream.reflector = Reflector(
             selection, self._client, stream.feed, agent=self._agent, clock=self._clock

@@ -99,10 +99,12 @@ class Recorder:
         """Send until the server has answered, whatever it says, or patience ends (IQ-126)."""
         for attempt in range(1, MOST_TRIES + 1):
             try:
-                return await self._send(event)
+                await self._send(event)
             except Unreachable:
                 if attempt == MOST_TRIES:
                     raise
+            else:
+                return
             # The first wait differs, so that controllers do not come back all at once.
             await asyncio.sleep(RETRY_SECONDS * (self._jitter() if attempt == 1 else 1))
 

@@ -29,7 +29,17 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,ap
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 JSON = "application/json"
 
+IF_NONE_MATCH = "If-None-Match"
+NOT_MODIFIED = 304
+
 Query = tuple[tuple[str, str], ...]
+
+
+class News(msgspec.Struct, frozen=True):
+    """A body, and the tag that lets the next request ask for another one only."""
+
+    body: bytes
+    tag: str
 
 
 def user_agent(controller: str) -> str:
@@ -84,13 +94,19 @@ class Client:
         headers = {"User-Agent": agent, "Accept": accept}
         if content_type:
             headers["Content-Type"] = content_type
-        request = _Request(method, path, verb, query, headers, body)
-        response, started = await self._open(self._calls, request)
-        async with response:
-            with self._lost(request, started), unreachable(request.what):
-                answer = await response.read()
-        self._record(request, response.status, started, len(answer))
+        _, answer = await self._exchange(_Request(method, path, verb, query, headers, body))
         return answer
+
+    async def get_news(self, path: str, *, tag: str, agent: str, accept: str) -> "News | None":
+        """Get what is at `path`, None when it is still that which came with `tag`."""
+        headers = {"User-Agent": agent, "Accept": accept}
+        if tag:
+            headers[IF_NONE_MATCH] = tag
+        request = _Request("GET", path, "get", (), headers, None)
+        response, answer = await self._exchange(request)
+        if response.status == NOT_MODIFIED:
+            return None
+        return News(answer, response.headers.get("ETag", ""))
 
     @asynccontextmanager
     async def watch(
@@ -107,6 +123,15 @@ class Client:
             finally:
                 _hang_up(response)
 
+    async def _exchange(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
+        """Give the head of the answer, and its whole body."""
+        response, started = await self._open(self._calls, request)
+        async with response:
+            with self._lost(request, started), unreachable(request.what):
+                answer = await response.read()
+        self._record(request, response.status, started, len(answer))
+        return response, answer
+
     async def _open(
         self, session: aiohttp.ClientSession, request: "_Request"
     ) -> tuple[aiohttp.ClientResponse, float]:
@@ -120,7 +145,7 @@ class Client:
             started = time.monotonic()
             with self._lost(request, started):
                 response = await self._send(session, request, identity)
-                if response.status < 300:
+                if response.status < 300 or request.is_known(response):
                     return response, started
                 error = await self._error(response, request.what)
             self._record(request, response.status, started)
@@ -186,6 +211,10 @@ class _Request(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         return f"{self.verb} {self.path}"
+
+    def is_known(self, response: aiohttp.ClientResponse) -> bool:
+        """Whether the answer is that nothing has changed, which was asked."""
+        return response.status == NOT_MODIFIED and IF_NONE_MATCH in self.headers
 
 
 def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:

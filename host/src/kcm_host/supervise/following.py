@@ -1,0 +1,108 @@
+"""The watches of a controller on one side, the streams that serve them on the other."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kcm_host.api.kinds import Kind
+from kcm_host.api.records import Cause
+from kcm_host.api.watches import AnyWatch, Change
+from kcm_host.store.store import Store
+from kcm_host.supervise.functions import Functions
+from kcm_host.supervise.streams import Streams
+
+#: What tells the watches of one controller apart.
+Mark = tuple[Kind, type[Any]]
+
+
+def mark_of(watch: AnyWatch) -> Mark:
+    """Give what tells this watch from the controller's others."""
+    return watch.kind, watch.model
+
+
+class Following:
+    """Some watches of one start: its places in the streams, and the stores its view reads."""
+
+    def __init__(
+        self, name: str, streams: Streams, functions: Functions, stores: dict[Mark, Store[Any]]
+    ) -> None:
+        self._name = name
+        self._streams = streams
+        self._functions = functions
+        self._stores = stores
+        self._followers: dict[Mark, WatchFollower] = {}
+
+    @property
+    def marks(self) -> frozenset[Mark]:
+        """Which watches these are."""
+        return frozenset(self._followers)
+
+    def begin(self, watch: AnyWatch, on_synced: Callable[[], None] | None = None) -> None:
+        """Follow one more; nothing flows before `open`."""
+        follower = WatchFollower(watch, self._functions, on_synced)
+        store = self._streams.follow(self._name, watch, follower)
+        self._followers[mark_of(watch)] = follower
+        self._stores[mark_of(watch)] = store
+        for index, function in watch.indexes.items():
+            store.add_index(self._name, index, function, self._functions.fail)
+
+    def open(self) -> None:
+        """Let flow what begins."""
+        self._streams.open()
+
+    async def end(self, mark: Mark) -> None:
+        """Follow one of them no longer."""
+        follower = self._followers.pop(mark)
+        self._stores.pop(mark).drop_indexes(self._name)
+        await self._streams.leave(follower)
+
+    async def end_all(self) -> None:
+        """Follow none of them any more."""
+        for mark in self.marks:
+            await self.end(mark)
+
+    def problems(self) -> list[str]:
+        """Give why some of them cannot be followed at present."""
+        return self._streams.problems(self._followers.values())
+
+
+class WatchFollower:
+    """Turns the changes of one watch into keys, as the plugin says."""
+
+    def __init__(
+        self, watch: AnyWatch, functions: Functions, on_synced: Callable[[], None] | None
+    ) -> None:
+        self._watch = watch
+        self._functions = functions
+        self._on_synced = on_synced
+        self._rest_seconds = watch.rest.total_seconds()
+
+    def changed(self, change: Change[Any]) -> None:
+        """See `Follower.changed`."""
+        if change.same and not self._watch.every_event:
+            return
+        self._functions.call(
+            self._watch.keys,
+            change,
+            cause=lambda: _cause(change),
+            rest_seconds=0.0 if change.initial else self._rest_seconds,
+        )
+
+    def synced(self) -> None:
+        """See `Follower.synced`."""
+        if self._watch.synced is not None:
+            kind = str(self._watch.kind)
+            self._functions.call(
+                self._watch.synced, cause=lambda: Cause("synced", time.monotonic(), kind)
+            )
+        if self._on_synced is not None:
+            self._on_synced()
+
+
+def _cause(change: Change[Any]) -> Cause:
+    reason = "updated"
+    if change.old is None:
+        reason = "added"
+    elif change.new is None:
+        reason = "deleted"
+    return Cause(reason, time.monotonic(), str(change.kind), str(change.key), change.version)

@@ -1,0 +1,185 @@
+"""The hooks that few controllers have: left out, used well, used wrongly."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm_host.api import Metric
+from kcm_host.config.load import load_settings
+from kcm_host.loading.plugin import Instance, WrongResult
+from kcm_host.loading.quarantine import BrokenPlugin, Stage
+from kcm_host.supervise.assembly import assemble
+
+NOTHING: Any = None
+
+
+def hook(head: str, result: str, *lines: str) -> str:
+    """Give the source of one hook that returns this, with statements of the module below it."""
+    body = f"    @hookimpl\n    def {head}:\n        return {result}\n"
+    return "\n".join(["", body, *lines, ""])
+
+
+def loaded(site, source: str) -> Instance:
+    """Load a controller with this source and give an instance of it."""
+    site.plugin("mine", source)
+    loading = site.load("mine")
+    assert not loading.quarantined
+    return loading.plugins["mine"].new()
+
+
+def test_what_is_left_out_is_empty(site, good):
+    """No further watches, no timers, no metrics, no wish for workers: nothing is made up."""
+    instance = loaded(site, good)
+    instance.watches(NOTHING, NOTHING)
+    assert instance.more_watches(NOTHING, NOTHING, NOTHING) == ()
+    assert instance.timers(NOTHING) == ()
+    assert instance.metrics(NOTHING, NOTHING) == ()
+    assert instance.plugin.workers is None
+    assert instance.has("kcm_sync")
+    assert not instance.has("kcm_more_watches")
+
+
+def test_a_plugin_says_how_many_workers_it_wants(site, good):
+    """The number is known once the plugin is loaded, before any start."""
+    assert loaded(site, good + hook("kcm_workers(self)", "10")).plugin.workers == 10
+
+
+@pytest.mark.parametrize(
+    ("configured", "wanted", "number"),
+    [("{workers: 2}", 10, 2), ("{}", 10, 10), ("{workers: }", 10, 10), ("{}", None, 5)],
+    ids=["configuration", "plugin", "no value", "neither"],
+)
+def test_the_configuration_has_the_last_word_on_workers(site, good, configured, wanted, number):
+    """Its number counts, else the plugin's, else 5."""
+    site.plugin("mine", good + hook("kcm_workers(self)", str(wanted)))
+    path = site.root / "kcm-host.yaml"
+    path.write_text(f"controllers: {{mine: {configured}}}")
+    (setup,) = assemble(load_settings(file=path, environ={})).setups
+    assert setup.workers == number
+
+
+@pytest.mark.parametrize("result", ["0", "-1", "2.0", "True", "'5'", "[5]"])
+def test_a_wrong_number_of_workers(site, good, result):
+    """Kind 12: what is no whole number of at least 1 quarantines the plugin when it is loaded."""
+    site.plugin("mine", good + hook("kcm_workers(self)", result))
+    found = site.load("mine").quarantined["mine"]
+    assert found.stage is Stage.VALIDATE
+    assert found.reason.startswith("'kcm_workers' returned ")
+    assert "at least 1" in found.remedy
+
+
+def test_further_watches_are_given_as_declared(site, good):
+    """They are checked as those of kcm_watches are, at each call anew."""
+    watch = "Watch(kind=NODE, model=Other, keys=print)"
+    more = hook(
+        "kcm_more_watches(self, view)",
+        f"[{watch}] * view",
+        "class Other(Node):",
+        "    pass",
+    )
+    instance = loaded(site, good + more)
+    instance.watches(NOTHING, NOTHING)
+    (watch,) = instance.more_watches(1, NOTHING, NOTHING)
+    assert watch.model.__name__ == "Other"
+    assert instance.more_watches(0, NOTHING, NOTHING) == ()
+    assert instance.has("kcm_more_watches")
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("[Watch(kind=NODE, model=Other, keys=print), NODE]", "watch 2 of 'kcm_more_watches': it"),
+        ("Watch(kind=NODE, model=Other, keys=print)", "'kcm_more_watches' returned a Watch, not a"),
+        (
+            "[Watch(kind=NODE, model=Other, keys=print)] * 2",
+            "watches 1 and 2 of 'kcm_more_watches' both follow nodes as 'Other'",
+        ),
+        (
+            "[Watch(kind=NODE, model=Node, keys=print)]",
+            "watch 1 of 'kcm_more_watches' follows nodes as 'Node', which 'kcm_watches' follows",
+        ),
+    ],
+    ids=["no watch", "no list", "twins", "followed already"],
+)
+def test_bad_further_watches_are_refused_as_a_whole(site, good, result, says):
+    """One bad watch spoils the answer; the error names hook, watch, plugin and remedy."""
+    more = hook("kcm_more_watches(self)", result, "class Other(Node):", "    pass")
+    instance = loaded(site, good + more)
+    instance.watches(NOTHING, NOTHING)
+    with pytest.raises(WrongResult) as caught:
+        instance.more_watches(NOTHING, NOTHING, NOTHING)
+    assert says in str(caught.value)
+    assert "(plugin 'mine'); " in str(caught.value)
+
+
+def test_timers_are_given_as_declared(site, good):
+    """A sound declaration comes back as a tuple."""
+    more = hook(
+        "kcm_timers(self)",
+        "[Timer(every=datetime.timedelta(minutes=5), keys=lambda view: [])]",
+        "import datetime",
+        "from kcm_host.api import Timer",
+    )
+    (timer,) = loaded(site, good + more).timers(NOTHING)
+    assert timer.every == timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("[5]", "timer 1 of 'kcm_timers': it is a int, no Timer"),
+        ("{}", "'kcm_timers' returned a dict, not a list"),
+        ("[Timer(every=60, keys=print)]", "every is 60"),
+        ("[Timer(every=HOUR * 0, keys=print)]", "every is datetime.timedelta(0)"),
+        ("[Timer(every=-HOUR, keys=print)]", "every is datetime.timedelta(days=-1"),
+        ("[Timer(every=HOUR, keys=[])]", "keys is [], no function"),
+        ("[Timer(every=HOUR, keys=lambda: [])]", "keys cannot be called with (view)"),
+        ("[Timer(every=HOUR, keys=later)]", "keys is async"),
+        ("1 / 0", "'kcm_timers' raised ZeroDivisionError: division by zero at "),
+    ],
+)
+def test_bad_timers(site, good, result, says):
+    """Kind 12: a timer that cannot run breaks the start, naming timer and remedy."""
+    more = hook(
+        "kcm_timers(self)",
+        result,
+        "import datetime",
+        "from kcm_host.api import Timer",
+        "HOUR = datetime.timedelta(hours=1)",
+        "async def later(view): return []",
+    )
+    with pytest.raises(BrokenPlugin) as caught:
+        loaded(site, good + more).timers(NOTHING)
+    found = caught.value.quarantined
+    assert found.stage is Stage.START
+    assert says in found.reason
+    assert found.remedy
+
+
+def test_metrics_are_given_as_declared(site, good):
+    """A list of metrics comes back as a tuple."""
+    more = hook(
+        "kcm_metrics(self, view, settings)",
+        "[Metric('acme_loops', 'Loops.', 'gauge', (({}, 1.0),))]",
+        "from kcm_host.api import Metric",
+    )
+    expected = Metric("acme_loops", "Loops.", "gauge", (({}, 1.0),))
+    assert loaded(site, good + more).metrics(NOTHING, NOTHING) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("{'acme_loops': 1}", "'kcm_metrics' returned a dict, not a list (plugin 'mine')"),
+        ("[('acme_loops', 1)]", "metric 1 of 'kcm_metrics' is a tuple, no Metric (plugin 'mine')"),
+    ],
+    ids=["no list", "no metric"],
+)
+def test_metrics_that_are_none(site, good, result, says):
+    """What is no list of metrics is refused, saying what to return."""
+    instance = loaded(site, good + hook("kcm_metrics(self)", result))
+    with pytest.raises(WrongResult) as caught:
+        instance.metrics(NOTHING, NOTHING)
+    assert str(caught.value).startswith(says)
+    assert "return a list of Metric" in str(caught.value)

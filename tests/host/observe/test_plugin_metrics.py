@@ -1,0 +1,182 @@
+"""Metrics of controllers in a scrape: the sound ones are shown, the others spoil nothing."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kcm_host.api.errors import UndeclaredRead
+from kcm_host.api.metrics import Metric
+from kcm_host.api.states import HostState
+from kcm_host.observe.metrics import Metrics
+
+CLAIMS = Metric(
+    "acme_claims",
+    "Claims by state.",
+    "gauge",
+    (({"state": "bound", "shop": "a"}, 3), ({"shop": "a", "state": "free"}, 4.5)),
+)
+MADE = Metric("acme_made_total", "Things made.", "counter", (({}, 7),))
+FAILURES = "kcm_host_plugin_metrics_errors_total"
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """The metrics of a host that has done nothing."""
+    return Metrics()
+
+
+def scrape(metrics: Metrics, state: HostState, **told: Sequence[Any]) -> dict[str, Any]:
+    """Give the families of a scrape, by name, with these controllers' metrics in it."""
+    offers: dict[str, Callable[[], Any]] = {
+        name: lambda answer=answer: answer for name, answer in told.items()
+    }
+    text = metrics.render(state, metrics.plugins.asked(offers)).decode()
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Give the reasons that were logged."""
+    return [record.__dict__["kv"]["problem"] for record in caplog.records]
+
+
+def test_a_controllers_metrics_are_beside_the_hosts(metrics: Metrics, state: HostState) -> None:
+    """Names, help, types, labels and values are those that the controller gave."""
+    families = scrape(metrics, state, acme=[CLAIMS, MADE])
+    claims = families["acme_claims"]
+    assert (claims.documentation, claims.type) == ("Claims by state.", "gauge")
+    assert {(one.labels["shop"], one.labels["state"], one.value) for one in claims.samples} == {
+        ("a", "bound", 3.0),
+        ("a", "free", 4.5),
+    }
+    made = families["acme_made"]
+    assert made.type == "counter"
+    assert [(one.name, one.labels, one.value) for one in made.samples] == [
+        ("acme_made_total", {}, 7.0)
+    ]
+    assert "kcm_host_ready" in families
+
+
+def test_a_metric_without_series_is_named_all_the_same(metrics: Metrics, state: HostState) -> None:
+    """What has nothing to count yet is known by type and help."""
+    families = scrape(metrics, state, acme=[Metric("acme_none", "None.", "gauge", ())])
+    assert families["acme_none"].samples == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (("acme claims", "h", "gauge", ()), "this is no name; use letters"),
+        (("1st", "h", "gauge", ()), "this is no name; use letters"),
+        ((None, "h", "gauge", ()), "this is no name; use letters"),
+        (("acme_x", None, "gauge", ()), "its help is None; give a sentence"),
+        (("acme_x", "h", "histogram", ()), "its type is 'histogram'; give 'counter' or"),
+        (("acme_x", "h", "counter", ()), "it is a counter; let its name end with '_total'"),
+        (("acme_x", "h", "gauge", 5), "its series are a int; give a tuple"),
+        (("acme_x", "h", "gauge", ("ab",)), "a series is 'ab'; give a pair"),
+        (("acme_x", "h", "gauge", (({}, "5"),)), "a series is ({}, '5'); give a pair"),
+        (("acme_x", "h", "gauge", (({"a": 1}, 5),)), "label 'a' is 1; give a string"),
+        (("acme_x", "h", "gauge", (({"a-b": "c"}, 5),)), "'a-b' is no name of a label"),
+        (("acme_x", "h", "gauge", (({"__a": "c"}, 5),)), "'__a' is no name of a label"),
+        (
+            ("acme_x", "h", "gauge", (({"a": "b"}, 5), ({}, 5))),
+            "its series have different labels, a and none; give all the same",
+        ),
+        (
+            ("acme_x", "h", "gauge", (({"a": "b"}, 5), ({"a": "b"}, 6))),
+            "two of its series have the labels {'a': 'b'}; add them up",
+        ),
+    ],
+)
+def test_a_bad_metric_is_left_out(
+    metrics: Metrics,
+    state: HostState,
+    caplog: pytest.LogCaptureFixture,
+    wrong: tuple[Any, ...],
+    problem: str,
+) -> None:
+    """The others are shown, and one log line over all scrapes says what is wrong and what to do."""
+    for _ in range(3):
+        families = scrape(metrics, state, acme=[Metric(*wrong), MADE])
+        assert "acme_made" in families
+        assert "acme_x" not in families
+    (line,) = caplog.records
+    pairs = line.__dict__["kv"]
+    assert line.getMessage() == "a metric is left out"
+    assert (pairs["controller"], pairs["metric"]) == ("acme", str(wrong[0]))
+    assert pairs["problem"].startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"),
+    [
+        ("kcm_host_ready", "gauge"),
+        ("kcm_host_syncs", "gauge"),
+        ("kcm_host_syncs_total", "counter"),
+        ("workqueue_work_duration_seconds", "gauge"),
+        ("workqueue_work_duration_seconds_count", "gauge"),
+        ("process_cpu_seconds_total", "counter"),
+    ],
+)
+def test_a_name_of_the_host_is_taken(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture, name: str, sort: Any
+) -> None:
+    """The host's metric stays as it is, the controller's is left out."""
+    before = metrics.render(state).decode()
+    told = metrics.plugins.asked({"acme": lambda: [Metric(name, "Mine.", sort, (({}, 1.5),))]})
+    after = metrics.render(state, told).decode()
+    assert after.count(f"# TYPE {name} ") == before.count(f"# TYPE {name} ")
+    assert "Mine." not in after
+    assert problems(caplog) == ["the host has a metric of that name"]
+
+
+def test_a_name_belongs_to_one_controller(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of two with one name the first by name has it; one's own twice counts once."""
+    again = Metric("acme_made_total", "Again.", "counter", (({}, 9),))
+    families = scrape(metrics, state, beta=[again], acme=[MADE, again])
+    assert [one.value for one in families["acme_made"].samples] == [7.0]
+    assert problems(caplog) == ["controller 'acme' has a metric of that name"] * 2
+    assert [one.__dict__["kv"]["controller"] for one in caplog.records] == ["acme", "beta"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyError("x"), "KeyError: 'x'"),
+        (SystemExit(3), "SystemExit: 3"),
+        (UndeclaredRead("acme asked for 'pods'"), "acme asked for 'pods'"),
+    ],
+    ids=["exception", "exit", "error of ours"],
+)
+def test_a_controller_that_fails_to_tell(
+    metrics: Metrics,
+    state: HostState,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+    text: str,
+) -> None:
+    """It is counted each time and logged once; the others' metrics are shown."""
+
+    def broken() -> Sequence[Metric]:
+        raise error
+
+    for _ in range(3):
+        told = metrics.plugins.asked({"ttl": broken, "acme": lambda: [MADE]})
+    shown = metrics.render(state, told).decode()
+    assert f'{FAILURES}{{controller="ttl"}} 3.0' in shown
+    assert "acme_made_total 7.0" in shown
+    (line,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert line.__dict__["kv"] == {"controller": "ttl", "error": text}
+
+
+def test_what_was_told_can_be_changed_afterwards(metrics: Metrics, state: HostState) -> None:
+    """A scrape shows one moment, even if the controller goes on with the same dict."""
+    labels = {"shop": "a"}
+    metric = Metric("acme_claims", "Claims.", "gauge", ((labels, 3),))
+    told = metrics.plugins.asked({"acme": lambda: [metric]})
+    labels["shop"] = "b"
+    assert 'acme_claims{shop="a"} 3.0' in metrics.render(state, told).decode()

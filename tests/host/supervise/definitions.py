@@ -1,0 +1,69 @@
+"""Kinds that a test adds to a running API server, and takes away again."""
+
+from typing import Any
+
+from eventually import eventually
+from kubernetes import client as kubernetes
+
+from kcm_host_testing.api_server import ApiServer
+
+
+class Definitions:
+    """CustomResourceDefinitions of one API group, in version v1, and objects of their kinds."""
+
+    def __init__(self, server: ApiServer, group: str) -> None:
+        self.group = group
+        self._extensions: Any = kubernetes.ApiextensionsV1Api(server.client())
+        self._objects: Any = kubernetes.CustomObjectsApi(server.client())
+        self._made: set[str] = set()
+
+    def create(self, kind: str) -> None:
+        """Add a kind; the server serves it a moment later."""
+        plural = plural_of(kind)
+        schema = {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        }
+        definition = {
+            "metadata": {"name": f"{plural}.{self.group}"},
+            "spec": {
+                "group": self.group,
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        }
+        self._extensions.create_custom_resource_definition(definition)
+        self._made.add(kind)
+
+    def delete(self, kind: str) -> None:
+        """Take a kind away, with its objects."""
+        name = f"{plural_of(kind)}.{self.group}"
+        self._extensions.delete_custom_resource_definition(name)
+        self._made.remove(kind)
+
+    def delete_all(self) -> None:
+        """Take away what is left."""
+        for kind in list(self._made):
+            self.delete(kind)
+
+    def create_objects(self, kind: str, namespace: str, *names: str) -> None:
+        """Create objects of a kind, as soon as it is served."""
+        for name in names:
+            eventually(lambda name=name: self._create(kind, namespace, name), f"{kind} is served")
+
+    def _create(self, kind: str, namespace: str, name: str) -> bool:
+        body = {"apiVersion": f"{self.group}/v1", "kind": kind, "metadata": {"name": name}}
+        try:
+            self._objects.create_namespaced_custom_object(
+                self.group, "v1", namespace, plural_of(kind), body
+            )
+        except kubernetes.ApiException as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+
+def plural_of(kind: str) -> str:
+    """Give the resource of a kind."""
+    return f"{kind.lower()}s"
