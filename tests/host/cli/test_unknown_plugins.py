@@ -34,8 +34,8 @@ def small_installation(monkeypatch):
     """Only two of our plugins are installed."""
     hidden = {f"kcm-host-{name}" for name in ("servicecidrs", "resourceclaim", "resourcequota")}
 
-    def visible():
-        return [one for one in distributions() if one.metadata["Name"] not in hidden]
+    def visible(**context):
+        return [one for one in distributions(**context) if one.metadata["Name"] not in hidden]
 
     monkeypatch.setattr(finder, "distributions", visible)
 

@@ -9,10 +9,13 @@ import msgspec
 import pytest
 from host.wire.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
 
+from kcm_host.api.views import Objects
 from kcm_host.api.watches import Watch
+from kcm_host.store.store import Store
+from kcm_host.store.view import StoredObjects, StoreView
 from kcm_host.supervise.streams import Streams
 from kcm_host.wire.client import Client
-from kcm_host_testing.faults import Request
+from kcm_host_testing.faults import Answer, Request
 from kcm_host_testing.proxy import FaultProxy
 
 
@@ -52,10 +55,11 @@ class Desk:
 
     def __init__(self, streams: Streams, proxy: FaultProxy, namespace: str) -> None:
         self.streams = streams
+        self.stores: dict[Reader, Store[Any]] = {}
         self._proxy = proxy
         self._namespace = namespace
 
-    def join(self, controller: str, model: type[Any], **selected: str) -> Reader:
+    def join(self, controller: str, model: type[Any], **selected: Any) -> Reader:
         """Add a follower."""
         reader = Reader()
         watch = Watch(
@@ -63,10 +67,15 @@ class Desk:
             model=model,
             keys=lambda _, __: (),
             namespace=self._namespace,
-            **selected,  # type: ignore[arg-type]  # as the test says
+            **selected,
         )
-        self.streams.follow(controller, watch, reader)
+        self.stores[reader] = self.streams.follow(controller, watch, reader)
         return reader
+
+    def objects(self, reader: Reader) -> Objects[Any]:
+        """Give what a follower may read."""
+        store = self.stores[reader]
+        return StoredObjects(store, StoreView("one", {}))
 
     @property
     def requests(self) -> list[Request]:
@@ -180,6 +189,55 @@ async def test_who_comes_later_with_a_new_model_gets_a_stream(
     assert len(desk.requests) == 2
     accepts = ["PartialObjectMetadata" in request.headers["accept"] for request in desk.requests]
     assert accepts == [True, False]
+
+
+async def test_whole_objects_are_fetched_whole(desk: Desk, config_maps: ConfigMaps) -> None:
+    """Whoever wants them gets more than metadata, though its model reads nothing else."""
+    await config_maps.create("a")
+    reader = desk.join("one", Named, whole=True)
+    desk.streams.open()
+    await _synced(reader)
+    found = desk.objects(reader).whole("a", config_maps.namespace)
+    assert found is not None
+    assert (found["kind"], found["data"]) == ("ConfigMap", {"n": "0"})
+    (state,) = desk.streams.states()
+    assert not state.metadata_only
+
+
+async def test_who_comes_later_for_whole_objects_gets_a_stream(
+    desk: Desk, config_maps: ConfigMaps
+) -> None:
+    """What others keep without the rest is no use; what is kept whole is shared."""
+    await config_maps.create("a")
+    first = desk.join("first", Whole)
+    desk.streams.open()
+    late = desk.join("late", Whole, whole=True)
+    desk.streams.open()
+    await _synced(first, late)
+    third = desk.join("third", Whole, whole=True)
+    desk.streams.open()
+    await _synced(third)
+    for reader in (late, third):
+        found = desk.objects(reader).whole("a", config_maps.namespace)
+        assert found is not None
+        assert found["data"] == {"n": "0"}
+    assert len(desk.requests) == 2
+
+
+async def test_objects_say_why_they_cannot_be_followed(
+    desk: Desk, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """The stream's trouble is told until it works again; a neighbour's is not."""
+    denied = fault_proxy.add(Answer(403), path="/configmaps$", query={"labelSelector": "app=x"})
+    one, other = desk.join("one", Whole, label_selector="app=x"), desk.join("one", Named)
+    assert desk.objects(one).problem == ""
+    desk.streams.open()
+    await until(lambda: "grant list and watch" in desk.objects(one).problem)
+    await _synced(other)
+    assert desk.objects(other).problem == ""
+    denied.remove()
+    await _synced(one)
+    assert desk.objects(one).problem == ""
 
 
 async def test_a_stream_ends_with_its_last_follower(desk: Desk, config_maps: ConfigMaps) -> None:
