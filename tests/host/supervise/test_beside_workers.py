@@ -30,6 +30,14 @@ class Loop(Loop):
     def kcm_status(self):
         return {"start": self.start, "synced": sorted(self.synced), "ticks": self.ticks}
 """
+#: Once the test says so, counts the ticks of ten intervals.
+DRAINED = """
+while not Path("FOLDER/go").exists():
+    await asyncio.sleep(0.01)
+before = self.ticks
+await asyncio.sleep(0.5)
+Path("FOLDER/ticks").write_text(str(self.ticks - before))
+"""
 #: Wants a key when everything is known, and notes what it knew then.
 AWARE = """
 from kcm_host.api import Key
@@ -93,31 +101,25 @@ def test_timers_end_when_the_host_drains(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
 ) -> None:
     """While the last sync runs, no plugin code is called for new keys any more (H-61)."""
-    waiting = f"""
-    while key.name == "a" and not Path("{tmp_path / "go"}").exists():
-        await asyncio.sleep(0.01)
-    """
-    tick = f'with open("{tmp_path / "ticks"}", "a") as file: file.write(".")'
-    source = loop(namespace=namespace, sync=waiting) + TIMED.replace("TICK", tick)
+    sync = DRAINED.replace("FOLDER", str(tmp_path))
+    source = loop(namespace=namespace, sync=sync) + TIMED.replace("TICK", "pass")
     site.plugin("timed", source)
     create_map(core, namespace, "a")
     host = run_loops("timed")
     eventually(lambda: host.controller("timed")["queue"]["processing"], "a sync is running")
+    eventually(lambda: host.controller("timed")["status"]["ticks"], "it ticks")
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: host.log("draining"), "the host drains")
-    before = eventually(lambda: (tmp_path / "ticks").read_text(), "it has ticked")
-    status = host.controller("timed")["status"]
-    assert status["ticks"] - len(before) <= 1
     (tmp_path / "go").touch()
     eventually(lambda: not host.process.running, "the host has ended")
     assert host.process.exit_code == 0
-    assert len((tmp_path / "ticks").read_text()) == status["ticks"]
+    assert (tmp_path / "ticks").read_text() == "0"
 
 
 def test_the_end_of_the_first_list_is_told_once(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """`Watch.synced` sees all initial objects; its keys are synced, and changes do not repeat it."""
+    """`Watch.synced` sees all initial objects; its keys are synced, and it is not repeated."""
     source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", "pass")
     site.plugin("aware", loop(namespace=namespace) + source)
     create_map(core, namespace, "a", "b")

@@ -153,6 +153,10 @@ class HostSettings(BaseSettings):
     extensions: list[str] = Field(
         default=[], description="Extensions that look on, by name; none runs unless named here."
     )
+    service_account_credentials: bool = Field(
+        default=False,
+        description="Whether each controller writes as its own service account in kube-system.",
+    )
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     http: HttpSettings = HttpSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

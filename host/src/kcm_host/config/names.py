@@ -20,6 +20,14 @@ _ALIASES: Final = {
     "ttl-controller": "ttl",
 }
 
+_ACCOUNTS: Final = {
+    "clusterrole-aggregation": "clusterrole-aggregation-controller",
+    "resourceclaim": "resource-claim-controller",
+    "resourcequota": "resourcequota-controller",
+    "servicecidrs": "service-cidrs-controller",
+    "ttl": "ttl-controller",
+}
+
 _OTHERS_WITH_SUFFIX: Final = """
 bootstrap-signer certificatesigningrequest-approving certificatesigningrequest-cleaner
 certificatesigningrequest-signing cloud-node-lifecycle cronjob daemonset deployment
@@ -52,6 +60,11 @@ _OTHERS: Final = frozenset(
 def short_name(name: str) -> str:
     """The name that everything here goes by: an alias becomes the short one, others stay as is."""
     return _ALIASES.get(name, name)
+
+
+def service_account(name: str) -> str:
+    """The service account of a controller: the reference's, whose role the server makes; H-35."""
+    return _ACCOUNTS.get(name, name)
 
 
 def spellings(name: str) -> tuple[str, ...]:

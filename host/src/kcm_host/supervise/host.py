@@ -4,12 +4,14 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState, HostState
+from kcm_host.config.names import service_account
 from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.pages import Pages
@@ -22,6 +24,7 @@ from kcm_host.supervise.signals import StopSignals
 from kcm_host.supervise.start import Services
 from kcm_host.supervise.streams import Streams
 from kcm_host.wire.client import Client, user_agent
+from kcm_host.wire.service_account import acting_as
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +69,8 @@ class Host:
             pages.start()
             log.info("pages served", extra={"kv": {"address": f"http://{pages.address}"}})
             with StopSignals(loop, self._plan.shutdown_timeout) as signals:
-                async with Client(self._plan.connection, self._metrics.on_request) as client:
-                    return await self._serve(client, signals.stop)
+                async with self._clients() as (client, own_clients):
+                    return await self._serve(client, own_clients, signals.stop)
         finally:
             pages.stop()
             watchdog.stop()
@@ -89,8 +92,26 @@ class Host:
             streams=self._streams.states() if self._streams else (),
         )
 
-    async def _serve(self, client: Client, stop: asyncio.Event) -> int:
-        reached = await _unless(stop, self._arrive(client))
+    @asynccontextmanager
+    async def _clients(self) -> AsyncIterator[tuple[Client, dict[str, Client]]]:
+        """Give the host's client, and those of controllers with an identity of their own (H-35)."""
+        told = self._metrics.on_request
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._plan.connection, told))
+            own_clients = {}
+            for name in self._own_identities():
+                connection = acting_as(service_account(name), client, agent=user_agent(name))
+                own_clients[name] = await stack.enter_async_context(Client(connection, told))
+            yield client, own_clients
+
+    def _own_identities(self) -> list[str]:
+        setups = self._plan.setups if self._plan.service_accounts else ()
+        return [setup.plugin.name for setup in setups]
+
+    async def _serve(
+        self, client: Client, own_clients: dict[str, Client], stop: asyncio.Event
+    ) -> int:
+        reached = await _unless(stop, self._arrive(client, own_clients))
         if reached is None:
             return DRAINED
         self._streams = reached.streams
@@ -116,12 +137,13 @@ class Host:
             await asyncio.wait([*aside, *lives])
             await self._streams.close()
 
-    async def _arrive(self, client: Client) -> Services:
+    async def _arrive(self, client: Client, own_clients: dict[str, Client]) -> Services:
         """Reach the server and learn what it serves."""
         discoverer = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
         log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
         return Services(
             client=client,
+            own_clients=own_clients,
             streams=Streams(client, asyncio.get_running_loop().time),
             discoverer=discoverer,
             on_sync=self._on_sync,

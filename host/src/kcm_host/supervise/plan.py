@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True):
     bind: str
     start_timeout: timedelta
     shutdown_timeout: timedelta
+    #: Whether each controller writes as its own service account.
+    service_accounts: bool = False
     tracing: "Tracing | None" = None
 
 
@@ -48,6 +50,7 @@ def plan(settings: HostSettings, assembly: Assembly, *, environ: Mapping[str, st
         bind=settings.http.bind,
         start_timeout=settings.start_timeout,
         shutdown_timeout=settings.shutdown_timeout,
+        service_accounts=settings.service_account_credentials,
         tracing=_tracing(settings.telemetry.traces),
     )
 

@@ -1,7 +1,7 @@
 """One start of a controller: a plugin instance between its watches and its queue."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,6 +45,8 @@ class Services(msgspec.Struct, frozen=True):
     """What the host offers to every controller."""
 
     client: Client
+    #: By the name of a controller that writes under an identity of its own.
+    own_clients: Mapping[str, Client]
     streams: Streams
     discoverer: Discoverer
     on_sync: Callable[[SyncRecord], None]
@@ -113,8 +115,9 @@ class Start:
 
     def bench(self) -> Bench:
         """Give what the workers of this start share."""
+        services = self._services
         sender = LiveSender(
-            self._services.client,
+            services.own_clients.get(self.name, services.client),
             agent=user_agent(self.name),
             qps=self._setup.qps,
             burst=self._setup.burst,

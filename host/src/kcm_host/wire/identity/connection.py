@@ -29,14 +29,16 @@ class Connection:
     Where the API server is and who we are there.
 
     `base_url` has no slash at its end. `origin` and `authority` are for messages: where all
-    this came from, and which certificates vouch for the server. `tls_server_name` is the name
-    to check the server's certificate against, None for the host of the URL.
+    this came from, and which certificates vouch for the server; `trust` holds those.
+    `tls_server_name` is the name to check the server's certificate against, None for the host of
+    the URL.
     """
 
     base_url: str
     credentials: Credentials
     origin: str
     authority: str = SYSTEM_TRUST
+    trust: Trust = field(default=Trust(), repr=False)
     proxy: str | None = field(default=None, repr=False)
     tls_server_name: str | None = None
 
@@ -112,6 +114,7 @@ def _from_service_account(environ: Mapping[str, str], folder: Path, clock: Clock
         credentials=Credentials(source.fetch, first=source.read(), clock=clock),
         origin="in-cluster service account",
         authority=place,
+        trust=trust,
         proxy=proxy_from_environment(base_url, environ),
     )
 
@@ -131,6 +134,7 @@ def _from_kubeconfig(
         credentials=Credentials(fetch, first=first, clock=clock),
         origin=chosen.origin,
         authority=trust.place,
+        trust=trust,
         proxy=usable_proxy(cluster.proxy_url, place=f"proxy-url of {chosen.cluster_place}")
         if cluster.proxy_url
         else proxy_from_environment(base_url, environ),
