@@ -8,22 +8,26 @@ from pages import ROOT, files, pages
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-RULE = re.compile(r"\b(TTL|CRA|IQ|H)-(T?)(\d+[a-z]?)")
+AREAS = "TTL|CRA|SC|RC|RQ|QV|QA|IQ|H"
+RULE = re.compile(rf"\b({AREAS})-([TB]?)(\d+[a-z]?)")
+#: Where a specification says a rule: in the first cell of a row, or at the head of a paragraph.
+SAID = re.compile(rf"^(?:\||\*\*|(?={RULE.pattern}[: ]))")
 #: `IQ-70..89`, `CRA-23 to 26`, `TTL-T18 to TTL-T20`: the ends must exist; so must each in a list.
 RANGE = re.compile(
-    r"\b(?P<area>TTL|CRA|IQ|H)-(?P<kind>T?)(?P<first>\d+[a-z]?)"
-    r"(?P<more>(?:(?:, | and | to |\.\.)(?:(?P=area)-)?T?\d+[a-z]?\b(?! of| ms| s\b|:))+)"
+    rf"\b(?P<area>{AREAS})-(?P<kind>[TB]?)(?P<first>\d+[a-z]?)"
+    r"(?P<more>(?:(?:, | and | to |\.\.)(?:(?P=area)-)?[TB]?\d+[a-z]?\b(?! of| ms| s\b|:))+)"
 )
 EVERYWHERE = [*files(".py", ".md")]
 
 
 def defined() -> set[str]:
-    """Give the rules that the specifications have: the first cell of a row names them."""
+    """Give the rules that the specifications have."""
     rules: set[str] = set()
     for page in (ROOT / "docs" / "spec").glob("*.md"):
         for line in page.read_text().splitlines():
-            if line.startswith("|"):
-                rules.update(match[0] for match in RULE.finditer(line.split("|")[1]))
+            if SAID.match(line):
+                head = line.split("|")[1] if line.startswith("|") else line.split(" ")[0]
+                rules.update(match[0] for match in RULE.finditer(head))
     return rules
 
 
@@ -31,7 +35,7 @@ def cited(text: str) -> set[str]:
     """Give the rules that a text names, in ranges and lists too."""
     rules = {match[0] for match in RULE.finditer(text)}
     for match in RANGE.finditer(text):
-        for kind, number in re.findall(r"(T?)(\d+[a-z]?)\b", match["more"]):
+        for kind, number in re.findall(r"([TB]?)(\d+[a-z]?)\b", match["more"]):
             rules.add(f"{match['area']}-{kind}{number}")
     return rules
 

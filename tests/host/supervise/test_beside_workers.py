@@ -1,4 +1,4 @@
-"""What a controller does beside its syncs: timers, the end of the first list, Events."""
+"""What a controller does beside its syncs: timers, the end of the first list, Events, metrics."""
 
 import os
 import signal
@@ -159,3 +159,22 @@ def test_events_are_sent_while_the_controller_runs(
     assert (event.type, event.reason) == ("Warning", "Acme")
     assert event.source.component == "telling"
     assert host.stop() == 0
+
+
+METRICS = """
+    @hookimpl
+    def kcm_metrics(self, view):
+        from kcm_host.api import Metric
+        count = float(len(view.of(KIND, Thing)))
+        return [Metric("acme_maps", "ConfigMaps.", "gauge", (({"of": "acme"}, count),))]
+"""
+
+
+def test_metrics_of_a_plugin_are_shown(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """They are beside the host's own, as they are at the moment of the scrape."""
+    site.plugin("counting", loop(namespace=namespace) + METRICS)
+    host = run_loops("counting")
+    create_map(core, namespace, "a", "b")
+    eventually(lambda: host.metrics()['acme_maps{of="acme"}'] == 2, "both are counted")

@@ -51,7 +51,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     One enabled controller.
 
     `phase` is `starting` (its watches are being filled), `running`, `restarting` (after an
-    exception in its watch functions), `quarantined` (the plugin is broken) or `stopped`.
+    exception in its watch functions, or for what the server serves since), `quarantined` (the
+    plugin is broken) or `stopped`.
     It is ready while it runs and all its streams follow the server. `status` is what the plugin's
     `kcm_status` said.
     """
@@ -61,7 +62,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     ready: bool
     distribution: str = ""
     version: str = ""
-    #: Why it is not ready, with the remedy where there is one.
+    #: Why it is not ready, or what it cannot follow beside its fixed watches; with the remedy
+    #: where there is one.
     problem: str = ""
     workers: int = 0
     restarts: int = 0
