@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := host testing plugins/ttl plugins/clusterrole_aggregation
+PACKAGES := host testing plugins/ttl plugins/clusterrole_aggregation plugins/servicecidrs \
+  plugins/resourceclaim plugins/resourcequota
 # The first interpreter that is new enough; asked for the version, not the name.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: cluster ## Run both controllers against a real API server and show what they do
+demo: cluster ## Run all five controllers against a real API server and show what they do
 	@$(BIN)/python demo/demo.py
 
 test: check cluster ## Lint, types, import contracts and all tests

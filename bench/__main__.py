@@ -6,7 +6,20 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import aggregation, growth, machine, many_nodes, start, ttl_step
+from bench import (
+    aggregation,
+    claims_finished,
+    claims_made,
+    growth,
+    machine,
+    many_nodes,
+    many_pods,
+    quota_churn,
+    servicecidrs,
+    start,
+    start_five,
+    ttl_step,
+)
 from bench.contestants import Contestant, ours, reference
 from bench.installed import installed_host
 from bench.outcome import WrongOutcome
@@ -23,11 +36,17 @@ DESCRIPTION = (
 ATTEMPTS = 3
 WORKLOADS = (
     start.WORKLOAD,
+    start_five.WORKLOAD,
     many_nodes.WORKLOAD,
     ttl_step.ALIKE,
     ttl_step.NEEDED,
     aggregation.WORKLOAD,
     growth.WORKLOAD,
+    many_pods.WORKLOAD,
+    quota_churn.WORKLOAD,
+    claims_made.WORKLOAD,
+    claims_finished.WORKLOAD,
+    servicecidrs.WORKLOAD,
 )
 
 

@@ -29,6 +29,14 @@ class Call:
     accept: str = "application/json"
 
 
+class Refused(RuntimeError):
+    """The API server answered with an error; `code` is its status."""
+
+    def __init__(self, call: Call, code: int, text: str) -> None:
+        super().__init__(f"{call.method} {call.path} answered {code}: {text}")
+        self.code = code
+
+
 class Calls:
     """A context manager around the connections to one API server, as its administrator."""
 
@@ -44,6 +52,12 @@ class Calls:
     def all(self, calls: Sequence[Call]) -> list[Any]:
         """Send all of them, as many at a time as there are connections; give the answers."""
         return self._runner.run(self._all(calls))
+
+    def reconnect(self) -> None:
+        """Close the connections; the next call opens new ones, to a server started anew."""
+        if self._session is not None:
+            self._runner.run(self._session.close())
+            self._session = None
 
     async def _all(self, calls: Sequence[Call]) -> list[Any]:
         session = self._session or self._open()
@@ -77,8 +91,7 @@ class Calls:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            self._runner.run(self._session.close())
+        self.reconnect()
         self._runner.close()
 
 
@@ -92,7 +105,5 @@ async def _answer(
         async with session.request(call.method, call.path, data=body, headers=headers) as answer:
             text = await answer.read()
             if answer.status >= 400:
-                raise RuntimeError(
-                    f"{call.method} {call.path} answered {answer.status}: {text[:500].decode()}"
-                )
+                raise Refused(call, answer.status, text[:500].decode())
             answers[position] = orjson.loads(text)

@@ -3,7 +3,8 @@
 import base64
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -14,37 +15,59 @@ from kcm_host_testing.etcd import Etcd
 BATCH = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An object as the API server stored it: its key in etcd, and the bytes."""
+
+    key: str
+    value: bytes
+
+    def copied(self, replaced: Mapping[str, str]) -> "Pattern":
+        """
+        Give the same with some texts replaced by others, in the key and in the bytes.
+
+        A new text must be as long as the old one: lengths stand in those bytes.
+        """
+        key, value = self.key, self.value
+        for old, new in replaced.items():
+            if len(new) != len(old):
+                raise ValueError(f"'{new}' is not as long as '{old}'; pad it")
+            key, value = key.replace(old, new), value.replace(old.encode(), new.encode())
+        return Pattern(key, value)
+
+
 def clone(etcd: Etcd, *, path_end: str, uid: str, names: Iterable[str]) -> None:
     """
     Copy the object whose key in etcd ends with `path_end` under each of the names.
 
-    The copy is of the bytes that the API server stored, with name and uid replaced, so it is
-    exactly what the server would have stored itself; an object that exists is overwritten. The
-    names must be as long as the original's: lengths stand in those bytes.
+    The copy has the original's bytes but for name and uid, so it is exactly what the API server
+    would have stored itself; an object that exists is overwritten. The names must be as long as
+    the original's.
     """
-    key = _find(etcd, path_end)
-    value = _value(etcd, key)
     original = path_end.rpartition("/")[2]
-    for some in _batches(names):
-        puts = []
-        for name in some:
-            if len(name) != len(original):
-                raise ValueError(f"'{name}' is not as long as '{original}'; pad it")
-            copy = value.replace(original.encode(), name.encode())
-            copy = copy.replace(uid.encode(), str(uuid.uuid4()).encode())
-            new_key = key.removesuffix(original) + name
-            puts.append({"requestPut": {"key": _text(new_key.encode()), "value": _text(copy)}})
-        _call(etcd, "txn", {"success": puts})
+    found = stored(etcd, path_end)
+    put(etcd, (found.copied({original: name, uid: new_uid()}) for name in names))
 
 
-def _find(etcd: Etcd, path_end: str) -> str:
+def stored(etcd: Etcd, path_end: str) -> Pattern:
+    """Give the object whose key in etcd ends with `path_end`."""
     keys = _call(etcd, "range", {"key": _text(b"/"), "range_end": _text(b"0"), "keys_only": True})
-    found = [base64.b64decode(each["key"]).decode() for each in keys["kvs"]]
-    return next(key for key in found if key.endswith(path_end))
+    found = (base64.b64decode(each["key"]).decode() for each in keys["kvs"])
+    key = next(key for key in found if key.endswith(path_end))
+    answer = _call(etcd, "range", {"key": _text(key.encode())})
+    return Pattern(key, base64.b64decode(answer["kvs"][0]["value"]))
 
 
-def _value(etcd: Etcd, key: str) -> bytes:
-    return base64.b64decode(_call(etcd, "range", {"key": _text(key.encode())})["kvs"][0]["value"])
+def put(etcd: Etcd, objects: Iterable[Pattern]) -> None:
+    """Put them into etcd, a hundred in a transaction; one that exists is overwritten."""
+    for some in _batches(objects):
+        puts = [{"key": _text(each.key.encode()), "value": _text(each.value)} for each in some]
+        _call(etcd, "txn", {"success": [{"requestPut": put} for put in puts]})
+
+
+def new_uid() -> str:
+    """Give a uid that no object has."""
+    return str(uuid.uuid4())
 
 
 def _call(etcd: Etcd, operation: str, body: dict[str, Any]) -> Any:
@@ -60,7 +83,7 @@ def _text(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
-def _batches(names: Iterable[str]) -> Iterator[Sequence[str]]:
-    rest = iter(names)
+def _batches(objects: Iterable[Pattern]) -> Iterator[Sequence[Pattern]]:
+    rest = iter(objects)
     while some := list(islice(rest, BATCH)):
         yield some

@@ -11,6 +11,9 @@ from kcm_host_testing import release
 # What of the caller's environment could change how a contestant starts or what it runs.
 _FOREIGN = ("PYTHON", "KCM_HOST_", "KUBECONFIG", "OTEL_", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
 
+# Upstream's name is ours and `-controller`, but for these.
+_UPSTREAM = {"servicecidrs": "service-cidr-controller"}
+
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
@@ -40,7 +43,7 @@ def reference() -> Contestant:
         return [
             str(binary),
             f"--kubeconfig={kubeconfig}",
-            f"--controllers={','.join(f'{name}-controller' for name in controllers)}",
+            f"--controllers={','.join(_upstream(name) for name in controllers)}",
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
             "--leader-elect=false",
@@ -48,6 +51,10 @@ def reference() -> Contestant:
         ]
 
     return Contestant("reference", "kube-controller-manager/", program)
+
+
+def _upstream(name: str) -> str:
+    return _UPSTREAM.get(name, f"{name}-controller")
 
 
 def ours(command: Path) -> Contestant:

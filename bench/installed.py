@@ -15,7 +15,14 @@ from pathlib import Path
 from bench.contestants import clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("host", "plugins/ttl", "plugins/clusterrole_aggregation")
+PACKAGES = (
+    "host",
+    "plugins/ttl",
+    "plugins/clusterrole_aggregation",
+    "plugins/servicecidrs",
+    "plugins/resourceclaim",
+    "plugins/resourcequota",
+)
 CONSTRAINTS = ROOT / "constraints.txt"
 # Of the environments of older sources, those that nobody used for so long are removed.
 KEPT_SECONDS = 24 * 3600

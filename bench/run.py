@@ -17,7 +17,9 @@ from bench.stage import Stage
 from bench.trail import Trail
 from kcm_host_testing.usage import Usage, usage_of
 
-RESOURCES = frozenset({"nodes", "clusterroles"})
+RESOURCES = frozenset(
+    {"nodes", "clusterroles", "servicecidrs", "pods", "resourceclaims", "resourcequotas"}
+)
 PATIENCE_SECONDS = 120.0
 QUIET_SECONDS = 1.0
 # More processor time than this within the quiet second is work, not idling.
@@ -63,29 +65,21 @@ class Run:
 
     def wait_for_writes(self, count: int) -> None:
         """Return as soon as the audit log has so many writes in `trail`."""
-        self._wait(lambda: len(self.trail.writes) >= count, f"{count} writes")
+        self.wait_until(lambda: len(self.trail.writes) >= count, f"{count} writes")
 
     def wait_until_watching(self, resource: str) -> None:
         """Return when it has opened its watch for a resource."""
-        self._wait(
+        self.wait_until(
             lambda: any(r.verb == "watch" and r.resource == resource for r in self.trail.requests),
             f"a watch for {resource}",
         )
 
     def wait_until_quiet(self) -> None:
         """Return when it has written nothing and hardly used the processor for a second."""
-        self._wait(self._quiet_second, "it to be quiet")
+        self.wait_until(self._quiet_second, "it to be quiet")
 
-    def _quiet_second(self) -> bool:
-        """Wait for a second that is cut short by the first sign of work."""
-        cpu, end = self.cpu_seconds(), time.monotonic() + QUIET_SECONDS
-        while time.monotonic() < end:
-            time.sleep(QUIET_SECONDS / 20)
-            if self.trail.read() or self.cpu_seconds() - cpu > IDLE_CPU_SECONDS:
-                return False
-        return True
-
-    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+    def wait_until(self, reached: Callable[[], bool], what: str) -> None:
+        """Return as soon as `reached` says yes, which it is asked whenever `trail` was read."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             self._running()
@@ -98,6 +92,15 @@ class Run:
                     f"{len(self.trail.writes)} writes were seen"
                 )
             time.sleep(POLL_SECONDS)
+
+    def _quiet_second(self) -> bool:
+        """Wait for a second that is cut short by the first sign of work."""
+        cpu, end = self.cpu_seconds(), time.monotonic() + QUIET_SECONDS
+        while time.monotonic() < end:
+            time.sleep(QUIET_SECONDS / 20)
+            if self.trail.read() or self.cpu_seconds() - cpu > IDLE_CPU_SECONDS:
+                return False
+        return True
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:

@@ -1,7 +1,7 @@
 """Workload: both controllers start with one write each to make, then idle."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -37,7 +37,7 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
             others = span.others_share(run.pid)
             start_cpu = run.cpu_seconds()
             run.wait_until_quiet()
-            idle_cpu = _idle(run, sizes.idle_seconds)
+            idle = idle_cpu(run, sizes.idle_seconds)
             usage = run.usage()
         _check(stage, run, contestant)
     first, second = (write.received_at - run.started_at for write in run.trail.writes)
@@ -48,20 +48,21 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
             "CPU until both": start_cpu,
             "idle: memory (RSS)": usage.rss_bytes,
             "idle: private memory": usage.private_bytes,
-            "idle: CPU in a minute": idle_cpu,
+            "idle: CPU in a minute": idle,
         },
         others,
     )
 
 
-def settle(stage: Stage, contestant: Contestant) -> None:
+def settle(stage: Stage, contestant: Contestant, controllers: Sequence[str] = CONTROLLERS) -> None:
     """Let the contestant fill the aggregated roles that every fresh API server has."""
-    with Run(contestant, stage, CONTROLLERS) as run:
+    with Run(contestant, stage, controllers) as run:
         run.wait_until_watching("clusterroles")
         run.wait_until_quiet()
 
 
-def _idle(run: Run, seconds: float) -> float:
+def idle_cpu(run: Run, seconds: float) -> float:
+    """Give the processor time that it uses in a minute, measured over so many seconds."""
     before = run.cpu_seconds()
     time.sleep(seconds)
     return (run.cpu_seconds() - before) / seconds * 60

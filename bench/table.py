@@ -49,7 +49,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         goal = f"ours {goal}"
     verdict = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-    title = row.quantity.name if unit is Unit.COUNT else f"{row.quantity.name} ({unit})"
+    bare = unit in (Unit.COUNT, Unit.SHARE)
+    title = row.quantity.name if bare else f"{row.quantity.name} ({unit})"
     return title, _range(row.reference, unit), _range(row.ours, unit), ratio, goal, verdict
 
 
@@ -70,6 +71,8 @@ def _number(value: float, unit: Unit) -> str:
             return f"{value:.0f}"
         case Unit.FACTOR:
             return f"{value:.1f}"
+        case Unit.SHARE:
+            return f"{value:.0%}"
 
 
 def _disturbance(result: Result) -> str:

@@ -37,6 +37,8 @@ class Trail:
 
     def __init__(self, log: Path, *, user_agent: str, resources: frozenset[str]) -> None:
         self.requests: list[Request] = []
+        self.writes: list[Request] = []
+        """The writes so far, refused ones included."""
         self._log = log
         self._agent = f'"userAgent":"{user_agent}'.encode()
         self._resources = resources
@@ -45,19 +47,16 @@ class Trail:
 
     def read(self) -> bool:
         """Take in what the log has more; say whether the program wrote in it."""
-        before = len(self.requests)
+        before = len(self.writes)
         for line in self._lines():
             # A watch has two lines; the one of its end may come from an earlier run.
             if self._agent in line and not (b'"verb":"watch"' in line and _COMPLETE in line):
                 request = _request(json.loads(line))
                 if request.resource in self._resources:
                     self.requests.append(request)
-        return any(request.writes for request in self.requests[before:])
-
-    @property
-    def writes(self) -> list[Request]:
-        """The writes so far, refused ones included."""
-        return [request for request in self.requests if request.writes]
+                    if request.writes:
+                        self.writes.append(request)
+        return len(self.writes) > before
 
     def _lines(self) -> list[bytes]:
         if not self._log.exists():

@@ -15,6 +15,7 @@ class Unit(StrEnum):
     BYTES = "MiB"
     COUNT = "count"
     FACTOR = "factor"
+    SHARE = "share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,27 @@ class Sizes:
     roles: int = 1_000
     grown_roles: tuple[int, ...] = (500, 1_000, 2_000)
     edits: int = 100
+    many_pods: int = 20_000
+    many_quotas: int = 50
+    churned_pods: tuple[int, ...] = (500, 2_000, 8_000)
+    churn_events: int = 200
+    claims: int = 3_000
+    ranges: int = 200
 
 
-QUICK = Sizes(idle_seconds=10, many_nodes=2_500, roles=200, grown_roles=(100, 200, 400), edits=20)
+QUICK = Sizes(
+    idle_seconds=10,
+    many_nodes=2_500,
+    roles=200,
+    grown_roles=(100, 200, 400),
+    edits=20,
+    many_pods=1_000,
+    many_quotas=10,
+    churned_pods=(100, 200, 400),
+    churn_events=40,
+    claims=100,
+    ranges=20,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     Why a key was queued.
 
     `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `version` say of what),
-    `synced` (the initial objects of `kind` are known), `retry` or `timer`. `received` is seconds on the monotonic clock.
+    `synced` (the initial objects of `kind` are known), `retry` or `timer`. `received` is seconds
+    on the monotonic clock.
     """
 
     reason: str
