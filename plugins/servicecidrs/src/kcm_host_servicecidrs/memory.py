@@ -1,0 +1,83 @@
+"""What the changes told so far amount to: ranges, addresses, and who is being deleted."""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from kcm_host_servicecidrs.addresses import Addresses
+from kcm_host_servicecidrs.bodies import is_settled
+from kcm_host_servicecidrs.keepers import keeper_of
+from kcm_host_servicecidrs.model import IPAddress, ServiceCIDR
+from kcm_host_servicecidrs.ranges import Ranges
+
+
+class Memory:
+    """
+    All that is needed to say whether a ServiceCIDR may go, parsed once and in order.
+
+    An object whose present version cannot be read stays as it was.
+    """
+
+    def __init__(self) -> None:
+        self._ranges = Ranges()
+        #: Not read from the view, which is ahead of the changes told while a list comes in.
+        self._deleting: dict[str, ServiceCIDR] = {}
+        self.addresses = Addresses()
+
+    @property
+    def deleting(self) -> list[str]:
+        """The names of the ServiceCIDRs that are being deleted, in order."""
+        return sorted(self._deleting)
+
+    def put_cidr(self, name: str, state: ServiceCIDR | None) -> AbstractSet[str]:
+        """
+        Take one ServiceCIDR's present state, None: it is gone.
+
+        Gives those being deleted that it may have freed: if its ranges are others now, all that
+        share an address with them. One that goes frees nobody.
+        """
+        before = self._ranges.of(name)
+        self._deleting.pop(name, None)
+        if state is None:
+            self._ranges.remove(name)
+            return frozenset()
+        if state.deleted_at is not None:
+            self._deleting[name] = state
+        self._ranges.put(name, state.spec.cidrs or ())
+        return frozenset() if self._ranges.of(name) == before else self._overlapping(name)
+
+    def put_address(self, name: str, state: IPAddress | None) -> AbstractSet[str]:
+        """
+        Take one IPAddress's present state, None: it is gone.
+
+        Gives those being deleted that a Service could have had it from, or can now (SC-23).
+        """
+        touched = [self.addresses.remove(name)]
+        if state is not None:
+            touched.append(self.addresses.put(name, state))
+        if not self._deleting:
+            return frozenset()
+        serving = (self._ranges.serving(one) for one in touched if one is not None)
+        return self._deleting.keys() & frozenset().union(*serving)
+
+    def keeper(self, name: str, *, unreadable: Iterable[str] = ()) -> str | None:
+        """Give an IPAddress that keeps a ServiceCIDR from going: see `keeper_of`."""
+        return keeper_of(name, self._ranges, self.addresses, unreadable=unreadable)
+
+    def unsettled(self, names: Iterable[str]) -> list[str]:
+        """Give those of these, which are being deleted, that have something left to do."""
+        return [
+            name
+            for name in names
+            if not is_settled(self._deleting[name], kept=self.keeper(name) is not None)
+        ]
+
+    def _overlapping(self, name: str) -> frozenset[str]:
+        own = self._ranges.of(name).prefixes
+        return frozenset(
+            other
+            for other in self._deleting
+            if other != name
+            and any(
+                theirs.overlaps(one) for theirs in self._ranges.of(other).prefixes for one in own
+            )
+        )

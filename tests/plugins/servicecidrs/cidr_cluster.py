@@ -1,0 +1,259 @@
+"""ServiceCIDRs and addresses of a real server, and what a host does to them, for tests."""
+
+import itertools
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from eventually import eventually
+from kubernetes import client
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Cut, Request
+from kcm_host_testing.proxy import FaultProxy
+
+#: The user that may do what the controller's own role allows.
+USER = "servicecidrs"
+ROLE = "system:controller:service-cidrs-controller"
+CONTROLLER = "servicecidrs"
+PATH = "/apis/networking.k8s.io/v1/servicecidrs"
+FINALIZER = "networking.k8s.io/service-cidr-finalizer"
+#: The servers of these tests serve both families; the tests' own ranges lie elsewhere.
+DUAL_STACK = ["--service-cluster-ip-range=10.0.0.0/24,fd00::/112"]
+
+READY = ("True", "", "Kubernetes Service CIDR is ready")
+IN_THE_WAY = (
+    "There are still IPAddresses referencing the ServiceCIDR, "
+    "please remove them or create a new ServiceCIDR"
+)
+TERMINATING = ("False", "Terminating", IN_THE_WAY)
+#: Writes as the tests note them, instead of their bodies.
+FIN_PLUS, FIN_MINUS, STATUS_T, STATUS_F = "fin+", "fin-", "status T", "status F"
+
+EXPIRED = Answer(
+    200,
+    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
+    b'"reason":"Expired","code":410,"message":"too old"}}\n',
+    {"Content-Type": "application/json"},
+)
+
+_numbers = itertools.count(1)
+
+
+class Net:
+    """A part of both address spaces that no other test uses: 10.n.0.0/16 and fd00:n::/32."""
+
+    def __init__(self) -> None:
+        number = next(_numbers)
+        assert number < 256, "there are no more ranges"
+        self.v4 = f"10.{number}.0"
+        self.v6 = f"fd00:{number:x}:"
+        self.name = f"n{number}-{secrets.token_hex(2)}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerRanges:
+    """The ServiceCIDRs, Services and IPAddresses of a server."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.net: Any = client.NetworkingV1Api(server.client())
+        self.core: Any = client.CoreV1Api(server.client())
+
+    def create(self, name: str, *cidrs: str, finalizers: Sequence[str] = ()) -> None:
+        """Create a ServiceCIDR."""
+        metadata = {"name": name, "finalizers": list(finalizers)}
+        self.net.create_service_cidr({"metadata": metadata, "spec": {"cidrs": list(cidrs)}})
+
+    def change(self, name: str, **fields: Any) -> str:
+        """Merge fields into a ServiceCIDR and give its new version."""
+        return str(self.net.patch_service_cidr(name, fields).metadata.resource_version)
+
+    def finalize(self, name: str, *finalizers: str) -> None:
+        """Put a ServiceCIDR's finalizers in place of those it has."""
+        changes = [{"op": "replace", "path": "/metadata/finalizers", "value": list(finalizers)}]
+        self.net.patch_service_cidr(name, changes)
+
+    def say(self, name: str, status: str, reason: str, message: str) -> None:
+        """Overwrite the Ready condition, with a time long ago."""
+        condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = "2020-01-01T00:00:00Z"
+        self.net.patch_service_cidr_status(name, {"status": {"conditions": [condition]}})
+
+    def delete(self, *names: str) -> None:
+        """Delete ServiceCIDRs."""
+        for name in names:
+            self.net.delete_service_cidr(name)
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Give a ServiceCIDR as the server has it; None when there is none."""
+        try:
+            answer = self.net.read_service_cidr(name, _preload_content=False)
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+        found: dict[str, Any] = json.loads(answer.data)
+        return found
+
+    def finalizers(self, name: str) -> list[str]:
+        """Give the finalizers of a ServiceCIDR."""
+        found = self.read(name)
+        return (found or {}).get("metadata", {}).get("finalizers", [])
+
+    def condition(self, name: str) -> dict[str, Any]:
+        """Give the Ready condition of a ServiceCIDR, empty if there is none."""
+        found = self.read(name) or {}
+        conditions = found.get("status", {}).get("conditions", [])
+        return next((one for one in conditions if one["type"] == "Ready"), {})
+
+    def says(self, name: str) -> tuple[str, ...]:
+        """Give status, reason and message of the Ready condition."""
+        condition = self.condition(name)
+        return tuple(condition.get(field, "") for field in ("status", "reason", "message"))
+
+    def is_complete(self, name: str) -> bool:
+        """Whether it has all that a living one should have."""
+        return FINALIZER in self.finalizers(name) and self.says(name) == READY
+
+    def serve(self, address: str) -> str:
+        """Create a Service with this address, once the allocator knows its range; give its name."""
+        name = f"s{secrets.token_hex(4)}"
+        spec = {"clusterIP": address, "ports": [{"port": 80}]}
+        spec["ipFamilies"] = ["IPv6" if ":" in address else "IPv4"]
+        refusal = ""
+
+        def created() -> bool:
+            nonlocal refusal
+            try:
+                self.core.create_namespaced_service(
+                    "default", {"metadata": {"name": name}, "spec": spec}
+                )
+            except client.ApiException as error:
+                refusal = error.body
+                return False
+            return True
+
+        eventually(created, f"a Service gets {address}")
+        return name
+
+    def unserve(self, *services: str) -> None:
+        """Delete Services, and their addresses with them."""
+        for name in services:
+            self.core.delete_namespaced_service(name, "default")
+
+    def put_address(self, name: str, *, manager: str = "ipallocator.k8s.io") -> None:
+        """
+        Create an IPAddress that belongs to no Service.
+
+        The server removes a managed one like that after a minute.
+        """
+        labels = {
+            "ipaddress.kubernetes.io/managed-by": manager,
+            "ipaddress.kubernetes.io/ip-family": "IPv6" if ":" in name else "IPv4",
+        }
+        parent = {"resource": "services", "namespace": "default", "name": "nobody"}
+        self.net.create_ip_address(
+            {"metadata": {"name": name, "labels": labels}, "spec": {"parentRef": parent}}
+        )
+
+    def relabel(self, name: str, manager: str) -> None:
+        """Say that somebody else manages an address."""
+        labels = {"ipaddress.kubernetes.io/managed-by": manager}
+        self.net.patch_ip_address(name, {"metadata": {"labels": labels}})
+
+    def drop_address(self, name: str) -> None:
+        """Delete an IPAddress, if the server has not done so itself."""
+        try:
+            self.net.delete_ip_address(name)
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+
+    def events(self, name: str) -> list[Any]:
+        """Give the Events about a ServiceCIDR."""
+        selector = f"involvedObject.kind=ServiceCIDR,involvedObject.name={name}"
+        return list(self.core.list_namespaced_event("default", field_selector=selector).items)
+
+
+class CidrCluster(ServerRanges):
+    """A server's ranges with a host at work, and what it sent."""
+
+    def __init__(self, server: ApiServer, proxy: FaultProxy, host: RunningHost) -> None:
+        super().__init__(server)
+        self.proxy = proxy
+        self.host = host
+        self._touches = itertools.count()
+        self.marker = f"marker-{secrets.token_hex(4)}"
+        self.create(self.marker, f"{Net().v4}.0/24")
+
+    def requests(self, name: str) -> list[Request]:
+        """Give the host's writes to one ServiceCIDR, its status included, in order."""
+        path = f"^{PATH}/{name}(/status)?$"
+        return self.proxy.requests(path=path, when=lambda one: one.method != "GET")
+
+    def written(self, name: str) -> list[str]:
+        """Give the sorts of these writes, refused ones included."""
+        return [sort_of(request) for request in self.requests(name)]
+
+    def touch(self) -> str:
+        """Make a change that the controller does not read, and give its version."""
+        text = str(next(self._touches))
+        return self.change(self.marker, metadata={"annotations": {"touched": text}})
+
+    def settle(self) -> dict[str, Any]:
+        """Return when the host has done all it has to; never while one has its ten seconds."""
+        return self.host.wait_until_settled(CONTROLLER, "servicecidrs", self.touch)
+
+    def seen(self) -> None:
+        """Return when everything up to now has gone through the watch of ServiceCIDRs."""
+        self.host.wait_until_seen("servicecidrs", self.touch())
+
+    def complete(self, *names: str) -> None:
+        """Wait until these have all that living ones should have."""
+        for name in names:
+            eventually(lambda name=name: self.is_complete(name), f"{name} is complete")
+
+
+def refusal(status: int) -> Answer:
+    """Give an answer that says no."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
+    text = json.dumps(body | {"message": "refused by a test"})
+    return Answer(status, text.encode(), {"Content-Type": "application/json"})
+
+
+def cut_off(proxy: FaultProxy, resource: str) -> None:
+    """End the watches of a kind and answer the next one that its version is too old."""
+    watch, path = {"watch": "true"}, f"/{resource}$"
+    proxy.add(EXPIRED, query=watch, path=path, times=1)
+    proxy.add(Cut(), query=watch, path=path, also_open=True, times=1)
+
+
+def sort_of(request: Request) -> str:
+    """Name a write; an error when it is none that this controller makes."""
+    assert request.method == "PATCH"
+    body = json.loads(request.body)
+    if request.path.endswith("/status"):
+        (condition,) = body["status"]["conditions"]
+        state = tuple(condition[field] for field in ("status", "reason", "message"))
+        return {READY: STATUS_T, TERMINATING: STATUS_F}[state]
+    add = {"metadata": {"finalizers": [FINALIZER]}}
+    remove = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+    assert body in (add, remove)
+    return FIN_PLUS if body == add else FIN_MINUS
+
+
+@contextmanager
+def cidr_host(server: ApiServer, *, user: str = USER) -> Iterator[CidrCluster]:
+    """Run a host with this controller alone, behind a proxy of its own."""
+    config = {"controllers": {CONTROLLER: {}}}
+    with (
+        FaultProxy(server) as proxy,
+        RunningHost(config, kubeconfig=proxy.kubeconfig(user)) as host,
+    ):
+        yield CidrCluster(server, proxy, host)
