@@ -1,6 +1,7 @@
 """Thousands of equal objects in seconds: one is created through the API, the rest are copies."""
 
 import base64
+import http.client
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,10 +60,33 @@ def stored(etcd: Etcd, path_end: str) -> Pattern:
 
 
 def put(etcd: Etcd, objects: Iterable[Pattern]) -> None:
-    """Put them into etcd, a hundred in a transaction; one that exists is overwritten."""
+    """
+    Put them into etcd, a hundred in a transaction; one that exists is overwritten.
+
+    The hundred have the same resourceVersion, which objects of an API server never have. A watch
+    that is cut among them and goes on from there misses the others: while somebody watches,
+    `put_singly` is right.
+    """
     for some in _batches(objects):
-        puts = [{"key": _text(each.key.encode()), "value": _text(each.value)} for each in some]
-        _call(etcd, "txn", {"success": [{"requestPut": put} for put in puts]})
+        _call(etcd, "txn", {"success": [{"requestPut": _put(each)} for each in some]})
+
+
+def put_singly(etcd: Etcd, objects: Iterable[Pattern]) -> None:
+    """Put them into etcd one after the other, each with a resourceVersion of its own."""
+    connection = http.client.HTTPConnection(etcd.url.removeprefix("http://"), timeout=30)
+    try:
+        for each in objects:
+            connection.request("POST", "/v3/kv/put", body=json.dumps(_put(each)))
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status != 200:
+                raise RuntimeError(f"etcd answered {answer.status} to 'put': {text[:500].decode()}")
+    finally:
+        connection.close()
+
+
+def _put(thing: Pattern) -> dict[str, str]:
+    return {"key": _text(thing.key.encode()), "value": _text(thing.value)}
 
 
 def new_uid() -> str:

@@ -49,7 +49,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         goal = f"ours {goal}"
     verdict = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-    bare = unit in (Unit.COUNT, Unit.SHARE)
+    bare = unit in (Unit.COUNT, Unit.FACTOR, Unit.SHARE)
     title = row.quantity.name if bare else f"{row.quantity.name} ({unit})"
     return title, _range(row.reference, unit), _range(row.ours, unit), ratio, goal, verdict
 
