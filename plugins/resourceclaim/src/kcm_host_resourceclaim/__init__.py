@@ -1,0 +1,136 @@
+"""The resourceclaim controller: claims for the devices of pods, made, reserved and let go."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kcm_host.api import (
+    EVENT,
+    AnyWatch,
+    Discovery,
+    Done,
+    Key,
+    Metric,
+    Permission,
+    View,
+    Writer,
+    hookimpl,
+)
+from kcm_host_resourceclaim.claim_sync import sync_claim
+from kcm_host_resourceclaim.counting import claims_metric
+from kcm_host_resourceclaim.group_sync import sync_group
+from kcm_host_resourceclaim.known import Known
+from kcm_host_resourceclaim.memory import Memory
+from kcm_host_resourceclaim.pod import POD
+from kcm_host_resourceclaim.pod_sync import sync_pod
+from kcm_host_resourceclaim.podgroup import POD_GROUPS
+from kcm_host_resourceclaim.problems import PermanentProblem
+from kcm_host_resourceclaim.served import VERSIONS, Api, api_of, served_api
+from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.wakeups import CLAIM_KEY, GROUP_KEY, POD_KEY
+from kcm_host_resourceclaim.watching import watches_of
+
+__all__ = ["ResourceClaims"]
+
+log = logging.getLogger(__name__)
+
+WORKERS = 50
+#: Verb and subresource. `binding` is no request of its own: the server asks for it beside `status`
+#: when consumers or allocations change.
+CLAIM_WRITES = (
+    ("get", ""),
+    ("create", ""),
+    ("update", ""),
+    ("delete", ""),
+    ("update", "status"),
+    ("update", "binding"),
+)
+SYNCS = {POD_KEY: sync_pod, CLAIM_KEY: sync_claim, GROUP_KEY: sync_group}
+
+
+class ResourceClaims:
+    """
+    Makes the claims that pods ask for by template, reserves, deallocates and deletes claims.
+
+    A key is a pod, a claim or a PodGroup; which, is its `kind`. Allocating is the scheduler's.
+    """
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+        #: None: no version of resource.k8s.io is served, and there is nothing to do.
+        self._api: Api | None = None
+
+    @hookimpl
+    def kcm_settings(self) -> type[Settings]:
+        """Give the feature switches."""
+        return Settings
+
+    @hookimpl
+    def kcm_workers(self) -> int:
+        """Sync many keys at a time: nearly all a sync does is wait for the server (RC-3)."""
+        return WORKERS
+
+    @hookimpl
+    def kcm_watches(self, settings: Settings, discovery: Discovery) -> Sequence[AnyWatch]:
+        """Follow pods, claims and templates, in the version that is served (RC-85, RC-86)."""
+        self._api = served_api(settings, discovery)
+        return watches_of(self._api, self._memory) if self._api is not None else ()
+
+    @hookimpl
+    def kcm_writes(self, settings: Settings) -> Sequence[Permission]:
+        """
+        Write claims, the status of pods and PodGroups, and events; ask for single objects.
+
+        In every version that may be in use: to RBAC they are the same.
+        """
+        apis = [api_of(version, settings, None) for version in VERSIONS]
+        claims = [
+            Permission(api.claims, verb, subresource)
+            for api in apis
+            for verb, subresource in CLAIM_WRITES
+        ]
+        groups = [
+            Permission(kind, verb, subresource)
+            for kind in (POD_GROUPS if settings.workload_claims else ())
+            for verb, subresource in (("get", ""), ("patch", "status"))
+        ]
+        pods = [Permission(POD, "get"), Permission(POD, "patch", "status")]
+        events = [Permission(EVENT, "create"), Permission(EVENT, "patch")]
+        return [*claims, *groups, *pods, *events]
+
+    @hookimpl
+    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Done:
+        """Bring a pod, a claim or a PodGroup up to date; what settings forbid is not retried."""
+        known = self._known(view)
+        sync = SYNCS.get(key.kind)
+        if known is None or sync is None:
+            raise ValueError(f"key '{key}' is of no kind that is synced here; it must be a bug")
+        try:
+            await sync(Key(key.name, key.namespace), known, writer)
+        except PermanentProblem as problem:
+            pairs = {"key": str(key), "problem": str(problem)}
+            log.warning("sync given up, settings forbid it", extra={"kv": pairs})
+        return Done()
+
+    @hookimpl
+    def kcm_metrics(self, view: View) -> Sequence[Metric]:
+        """Count creations and claims (RC-75, RC-76)."""
+        known = self._known(view)
+        claims = (claim for _, claim in known.claims()) if known is not None else ()
+        return [self._memory.creations.metric(), claims_metric(claims)]
+
+    @hookimpl
+    def kcm_status(self, view: View) -> Mapping[str, Any]:
+        """Say which versions are in use, and how much is known; `apiVersion` is None when idle."""
+        api, known = self._api, self._known(view)
+        if api is None or known is None:
+            return {"apiVersion": None}
+        return {
+            "apiVersion": api.claims.api_version,
+            "podGroups": api.groups.api_version if api.groups is not None else None,
+            "claims": sum(1 for _ in known.claims()),
+            "createdAndNotSeen": len(self._memory.created),
+        }
+
+    def _known(self, view: View) -> Known | None:
+        return Known(view, self._api, self._memory) if self._api is not None else None

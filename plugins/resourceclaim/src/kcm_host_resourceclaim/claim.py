@@ -1,0 +1,134 @@
+"""What is read of a ResourceClaim; writes send the whole object as the server gave it."""
+
+import msgspec
+
+from kcm_host_resourceclaim.devices import ClaimSpec
+from kcm_host_resourceclaim.podgroup import GROUP
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
+#: The server refuses more.
+MOST_CONSUMERS = 256
+
+
+class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One owner reference."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+    @property
+    def is_controlling_pod(self) -> bool:
+        """Whether the claim was made for a pod: this one."""
+        return bool(self.controller) and self.api_version == "v1" and self.kind == "Pod"
+
+    @property
+    def is_pod_group(self) -> bool:
+        """Whether it is a PodGroup, in whatever version."""
+        return self.kind == "PodGroup" and self.api_version.startswith(f"{GROUP}/")
+
+
+class Annotations(msgspec.Struct, frozen=True, gc=False):
+    """The annotations that say why there is a claim."""
+
+    pod_claim_name: str = msgspec.field(name=POD_CLAIM_NAME, default="")
+    extended_resource: str = msgspec.field(name=EXTENDED_RESOURCE, default="")
+
+
+class ClaimMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Who a claim is, whom it is for, and what keeps it from being deleted."""
+
+    uid: str = ""
+    deletion_timestamp: str | None = None
+    owner_references: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    annotations: Annotations = Annotations()
+
+
+class Consumer(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """One element of `status.reservedFor`."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether it is a pod; `pods` of another group are something else (RC-57)."""
+        return not self.api_group and self.resource == "pods"
+
+    @property
+    def is_pod_group(self) -> bool:
+        """Whether it is a PodGroup."""
+        return self.api_group == GROUP and self.resource == "podgroups"
+
+
+class Allocation(msgspec.Struct, frozen=True, gc=False):
+    """The devices that a claim got; only that it got some counts."""
+
+
+class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Whether a claim has devices, and who may use them."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A ResourceClaim."""
+
+    metadata: ClaimMetadata = ClaimMetadata()
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        return self.metadata.uid
+
+    @property
+    def deleting(self) -> bool:
+        """Whether somebody asked for its deletion."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def protected(self) -> bool:
+        """Whether the scheduler's finalizer keeps it."""
+        return FINALIZER in self.metadata.finalizers
+
+    @property
+    def allocated(self) -> bool:
+        """Whether it has devices."""
+        return self.status.allocation is not None
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """Who may use it."""
+        return self.status.reserved_for
+
+    @property
+    def takes_consumers(self) -> bool:
+        """Whether the server would accept one more (D-9)."""
+        return self.allocated and not self.deleting and len(self.consumers) < MOST_CONSUMERS
+
+    @property
+    def pod_claim_name(self) -> str:
+        """The entry of a pod or PodGroup that it was made for; empty when for none."""
+        return self.metadata.annotations.pod_claim_name
+
+    @property
+    def controller(self) -> Owner | None:
+        """The owner that manages it."""
+        owners = self.metadata.owner_references
+        return next((owner for owner in owners if owner.controller), None)
+
+    @property
+    def owning_pod(self) -> Owner | None:
+        """The pod it was made for; None when it was made for none (1.4)."""
+        owners = self.metadata.owner_references
+        return next((owner for owner in owners if owner.is_controlling_pod), None)

@@ -1,0 +1,146 @@
+"""One entry of a pod or PodGroup: find the claim it stands for, or make it (section 7)."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from kcm_host.api import HostError, Key, Kind, Writer
+from kcm_host_resourceclaim.belonging import binding_target, is_for_group, is_for_pod
+from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.devices import ClaimSpec
+from kcm_host_resourceclaim.entries import Entry, Holder, Named, Unnamed, resolve
+from kcm_host_resourceclaim.known import Known
+from kcm_host_resourceclaim.making import new_claim
+from kcm_host_resourceclaim.pod import POD, Pod
+from kcm_host_resourceclaim.podgroup import PodGroup
+from kcm_host_resourceclaim.problems import (
+    CHECKING,
+    CREATE,
+    NO_ADMIN_ACCESS,
+    NO_ALTERNATIVES,
+    NO_GROUP_CLAIMS,
+    NO_TEMPLATE,
+    UNKNOWN_ENTRY,
+    PermanentProblem,
+    Problem,
+    server_message,
+)
+
+log = logging.getLogger(__name__)
+
+
+async def new_name_for_pod(
+    key: Key,
+    pod: Pod,
+    entry: Entry,
+    group: tuple[Key, PodGroup] | None,
+    known: Known,
+    writer: Writer,
+) -> str | None:
+    """
+    Give the claim to record for an entry of a pod; None when there is nothing new to record.
+
+    Makes the claim where there is none. That of a PodGroup is only looked for: the group's own
+    sync makes it, and wakes the pod (RC-40). Raises `Problem`, also as `PermanentProblem`.
+    """
+    group_claims = known.api.group_claims
+
+    def is_own(claim: Claim) -> bool:
+        return is_for_pod(claim, pod, group_claims=group_claims)
+
+    if not await _lacks_claim(key, pod, entry, is_own, known, writer):
+        return None
+    target = binding_target(key, pod, entry, group)
+    if target.is_pod_group and not group_claims:
+        raise PermanentProblem(NO_GROUP_CLAIMS.format(entry=entry.name))
+    found = known.claim_for_entry(key.namespace, target.uid, entry.name)
+    if found is not None or target.is_pod_group:
+        return found
+    return await _create(POD, key, pod.uid, entry, known, writer)
+
+
+async def new_name_for_group(
+    key: Key, group: PodGroup, entry: Entry, kind: Kind, known: Known, writer: Writer
+) -> str | None:
+    """As `new_name_for_pod`, for an entry of a PodGroup (RC-51 to RC-53)."""
+
+    def is_own(claim: Claim) -> bool:
+        return is_for_group(claim, group)
+
+    if not await _lacks_claim(key, group, entry, is_own, known, writer):
+        return None
+    found = known.claim_for_entry(key.namespace, group.uid, entry.name)
+    return found or await _create(kind, key, group.uid, entry, known, writer)
+
+
+async def _lacks_claim(
+    key: Key,
+    holder: Holder,
+    entry: Entry,
+    is_own: Callable[[Claim], bool],
+    known: Known,
+    writer: Writer,
+) -> bool:
+    """Whether a claim is to be found or made: never for an entry that names one itself."""
+    match resolve(entry, holder.recorded):
+        case Unnamed.UNSUPPORTED:
+            raise Problem(CHECKING + UNKNOWN_ENTRY.format(entry=entry.name))
+        case Unnamed.SKIPPED | Named(generated=False):
+            return False
+        case Named(name) if name:
+            claim = await _existing(Key(name, key.namespace), known, writer)
+            if claim is not None and is_own(claim):
+                return False
+            if claim is not None:
+                pairs = {"owner": str(key), "entry": entry.name, "claim": name}
+                log.info("recorded claim is for somebody else", extra={"kv": pairs})
+    return True
+
+
+async def _existing(key: Key, known: Known, writer: Writer) -> Claim | None:
+    """Give a recorded claim; the server is asked only about one that nobody here knows (RC-36)."""
+    claim = known.claim_or_created(key)
+    if claim is not None:
+        return claim
+    try:
+        found = await writer.read(known.api.claims, key)
+    except HostError as error:
+        raise Problem(CHECKING + server_message(error)) from error
+    return msgspec.convert(found, Claim) if found is not None else None
+
+
+async def _create(
+    kind: Kind, key: Key, uid: str, entry: Entry, known: Known, writer: Writer
+) -> str:
+    """Make the claim for an entry of an object of `kind` from its template, and give its name."""
+    name = entry.resource_claim_template_name or ""
+    template = known.template(Key(name, key.namespace))
+    if template is None:
+        raise Problem(NO_TEMPLATE.format(name=name))
+    spec = template.claim_spec()
+    _check_allowed(spec, known)
+    body = new_claim(template, entry=entry.name, kind=kind, owner=key, uid=uid)
+    count = partial(known.memory.creations.count, kind, admin_access=spec.asks_for_admin_access)
+    try:
+        answer = await writer.create(known.api.claims, body, namespace=key.namespace)
+    except HostError as error:
+        count(success=False)
+        raise Problem(CREATE + server_message(error)) from error
+    count(success=True)
+    created: str = answer["metadata"]["name"]
+    known.remember_created(
+        Key(created, key.namespace),
+        msgspec.convert(answer, Claim),
+        answer["metadata"]["resourceVersion"],
+    )
+    return created
+
+
+def _check_allowed(spec: ClaimSpec, known: Known) -> None:
+    """Refuse what a feature that is switched off would need (RC-39)."""
+    if spec.asks_for_admin_access and not known.api.admin_access:
+        raise Problem(NO_ADMIN_ACCESS)
+    if spec.has_alternatives and not known.api.prioritized_list:
+        raise Problem(NO_ALTERNATIVES)

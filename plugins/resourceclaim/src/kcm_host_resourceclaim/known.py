@@ -1,0 +1,124 @@
+"""What the stores and the controller's own memory know at this moment."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kcm_host.api import Key, View
+from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.memory import Memory
+from kcm_host_resourceclaim.owners import owner_value
+from kcm_host_resourceclaim.pod import POD, Pod
+from kcm_host_resourceclaim.podgroup import PodGroup
+from kcm_host_resourceclaim.problems import NO_GROUP, NO_GROUPS, PermanentProblem, Problem
+from kcm_host_resourceclaim.served import Api
+from kcm_host_resourceclaim.template import Template
+
+#: The names of the indexes, as the watches declare them.
+BY_CLAIM, BY_TEMPLATE, BY_GROUP, BY_OWNER = "claim", "template", "group", "owner"
+
+
+class Known:
+    """
+    Reads by name and by reference; no request is ever made.
+
+    Reading an object that never fitted its model raises `Undecodable`.
+    """
+
+    def __init__(self, view: View, api: Api, memory: Memory) -> None:
+        self.api = api
+        self.memory = memory
+        self._view = view
+
+    def pod(self, key: Key) -> Pod | None:
+        """Give a pod."""
+        return self._view.of(POD, Pod).get(key.name, key.namespace)
+
+    def group(self, key: Key) -> PodGroup | None:
+        """Give a PodGroup; None also when they are not followed."""
+        if self.api.groups is None:
+            return None
+        return self._view.of(self.api.groups, PodGroup).get(key.name, key.namespace)
+
+    def template(self, key: Key) -> Template | None:
+        """Give a template."""
+        return self._view.of(self.api.templates, Template).get(key.name, key.namespace)
+
+    def claim(self, key: Key) -> Claim | None:
+        """Give a claim as its store shows it."""
+        return self._view.of(self.api.claims, Claim).get(key.name, key.namespace)
+
+    def whole_claim(self, key: Key, expected: Claim) -> dict[str, Any] | None:
+        """
+        Give the whole claim for an update, if it still is as `expected`.
+
+        None: it changed or went while the sync waited. That was told as a change, so the sync
+        may end: its key is queued again where there is something to do.
+        """
+        if self.claim(key) != expected:
+            return None
+        return self._view.of(self.api.claims, Claim).whole(key.name, key.namespace)
+
+    def claim_or_created(self, key: Key) -> Claim | None:
+        """Give a claim, also one just created that the store does not show yet (RC-15)."""
+        return self.memory.created.get(key) or self.claim(key)
+
+    def remember_created(self, key: Key, claim: Claim, version: str) -> None:
+        """Take note of a claim just created, unless its store has shown it already."""
+        stored = self.claim(key)
+        if stored is None or stored.uid != claim.uid:
+            self.memory.created.add(key, claim, version)
+
+    def claim_for_entry(self, namespace: str, uid: str, entry: str) -> str | None:
+        """
+        Give the name of a claim that was made for an entry of the owner with this UID.
+
+        Claims just created count too; the claim's own name plays no role (RC-38, RC-40, RC-52).
+        """
+        owner = owner_value(namespace, uid)
+        created = dict(self.memory.created.owned_by(owner))
+        stored = dict(self._view.of(self.api.claims, Claim).by_index(BY_OWNER, owner))
+        found = {**stored, **created}
+        names = (key.name for key, claim in found.items() if claim.pod_claim_name == entry)
+        # The oldest of several cannot be told; the first by name is the same at every sync.
+        return min(names, default=None)
+
+    def group_of(self, key: Key, pod: Pod) -> tuple[Key, PodGroup] | None:
+        """
+        Give the PodGroup of a pod, None when it belongs to none (1.7).
+
+        Raises `PermanentProblem` when PodGroups are switched off, `Problem` when it is missing.
+        """
+        name = pod.group_name
+        if not name:
+            return None
+        if self.api.groups is None:
+            raise PermanentProblem(NO_GROUPS.format(group=name))
+        group_key = Key(name, key.namespace)
+        group = self.group(group_key)
+        if group is None:
+            raise Problem(NO_GROUP.format(group=name, namespace=key.namespace))
+        return group_key, group
+
+    def pods_by(self, index: str, key: Key) -> Iterator[tuple[Key, Pod]]:
+        """Give the pods that refer to a claim, template or PodGroup of their namespace."""
+        return self._view.of(POD, Pod).by_index(index, str(key))
+
+    def groups_by(self, index: str, key: Key) -> Iterator[tuple[Key, PodGroup]]:
+        """Give the PodGroups that refer to a claim or template; none when they make no claims."""
+        if self.api.groups is None or not self.api.group_claims:
+            return iter(())
+        return self._view.of(self.api.groups, PodGroup).by_index(index, str(key))
+
+    def pods(self) -> Iterator[tuple[Key, Pod]]:
+        """Give all pods."""
+        return self._view.of(POD, Pod).items()
+
+    def claims(self) -> Iterator[tuple[Key, Claim]]:
+        """Give all claims."""
+        return self._view.of(self.api.claims, Claim).items()
+
+    def groups(self) -> Iterator[tuple[Key, PodGroup]]:
+        """Give all PodGroups that make claims."""
+        if self.api.groups is None or not self.api.group_claims:
+            return iter(())
+        return self._view.of(self.api.groups, PodGroup).items()

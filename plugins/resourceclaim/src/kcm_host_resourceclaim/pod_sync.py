@@ -1,0 +1,87 @@
+"""The sync of a pod: each entry gets its claim, and each allocated claim gets the pod."""
+
+import logging
+
+import msgspec
+
+from kcm_host.api import Key, Writer
+from kcm_host_resourceclaim.belonging import binding_target, is_for_pod, needs_reservation
+from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.entries import Entry, Named, resolve
+from kcm_host_resourceclaim.finding import new_name_for_pod
+from kcm_host_resourceclaim.known import Known
+from kcm_host_resourceclaim.pod import POD, Pod
+from kcm_host_resourceclaim.podgroup import PodGroup
+from kcm_host_resourceclaim.problems import Problem
+from kcm_host_resourceclaim.recording import record_claims
+
+log = logging.getLogger(__name__)
+
+Group = tuple[Key, PodGroup] | None
+
+
+async def sync_pod(key: Key, known: Known, writer: Writer) -> None:
+    """
+    Make and record the claims of one pod, or reserve those it has (RC-35).
+
+    Never both in one sync: the pod's own new status brings it back (D-4). Raises `Problem`, as
+    `PermanentProblem` where settings forbid what the pod needs.
+    """
+    pod = known.pod(key)
+    if pod is None or pod.deleting or pod.terminal:
+        return
+    group = known.group_of(key, pod)
+
+    async def find(entry: Entry) -> str | None:
+        return await new_name_for_pod(key, pod, entry, group, known, writer)
+
+    if await record_claims(POD, key, pod, find, writer):
+        return
+    if pod.scheduled:
+        for entry in pod.entries:
+            await _reserve(key, pod, entry, group, known, writer)
+
+
+async def _reserve(
+    key: Key, pod: Pod, entry: Entry, group: Group, known: Known, writer: Writer
+) -> None:
+    """
+    Add the pod, or its PodGroup, to the consumers of an entry's claim if it is allocated (RC-43).
+
+    What is not there yet is passed over: its coming wakes the pod (D-4, D-5).
+    """
+    resolved = resolve(entry, pod.recorded)
+    if not isinstance(resolved, Named):
+        return
+    claim_key = Key(resolved.claim, key.namespace)
+    claim = known.claim(claim_key)
+    if claim is None:
+        return
+    if resolved.generated and not is_for_pod(claim, pod, group_claims=known.api.group_claims):
+        raise Problem(f"claim '{claim_key}' is not for pod '{key}'; it waits for one that is")
+    if needs_reservation(claim, pod, group_claims=known.api.group_claims):
+        await _add_consumer(key, pod, entry, group, (claim_key, claim), known, writer)
+
+
+async def _add_consumer(
+    key: Key,
+    pod: Pod,
+    entry: Entry,
+    group: Group,
+    claim: tuple[Key, Claim],
+    known: Known,
+    writer: Writer,
+) -> None:
+    """Append the consumer to the claim as the store has it, guarded by its version (RC-61)."""
+    target = binding_target(key, pod, entry, group)
+    if target.is_pod_group and not known.api.group_claims:
+        pairs = {"pod": str(key), "entry": entry.name, "group": target.name}
+        log.info(
+            "claim is not reserved for the PodGroup, workloadClaims is off", extra={"kv": pairs}
+        )
+        return
+    whole = known.whole_claim(*claim)
+    if whole is not None:
+        consumers = whole["status"].setdefault("reservedFor", [])
+        consumers.append(msgspec.to_builtins(target))
+        await writer.update(known.api.claims, whole, subresource="status")

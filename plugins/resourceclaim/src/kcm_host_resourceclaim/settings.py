@@ -1,0 +1,40 @@
+"""What an operator can set: the feature switches of the API server, as far as they matter here."""
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+
+class Settings(BaseModel):
+    """The settings of the resourceclaim controller; each should be as on the API server."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+
+    admin_access: bool = Field(
+        default=True, description="Make claims that ask for admin access (DRAAdminAccess)."
+    )
+    prioritized_list: bool = Field(
+        default=True, description="Make claims with 'firstAvailable' (DRAPrioritizedList)."
+    )
+    generic_workload: bool = Field(
+        default=False, description="Look up the PodGroup of a pod (GenericWorkload)."
+    )
+    workload_claims: bool = Field(
+        default=False,
+        description="Make and reserve claims for PodGroups (DRAWorkloadResourceClaims).",
+    )
+
+    @model_validator(mode="after")
+    def _claims_need_groups(self) -> Self:
+        if self.workload_claims and not self.generic_workload:
+            raise PydanticCustomError(
+                "needs",
+                "{fact}; {remedy}",
+                {
+                    "fact": "'workloadClaims' does nothing without 'genericWorkload'",
+                    "remedy": "set 'genericWorkload: true' too, or remove 'workloadClaims'",
+                },
+            )
+        return self

@@ -1,0 +1,443 @@
+"""The resourceclaim controller with the host's own stores and a server that is a dictionary."""
+
+import copy
+import itertools
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kcm_host.api import (
+    AnyWatch,
+    ApiError,
+    Change,
+    Conflict,
+    Done,
+    Key,
+    Kind,
+    NotFound,
+    Receipt,
+    Resource,
+)
+from kcm_host.store.store import Entry, Store
+from kcm_host.store.view import StoreView
+from kcm_host.wire.decode import ModelDecoder
+from kcm_host_resourceclaim import ResourceClaims
+from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.settings import Settings
+
+NAME = "resourceclaim"
+Manifest = dict[str, Any]
+#: Both PodGroup switches, in the newest version.
+GROUPS = {"genericWorkload": True, "workloadClaims": True}
+
+
+class Served:
+    """What a server of these versions serves."""
+
+    def __init__(self, claims: Iterable[str], groups: Iterable[str]) -> None:
+        self.known = {
+            *(
+                (one, each)
+                for one in claims
+                for each in ("resourceclaims", "resourceclaimtemplates")
+            ),
+            *((one, "podgroups") for one in groups),
+        }
+
+    def serves(self, kind: Kind) -> bool:
+        return (kind.version, kind.resource) in self.known
+
+    def first_served(self, *kinds: Kind) -> Kind | None:
+        return next((kind for kind in kinds if self.serves(kind)), None)
+
+    def resources(self) -> list[Resource]:
+        raise NotImplementedError("the controller asks for kinds by name")
+
+
+class ClaimCluster:
+    """
+    One controller, its queue and its requests.
+
+    What is put is on the server and in the stores. What the controller writes is on the server;
+    `catch_up` shows it to the stores, and `settle` syncs until there is nothing left to do.
+    """
+
+    def __init__(
+        self,
+        *objects: Manifest,
+        claims: Iterable[str] = ("v1",),
+        groups: Iterable[str] = ("v1beta1",),
+        **on: Any,
+    ) -> None:
+        self.settings = Settings.model_validate(on)
+        self.controller = ResourceClaims()
+        watches = self.controller.kcm_watches(self.settings, Served(claims, groups))
+        self.watches: dict[str, AnyWatch] = {watch.kind.resource: watch for watch in watches}
+        self.stores = {resource: _store(watch) for resource, watch in self.watches.items()}
+        by_model = {(w.kind, w.model): self.stores[r] for r, w in self.watches.items()}
+        self.view = StoreView(NAME, by_model)
+        self.server: dict[tuple[str, Key], Manifest] = {}
+        self.queue: dict[Key, None] = {}
+        #: What was sent: verb, resource (with subresource), body or name; reads are apart.
+        self.sent: list[tuple[str, str, Any]] = []
+        self.reads: list[str] = []
+        self.events: list[str] = []
+        #: Errors to answer the next writes with, None for success.
+        self.answers: deque[Exception | None] = deque()
+        self._numbers = itertools.count(1)
+        for each in objects:
+            self.put(each, initial=True)
+        for watch in watches:
+            assert watch.synced is not None
+            self._queue(watch.synced(self.view))
+        self.at_start = self.take_keys()
+
+    def put(self, manifest: Manifest, *, initial: bool = False) -> list[str]:
+        """Put an object on the server and into its store; give the keys that this queues."""
+        resource, key = self.set(manifest)
+        return self._show(resource, key, initial=initial)
+
+    def set(self, manifest: Manifest) -> tuple[str, Key]:
+        """Put an object on the server alone."""
+        made = copy.deepcopy(manifest)
+        resource = made.pop("resource")
+        metadata = made["metadata"]
+        metadata["resourceVersion"] = str(next(self._numbers))
+        key = Key(metadata["name"], metadata["namespace"])
+        self.server[resource, key] = made
+        return resource, key
+
+    def misfit(self, resource: str, name: str, namespace: str = "ns") -> None:
+        """Let the store have an object that does not fit the model, as its only version."""
+        found = Entry(None, f"u-{name}", str(next(self._numbers)), good=False)
+        assert self.stores[resource].put(Key(name, namespace), found) is None
+
+    def hide(self, resource: str, name: str, namespace: str = "ns") -> None:
+        """Take an object out of its store alone: the store is behind the server."""
+        self.stores[resource].remove(Key(name, namespace))
+
+    def remove(self, resource: str, name: str, namespace: str = "ns") -> list[str]:
+        """Remove an object from server and store; give the keys that this queues."""
+        self.server.pop((resource, Key(name, namespace)), None)
+        return self._show(resource, Key(name, namespace))
+
+    def catch_up(self) -> None:
+        """Show the stores all that happened on the server."""
+        for resource, store in self.stores.items():
+            stored = {key for key, _ in store.items()}
+            there = {key for of, key in self.server if of == resource}
+            for key in sorted(stored | there, key=str):
+                if store.version_of(key) != self._version(resource, key):
+                    self._show(resource, key)
+
+    def get(self, resource: str, name: str, namespace: str = "ns") -> Manifest:
+        """Give an object as the server has it."""
+        return self.server[resource, Key(name, namespace)]
+
+    def take_keys(self) -> list[str]:
+        """Give the queued keys and forget them."""
+        keys, self.queue = sorted(map(str, self.queue)), {}
+        return keys
+
+    async def sync(self, kind: str, name: str, namespace: str = "ns") -> list[str]:
+        """Sync one key and give what was sent, in short words."""
+        before = len(self.sent)
+        assert await self.controller.kcm_sync(Key(name, namespace, kind), self.view, self) == Done()
+        return self.verbs(before)
+
+    async def settle(self) -> list[str]:
+        """Sync until nothing is queued and the stores know all; give what was sent."""
+        before = len(self.sent)
+        for _ in range(100):
+            self.catch_up()
+            if not self.queue:
+                return self.verbs(before)
+            key = next(iter(self.queue))
+            del self.queue[key]
+            await self.controller.kcm_sync(key, self.view, self)
+        raise AssertionError(f"it never comes to an end: {self.verbs(before)[-10:]}")
+
+    def verbs(self, since: int = 0) -> list[str]:
+        """Give what was sent as `create resourceclaims`."""
+        return [f"{verb} {what}" for verb, what, _ in self.sent[since:]]
+
+    def metrics(self, name: str) -> dict[tuple[str, ...], float]:
+        """Give the series of a metric of the controller: values of the labels -> value."""
+        (found,) = [one for one in self.controller.kcm_metrics(self.view) if name in one.name]
+        return {tuple(labels.values()): value for labels, value in found.series}
+
+    # The writer that syncs get.
+
+    async def apply(
+        self,
+        kind: Kind,
+        key: Key,
+        body: Mapping[str, Any],
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str = "",
+    ) -> Receipt:
+        assert (field_manager, force, subresource) == ("ResourceClaimController", True, "status")
+        assert set(body) == {"status"}
+        assert set(body["status"]) == {"resourceClaimStatuses"}
+        self._record("apply", f"{kind.resource}/status", body["status"]["resourceClaimStatuses"])
+        found = self._found(kind, key)
+        found.setdefault("status", {}).update(copy.deepcopy(body["status"]))
+        return Receipt(self._bump(found))
+
+    async def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str = "") -> Manifest:
+        made: Manifest = {"apiVersion": kind.api_version, **json.loads(json.dumps(body))}
+        self._record("create", kind.resource, copy.deepcopy(made))
+        metadata = made["metadata"]
+        metadata["name"] = f"{metadata.pop('generateName')}{next(self._numbers):05}"
+        metadata.update(namespace=namespace, uid=f"u-{metadata['name']}")
+        self.set({"resource": kind.resource, **made})
+        return copy.deepcopy(self.server[kind.resource, Key(metadata["name"], namespace)])
+
+    async def update(
+        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+    ) -> Manifest:
+        what = f"{kind.resource}/{subresource}" if subresource else kind.resource
+        self._record("update", what, copy.deepcopy(dict(whole)))
+        metadata = whole["metadata"]
+        key = Key(metadata["name"], metadata["namespace"])
+        found = self._found(kind, key)
+        if metadata["resourceVersion"] != found["metadata"]["resourceVersion"]:
+            raise Conflict("the object has been modified", status=409, reason="Conflict")
+        if subresource:
+            found["status"] = copy.deepcopy(whole["status"])
+        else:
+            found["metadata"] = copy.deepcopy(metadata)
+        self._bump(found)
+        if "deletionTimestamp" in found["metadata"] and not found["metadata"].get("finalizers"):
+            del self.server[kind.resource, key]
+        return copy.deepcopy(found)
+
+    async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
+        assert (uid, version) == ("", ""), "without preconditions"
+        self._record("delete", kind.resource, key.name)
+        found = self._found(kind, key)
+        if found["metadata"].get("finalizers"):
+            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            self._bump(found)
+        else:
+            del self.server[kind.resource, key]
+
+    async def read(self, kind: Kind, key: Key) -> Manifest | None:
+        self.reads.append(f"{kind.resource}/{key.name}")
+        if self.answers and isinstance(self.answers[0], Exception):
+            raise self.answers.popleft()  # type: ignore[misc] # just looked at
+        return copy.deepcopy(self.server.get((kind.resource, key)))
+
+    async def patch(self, *_: Any, **__: Any) -> Receipt:
+        raise NotImplementedError("the controller sends no patches")
+
+    def event(self, kind: Kind, key: Key, **told: Any) -> None:
+        assert told.pop("reason") == "FailedResourceClaimCreation"
+        assert told.pop("component") == "resource_claim"
+        assert told.get("warning", True)
+        self.events.append(f"{kind.name} {key.name}: {told['message']}")
+
+    def _record(self, verb: str, what: str, body: Any) -> None:
+        self.sent.append((verb, what, body))
+        answer = self.answers.popleft() if self.answers else None
+        if answer is not None:
+            raise answer
+
+    def _found(self, kind: Kind, key: Key) -> Manifest:
+        found = self.server.get((kind.resource, key))
+        if found is None:
+            raise NotFound(f"{kind} '{key}' not found", status=404, reason="NotFound")
+        return found
+
+    def _bump(self, found: Manifest) -> str:
+        found["metadata"]["resourceVersion"] = version = str(next(self._numbers))
+        return version
+
+    def _version(self, resource: str, key: Key) -> str | None:
+        found = self.server.get((resource, key))
+        return found["metadata"]["resourceVersion"] if found else None
+
+    def _show(self, resource: str, key: Key, *, initial: bool = False) -> list[str]:
+        """Bring one store up to date and queue what follows."""
+        store, found = self.stores[resource], self.server.get((resource, key))
+        if found is None:
+            change = store.remove(key, version=str(next(self._numbers)))
+        else:
+            change = store.put(key, _entry(self.watches[resource], found), initial=initial)
+        return self._queue(self._keys(resource, change))
+
+    def _keys(self, resource: str, change: Change[Any] | None) -> Iterable[Any]:
+        return self.watches[resource].keys(change, self.view) if change is not None else ()
+
+    def _queue(self, wanted: Iterable[Any]) -> list[str]:
+        keys = list(dict.fromkeys(wanted))
+        self.queue.update(dict.fromkeys(keys))
+        return sorted(map(str, keys))
+
+
+def refused(status: int, reason: str, message: str = "no") -> ApiError:
+    """Give an error answer as the host words it."""
+    text = f"POST resourceclaims in 'ns': {status} {reason}: {message}"
+    return (Conflict if status == 409 else ApiError)(text, status=status, reason=reason)
+
+
+def _store(watch: AnyWatch) -> Store[Any]:
+    store: Store[Any] = Store(watch.kind)
+    store.keep_whole = watch.whole
+    for name, function in watch.indexes.items():
+        store.add_index(NAME, name, function, _fail)
+    return store
+
+
+def _fail(error: BaseException) -> None:
+    raise AssertionError("an index function must not raise") from error
+
+
+def _entry(watch: AnyWatch, found: Manifest) -> Entry[Any]:
+    text = json.dumps(found).encode()
+    metadata = found["metadata"]
+    model = ModelDecoder(watch.model).bare(text)
+    return Entry(model, metadata["uid"], metadata["resourceVersion"], whole=text)
+
+
+# Objects, as a server has them.
+
+
+def by_template(name: str = "res", template: str = "t") -> Manifest:
+    """Give an entry that asks for a claim from a template."""
+    return {"name": name, "resourceClaimTemplateName": template}
+
+
+def by_name(name: str = "res", claim: str = "c") -> Manifest:
+    """Give an entry that names a claim."""
+    return {"name": name, "resourceClaimName": claim}
+
+
+def pod(
+    name: str = "p",
+    *entries: Manifest,
+    uid: str = "",
+    namespace: str = "ns",
+    names: Mapping[str, str | None] | None = None,
+    node: str = "",
+    phase: str = "Pending",
+    deleting: bool = False,
+    extended: str = "",
+    group: str = "",
+) -> Manifest:
+    """Give a pod; `names` are the claims recorded for its entries. One entry `res` if none."""
+    status: Manifest = {"phase": phase}
+    if names:
+        status["resourceClaimStatuses"] = [
+            {"name": entry, **({"resourceClaimName": claim} if claim is not None else {})}
+            for entry, claim in names.items()
+        ]
+    if extended:
+        status["extendedResourceClaimStatus"] = {"resourceClaimName": extended}
+    spec: Manifest = {"resourceClaims": list(entries or [by_template()])}
+    if node:
+        spec["nodeName"] = node
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    metadata = _metadata(name, uid, namespace, deleting)
+    return {"resource": "pods", "metadata": metadata, "spec": spec, "status": status}
+
+
+def bare(manifest: Manifest) -> Manifest:
+    """Give a pod or PodGroup without entries."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "resourceClaims"}
+    return {**manifest, "spec": spec}
+
+
+def user(name: str = "p", uid: str = "") -> Manifest:
+    """Give a pod as a consumer."""
+    return {"resource": "pods", "name": name, "uid": uid or f"u-{name}"}
+
+
+def group_user(name: str = "g") -> Manifest:
+    """Give a PodGroup as a consumer."""
+    group = "scheduling.k8s.io"
+    return {"apiGroup": group, "resource": "podgroups", "name": name, "uid": f"u-{name}"}
+
+
+FOREIGN: Manifest = {"apiGroup": "foo.com", "resource": "foo", "name": "f", "uid": "u-f"}
+
+
+def claim(
+    name: str = "c",
+    *,
+    owner: str = "",
+    owner_uid: str = "",
+    owner_kind: str = "Pod",
+    entry: str = "",
+    namespace: str = "ns",
+    allocated: bool = False,
+    protected: bool = False,
+    finalizers: Iterable[str] = (),
+    consumers: Iterable[Manifest] = (),
+    deleting: bool = False,
+    annotations: Mapping[str, str] | None = None,
+    admin: bool = False,
+) -> Manifest:
+    """Give a claim; one with `owner` and `entry` is generated, one with `owner` alone is owned."""
+    metadata = _metadata(name, "", namespace, deleting)
+    marks = dict(annotations or {})
+    if entry:
+        marks["resource.kubernetes.io/pod-claim-name"] = entry
+    if marks:
+        metadata["annotations"] = marks
+    if owner:
+        version = "v1" if owner_kind == "Pod" else "scheduling.k8s.io/v1beta1"
+        reference = {"apiVersion": version, "kind": owner_kind, "name": owner, "controller": True}
+        metadata["ownerReferences"] = [{**reference, "uid": owner_uid or f"u-{owner}"}]
+    if protected or finalizers:
+        metadata["finalizers"] = list(finalizers) or [FINALIZER]
+    status: Manifest = {"reservedFor": list(consumers)} if consumers else {}
+    if allocated:
+        status["allocation"] = {"devices": {"results": [{"device": "d"}]}}
+    spec = claim_spec(admin=admin)
+    return {"resource": "resourceclaims", "metadata": metadata, "spec": spec, "status": status}
+
+
+def claim_spec(*, admin: bool = False, alternatives: bool = False, flat: bool = False) -> Manifest:
+    """Give the spec of a claim with one request; `flat`: as v1beta1 writes it."""
+    exactly: Manifest = {"deviceClassName": "d", **({"adminAccess": True} if admin else {})}
+    request: Manifest = exactly if flat else {"exactly": exactly}
+    if alternatives:
+        request = {"firstAvailable": [{"name": "one", "deviceClassName": "d"}]}
+    return {"devices": {"requests": [{"name": "r", **request}]}}
+
+
+def template(name: str = "t", *, namespace: str = "ns", **spec: Any) -> Manifest:
+    """Give a template."""
+    metadata = _metadata(name, "", namespace, deleting=False)
+    body = {"spec": claim_spec(**spec)}
+    return {"resource": "resourceclaimtemplates", "metadata": metadata, "spec": body}
+
+
+def group(
+    name: str = "g",
+    *entries: Manifest,
+    names: Mapping[str, str] | None = None,
+    deleting: bool = False,
+    uid: str = "",
+) -> Manifest:
+    """Give a PodGroup; one entry `res` if none."""
+    status: Manifest = {}
+    if names:
+        status["resourceClaimStatuses"] = [
+            {"name": entry, "resourceClaimName": each} for entry, each in names.items()
+        ]
+    metadata = _metadata(name, uid, "ns", deleting)
+    spec = {"resourceClaims": list(entries or [by_template()])}
+    return {"resource": "podgroups", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _metadata(name: str, uid: str, namespace: str, deleting: bool) -> Manifest:
+    made: Manifest = {"name": name, "namespace": namespace, "uid": uid or f"u-{name}"}
+    if deleting:
+        made["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return made
