@@ -76,10 +76,10 @@ class Start:
         #: The watches nobody waits for.
         self.aside = self._following()
         self.more = self._more_watches()
-        self._permissions = self.instance.writes(setup.settings)
-        self.timers = self.instance.timers(setup.settings)
         self.discovery = NotedDiscovery(services.discoverer)
         self._watches = self.instance.watches(setup.settings, self.discovery)
+        self._permissions = self.instance.writes(setup.settings)
+        self.timers = self.instance.timers(setup.settings)
         self._awaited = sum(watch.awaited for watch in self._watches)
         self._synced = asyncio.Event()
         if not self._awaited:

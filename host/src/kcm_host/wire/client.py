@@ -6,11 +6,14 @@ import platform
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
@@ -166,8 +169,7 @@ class Client:
         with unreachable(request.what):
             return await session.request(
                 request.method,
-                self.connection.base_url + request.path,
-                params=request.query or None,
+                URL(self.connection.base_url + request.target, encoded=True),
                 data=request.body,
                 headers={**request.headers, **identity.headers},
                 ssl=identity.ssl if identity.ssl is not None else True,
@@ -212,9 +214,19 @@ class _Request(msgspec.Struct, frozen=True):
     def what(self) -> str:
         return f"{self.verb} {self.path}"
 
+    @property
+    def target(self) -> str:
+        """Path and query as they go over the wire: nobody has to look for what to quote."""
+        return f"{self.path}?{_encoded(self.query)}" if self.query else self.path
+
     def is_known(self, response: aiohttp.ClientResponse) -> bool:
         """Whether the answer is that nothing has changed, which was asked."""
         return response.status == NOT_MODIFIED and IF_NONE_MATCH in self.headers
+
+
+@lru_cache(maxsize=64)
+def _encoded(query: Query) -> str:
+    return urlencode(query)
 
 
 def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
