@@ -8,6 +8,7 @@ from kcm_host.config.loaded import Loaded
 from kcm_host.config.names import (
     SHORT_NAMES,
     is_other_upstream_controller,
+    service_account,
     short_name,
     spellings,
 )
@@ -69,3 +70,19 @@ def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list
 def test_other_controllers_of_the_reference_are_known(name: str, known: bool) -> None:
     """Names that only kube-controller-manager has can be told from typing errors (H-16)."""
     assert is_other_upstream_controller(name) is known
+
+
+@pytest.mark.parametrize(
+    ("name", "account"),
+    [
+        ("clusterrole-aggregation", "clusterrole-aggregation-controller"),
+        ("resourceclaim", "resource-claim-controller"),
+        ("resourcequota", "resourcequota-controller"),
+        ("servicecidrs", "service-cidrs-controller"),
+        ("ttl", "ttl-controller"),
+        ("frobnicator", "frobnicator"),
+    ],
+)
+def test_controllers_have_the_references_service_accounts(name: str, account: str) -> None:
+    """Their roles are made by every API server (TTL-2, CRA-3, SC-2, RC-1, RQ-2)."""
+    assert service_account(name) == account
