@@ -16,7 +16,7 @@ ACCOUNT = "system:serviceaccount:kube-system:ttl-controller"
 
 
 def test_a_controller_acts_as_the_references_account(own_api_server: Any) -> None:
-    """A host that may not patch nodes itself runs ttl by the role the server makes (H-32, H-35, CRA-81)."""
+    """A host that may not patch nodes runs ttl by the server's own role (H-32, 35, CRA-81)."""
     server: ApiServer = own_api_server()
     core: Any = client.CoreV1Api(server.client())
     name = f"node-{secrets.token_hex(4)}"

@@ -47,7 +47,7 @@ async def test_a_key_that_a_worker_has_goes_to_no_other(queue: WorkQueue) -> Non
 
 
 async def test_changes_during_a_sync_are_exactly_one_more(queue: WorkQueue) -> None:
-    """Added twice while a worker has it: once more after `done`, and not again (IQ-72, IQ-T15, CRA-73)."""
+    """Added twice while a worker has it: once more afterwards (IQ-72, IQ-T15, CRA-73)."""
     queue.add(A, why())
     await queue.get()
     queue.add(A, why())
