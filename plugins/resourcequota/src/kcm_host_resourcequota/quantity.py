@@ -1,0 +1,221 @@
+"""Exact quantities: what a text such as `1.5Gi` means, and how a number is written."""
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+NANO = 10**9
+"""Nano units in one unit: no quantity is finer (RQ-283)."""
+
+MOST_DIGITS = 4000
+"""The most digits a number may have in nano units; a longer one is refused (D-16)."""
+
+_LARGEST_BINARY = 2**63 - 1
+_LARGEST_EXPONENT = 2**31 - 1
+_SUFFIX_FORM = (
+    "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or 'e' and a whole number between "
+    f"-{_LARGEST_EXPONENT} and {_LARGEST_EXPONENT}"
+)
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?+"
+    r"(?P<suffix>[eEinumkKMGTP]*+[+-]?[0-9]*+)"
+)
+_EXPONENT = re.compile(r"[eE](?P<sign>[+-]?)0*+(?P<size>[0-9]{0,10})(?<=[0-9])")
+
+
+class Format(Enum):
+    """The family of suffixes a quantity is written with; it has no influence on the number."""
+
+    DECIMAL_SI = "DecimalSI"
+    BINARY_SI = "BinarySI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+class Quantity(msgspec.Struct, frozen=True, gc=False):
+    """
+    A number of nano units and how it is written (RQ-270).
+
+    Compare `nano`: equal quantities may differ in format and text. `text` is the one that was read,
+    where it survives although it is not canonical (RQ-288); otherwise it is empty.
+    """
+
+    nano: int
+    format: Format = Format.DECIMAL_SI
+    text: str = ""
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity; `sort` says what is wrong with it."""
+
+    def __init__(self, message: str, *, sort: Literal["format", "suffix", "numeric"]) -> None:
+        super().__init__(message)
+        self.sort = sort
+
+
+ZERO = Quantity(0)
+"""Where every sum starts (RQ-70)."""
+
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIXES = ("", *_BINARY)
+
+
+def parse(text: str | float | None) -> Quantity:
+    """
+    Give the quantity that a value of a manifest stands for; results are cached by their text.
+
+    A bare JSON number is read as its text, null is 0 (RQ-271). Raises `QuantityError` for anything
+    else than the grammar of RQ-275, for an unknown suffix, and for a number without any digit
+    where the exact path needs one (RQ-278). White space is not trimmed.
+    """
+    if text is None:
+        return ZERO
+    return _parsed(text if type(text) is str else repr(text))
+
+
+def shown(quantity: Quantity) -> str:
+    """Give the text that the server shows for a quantity (RQ-290)."""
+    return quantity.text or canonical(quantity.nano, quantity.format)
+
+
+def canonical(nano: int, format: Format) -> str:  # noqa: A002 (the word of the API for it)
+    """
+    Give the one text of a number in a format, without fraction or rounding (RQ-295 to RQ-300).
+
+    It always reads back as the same number: where the suffixes end, a decimal exponent or a plain
+    integer is written (D-16).
+    """
+    if format is Format.BINARY_SI and not nano % NANO and not -1024 * NANO < nano < 1024 * NANO:
+        return _binary_text(nano // NANO)
+    if not nano:
+        return "0"
+    exponent = -9
+    while not nano % 1000:
+        nano //= 1000
+        exponent += 3
+    if format is not Format.DECIMAL_EXPONENT and exponent in _DECIMAL_SUFFIXES:
+        return f"{nano}{_DECIMAL_SUFFIXES[exponent]}"
+    return f"{nano}e{exponent}" if exponent else str(nano)
+
+
+def plus(a: Quantity, b: Quantity) -> Quantity:
+    """Give the exact sum, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
+    return Quantity(a.nano + b.nano, a.format if a.nano else b.format)
+
+
+def minus(a: Quantity, b: Quantity) -> Quantity:
+    """Give the exact difference, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
+    return Quantity(a.nano - b.nano, a.format if a.nano else b.format)
+
+
+def rounded_up(quantity: Quantity) -> Quantity:
+    """Give the next whole number away from 0; a whole one stays untouched, text too (RQ-302)."""
+    if not quantity.nano % NANO:
+        return quantity
+    return Quantity(_quotient_away_from_zero(quantity.nano, NANO) * NANO, quantity.format)
+
+
+def largest(a: Quantity, b: Quantity) -> Quantity:
+    """Give `b` if it is strictly greater, else `a` (RQ-305)."""
+    return b if b.nano > a.nano else a
+
+
+def _binary_text(units: int) -> str:
+    """Write whole units by their largest power of 1024; plain where reading would cap (RQ-297)."""
+    if abs(units) > _LARGEST_BINARY:
+        return str(units)
+    power = ((units & -units).bit_length() - 1) // 10
+    return f"{units >> 10 * power}{_BINARY_SUFFIXES[power]}"
+
+
+def _quotient_away_from_zero(number: int, divisor: int) -> int:
+    return -(-number // divisor) if number > 0 else number // divisor
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> Quantity:
+    match = _QUANTITY.fullmatch(text) if 0 < len(text) <= MOST_DIGITS else None
+    if match is None:
+        raise _no_quantity(text)
+    sign, zeros, whole, fraction, suffix = match.groups("")
+    read = _binary if suffix in _BINARY else _decimal
+    quantity, short = read(text, whole, fraction, suffix)
+    if not (short or zeros or whole or fraction):
+        raise QuantityError(
+            f"{text!r} is no quantity: there is no digit before {suffix!r}; write a number there",
+            sort="numeric",
+        )
+    if sign != "-":
+        return quantity
+    return Quantity(-quantity.nano, quantity.format, quantity.text)
+
+
+def _no_quantity(text: str) -> QuantityError:
+    if len(text) > MOST_DIGITS:
+        return _too_long(text)
+    return QuantityError(
+        f"{text!r} is no quantity; write a number and, where wanted, one suffix without a space: "
+        f"{_SUFFIX_FORM}",
+        sort="format",
+    )
+
+
+def _too_long(text: str) -> QuantityError:
+    start = text if len(text) <= 40 else f"{text[:40]}..."
+    return QuantityError(
+        f"{start!r} is no quantity that can be counted: it has more than {MOST_DIGITS} digits; "
+        "write a smaller one",
+        sort="numeric",
+    )
+
+
+def _binary(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
+    """Give the absolute quantity of a text with a power of 2, and whether the path was short."""
+    exponent = _BINARY[suffix]
+    number = int(whole + fraction or "0")
+    units_of_fraction = 10 ** len(fraction)
+    nano = _quotient_away_from_zero((number << exponent) * NANO, units_of_fraction)
+    if not fraction and len(whole) <= 14 - 3 * exponent // 10:
+        return Quantity(nano, Format.BINARY_SI, text if number % 8 else ""), True
+    kept = Format.DECIMAL_SI if 0 < nano < NANO else Format.BINARY_SI
+    return Quantity(min(nano, _LARGEST_BINARY * NANO), kept), False
+
+
+def _decimal(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
+    """Give the absolute quantity of a text with a power of 10, and whether the path was short."""
+    kind = Format.DECIMAL_SI if suffix in _DECIMAL else Format.DECIMAL_EXPONENT
+    exponent = _exponent(text, suffix) - len(fraction)
+    digits = whole + fraction
+    nano = _expanded(text, digits, exponent + 9)
+    short = len(digits) <= 18 and exponent >= -9
+    survives = short and whole and not exponent % 3 and not digits.endswith("000")
+    return Quantity(nano, kind, text if survives else ""), short
+
+
+def _exponent(text: str, suffix: str) -> int:
+    """Give the power of 10 that a suffix stands for (RQ-277, RQ-279)."""
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix]
+    match = _EXPONENT.fullmatch(suffix)
+    size = int(match["size"] or "0") if match else _LARGEST_EXPONENT + 1
+    if match is None or size > _LARGEST_EXPONENT:
+        raise QuantityError(
+            f"{text!r} is no quantity: its suffix {suffix!r} is not known; write {_SUFFIX_FORM}",
+            sort="suffix",
+        )
+    return -size if match["sign"] == "-" else size
+
+
+def _expanded(text: str, digits: str, exponent: int) -> int:
+    """Give digits x 10^exponent, rounded up to a whole number (RQ-280, RQ-282)."""
+    number = int(digits or "0")
+    if exponent >= 0:
+        if number and len(digits) + exponent > MOST_DIGITS:
+            raise _too_long(text)
+        return number and number * 10**exponent
+    # The power of an exponent of some billions would fill the memory; the result is 0 or 1 anyway.
+    return _quotient_away_from_zero(number, 10 ** min(-exponent, len(digits)))

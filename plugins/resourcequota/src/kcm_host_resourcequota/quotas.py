@@ -1,0 +1,126 @@
+"""The quotas of every namespace, read once per version."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import msgspec
+
+from kcm_host.api import Key
+from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.model import QuotaObject, Spec, amounts
+from kcm_host_resourcequota.quantity import Quantity, parse
+from kcm_host_resourcequota.selection import Selection, selection_of
+from kcm_host_resourcequota.usage import Vector
+
+
+class Asked:
+    """What `spec` asks for; shared by all versions of a quota that ask the same."""
+
+    __slots__ = ("_seen", "hard", "selection", "spec")
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.hard: Mapping[str, int] = amounts(spec.hard)
+        expressions = spec.scope_selector.match_expressions if spec.scope_selector else ()
+        self.selection: Selection = selection_of(spec.scopes or (), expressions or ())
+        self._seen: dict[tuple[str, Vector], bool] = {}
+
+    def counts(self, evaluator: Evaluator) -> Callable[[Vector], bool]:
+        """
+        Give the test whether objects with some vector are in scope (RQ-72).
+
+        Without scopes all are; with a malformed selection none is (RQ-B29).
+        """
+        if not self.selection.requirements:
+            return _all
+        if self.selection.malformed:
+            return _none
+        return lambda vector: self._matches(evaluator, vector)
+
+    def _matches(self, evaluator: Evaluator, vector: Vector) -> bool:
+        place = (evaluator.resource, vector)
+        known = self._seen.get(place)
+        if known is None:
+            requirements = self.selection.requirements
+            known = all(evaluator.matches(vector, requirement) for requirement in requirements)
+            self._seen[place] = known
+        return known
+
+
+def _all(_vector: Vector) -> bool:
+    return True
+
+
+def _none(_vector: Vector) -> bool:
+    return False
+
+
+class Quota(msgspec.Struct, frozen=True, eq=False):
+    """One version of one quota: what it asks for, and what its status says now."""
+
+    key: Key
+    uid: str
+    asked: Asked
+    #: `status.hard` in nano units; None when the status has none.
+    status_hard: Mapping[str, int] | None
+    used: Mapping[str, Quantity]
+    #: `used` in nano units.
+    numbers: Mapping[str, int]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether `status.hard` says what `spec.hard` does, in numbers (RQ-25)."""
+        return (self.status_hard or {}) == self.asked.hard
+
+    @property
+    def names(self) -> Collection[str]:
+        """All names that it limits now or that admission still enforces."""
+        return self.asked.hard.keys() | (self.status_hard or {}).keys()
+
+
+class Quotas:
+    """All quotas by namespace, as the watch told them."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[Key, Quota]] = {}
+
+    def put(self, key: Key, seen: QuotaObject) -> Quota:
+        """Take the present state of a quota."""
+        there = self._by_namespace.setdefault(key.namespace, {})
+        known = there.get(key)
+        kept = known is not None and known.asked.spec == seen.spec
+        used = {name: parse(text) for name, text in (seen.status.used or {}).items()}
+        there[key] = quota = Quota(
+            key,
+            seen.metadata.uid,
+            known.asked if known is not None and kept else Asked(seen.spec),
+            amounts(seen.status.hard) if seen.status.hard else None,
+            used,
+            {name: each.nano for name, each in used.items()},
+        )
+        return quota
+
+    def remove(self, key: Key) -> None:
+        """Forget a quota that is gone."""
+        there = self._by_namespace.get(key.namespace, {})
+        there.pop(key, None)
+        if not there:
+            self._by_namespace.pop(key.namespace, None)
+
+    def get(self, key: Key) -> Quota | None:
+        """Give a quota, None if there is none."""
+        return self._by_namespace.get(key.namespace, {}).get(key)
+
+    def of(self, namespace: str) -> Collection[Quota]:
+        """Give the quotas of a namespace."""
+        return self._by_namespace.get(namespace, {}).values()
+
+    def namespaces(self) -> Collection[str]:
+        """Give the namespaces that have quotas."""
+        return self._by_namespace.keys()
+
+    def __iter__(self) -> Iterator[Quota]:
+        for there in self._by_namespace.values():
+            yield from there.values()
+
+    def __len__(self) -> int:
+        return sum(len(there) for there in self._by_namespace.values())

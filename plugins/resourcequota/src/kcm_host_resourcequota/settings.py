@@ -1,0 +1,26 @@
+"""What an operator can set."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from kcm_host.api import Duration
+
+NotNegative = Annotated[Duration, Field(ge=timedelta(0))]
+
+
+class Settings(BaseModel):
+    """The settings of the controller; `{}` means all defaults."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+
+    resync_period: NotNegative = Field(
+        default=timedelta(minutes=5),
+        description="Every quota is synced, and every record audited, once in this time; 0: never.",
+    )
+    settle_time: NotNegative = Field(
+        default=timedelta(seconds=10),
+        description="How long an amount that no object accounts for stays before it is taken off.",
+    )

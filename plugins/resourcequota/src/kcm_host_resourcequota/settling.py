@@ -1,0 +1,126 @@
+"""Which lower numbers may be written now, and which could be requests still on their way."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+#: A request that admission has counted shows up in every store within this time, or it is no
+#: longer on its way; so an amount that could not be taken off for so long is not owed.
+EVIDENCE_SECONDS = 2.0
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """
+    What to write for the names of one quota, in nano units.
+
+    `owed` and `leaked` say how much of each lowering is due to objects that went, and how much
+    to amounts that never became objects. `blocked` are names that have to wait, the shortest of
+    them for `wait_seconds`.
+    """
+
+    targets: Mapping[str, int]
+    owed: Mapping[str, int] = {}
+    leaked: Mapping[str, int] = {}
+    #: What stays above each total after this.
+    left: Mapping[str, int] = {}
+    blocked: tuple[str, ...] = ()
+    wait_seconds: float = 0.0
+
+
+class Settling:
+    """
+    What is known of one quota's recent past.
+
+    Admission raises `used` before the object can be seen, so `used` above the total may be
+    honest (RQ-253). Taken off at once is only what the ledger saw go; whatever else is above
+    the total has to stay unchanged for the settle time first (RQ-B32). Times are seconds on one
+    monotonic clock.
+    """
+
+    def __init__(self, *, now: float, settle_seconds: float) -> None:
+        self._settle_seconds = settle_seconds
+        self._born = now
+        self._changed: dict[str, float] = {}
+        self._owed: dict[str, int] = {}
+        self._owed_at = now
+        #: The least that was above the total since the last full resync.
+        self._floor: dict[str, int] = {}
+        self._blocked: dict[str, float] = {}
+        #: Since when something that went is not written.
+        self.waiting_since: float | None = None
+        #: A lowering is being tried again; what is owed stays owed meanwhile.
+        self.retrying = False
+
+    def moved(self, steps: Mapping[str, int], *, now: float) -> None:
+        """Take note that totals of the quota have changed by so much."""
+        for name, step in steps.items():
+            self._changed[name] = now
+            if step < 0:
+                self._expire(now)
+                self._owed[name] = self._owed.get(name, 0) - step
+                self._owed_at = now
+                self.waiting_since = self.waiting_since or now
+
+    def changed(self, name: str, *, now: float) -> None:
+        """Take note that `used` has another number for a name, whoever wrote it."""
+        self._changed[name] = now
+
+    def decide(
+        self,
+        totals: Mapping[str, int],
+        used: Mapping[str, int],
+        *,
+        now: float,
+        resync: bool = False,
+    ) -> Decision:
+        """
+        Give what each name of `totals` should say, given what it says now (RQ-B32, B33, B35).
+
+        A full resync does not wait, but takes off only what was above the total at every moment
+        since the one before: requests on their way come and go, a leaked amount stays.
+        """
+        self._expire(now)
+        targets: dict[str, int] = {}
+        owed: dict[str, int] = {}
+        leaked: dict[str, int] = {}
+        left: dict[str, int] = {}
+        waits: dict[str, float] = {}
+        for name, total in totals.items():
+            excess = max(used.get(name, total) - total, 0)
+            owed[name] = min(self._owed.get(name, 0), excess)
+            rest = excess - owed[name]
+            floor = self._floor[name] = min(self._floor.get(name, 0), rest)
+            wait = self._changed.get(name, self._born) + self._settle_seconds - now
+            leaked[name] = rest if wait <= 0 else floor if resync else 0
+            left[name] = rest - leaked[name]
+            targets[name] = total + left[name]
+            if left[name]:
+                waits[name] = wait
+        self._blocked = {name: self._blocked.get(name, now) for name in waits}
+        shortest = min(waits.values(), default=0.0)
+        return Decision(targets, owed, leaked, left, tuple(waits), shortest)
+
+    def written(self, decision: Decision) -> None:
+        """Take note that a decision is in the status now, or perhaps is."""
+        self.retrying = False
+        for name, amount in decision.owed.items():
+            left = self._owed.pop(name, 0) - amount
+            if left > 0:
+                self._owed[name] = left
+        for name, amount in decision.leaked.items():
+            self._floor[name] = max(self._floor.get(name, 0) - amount, 0)
+        if not self._owed:
+            self.waiting_since = None
+
+    def resynced(self, decision: Decision) -> None:
+        """Take note that a full resync has done with the quota: from here on, count anew."""
+        self._floor.update(decision.left)
+
+    def drifting_since(self) -> float | None:
+        """Since when a number has been above its total without being lowered."""
+        return min(self._blocked.values(), default=None)
+
+    def _expire(self, now: float) -> None:
+        if self._owed and not self.retrying and now - self._owed_at > EVIDENCE_SECONDS:
+            self._owed.clear()
+            self.waiting_since = None

@@ -1,0 +1,87 @@
+"""What the controller tells about itself: its part of the status page, and its metrics."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from kcm_host.api import Metric, View
+from kcm_host_resourcequota.figures import PREFIX, Figures, counter, gauge
+from kcm_host_resourcequota.routing import Routing
+from kcm_host_resourcequota.upkeep import Upkeep
+
+SHOWN = 10
+
+
+def status_of(routing: Routing, upkeep: Upkeep, view: View) -> Mapping[str, Any]:
+    """Give the part of the status page; lists hold at most ten entries."""
+    counting = routing.counting
+    unserved = (
+        f"{quota.key}: {', '.join(plan.unserved)}"
+        for quota in routing.quotas
+        if (plan := counting.plan(quota.asked)).unserved
+    )
+    return {
+        "quotas": len(routing.quotas),
+        "objects": {
+            each.resource: counting.books.ledger.objects(each.resource) for each in counting.ready()
+        },
+        "notReady": dict(counting.unready(view)),
+        "notServed": list(islice(unserved, SHOWN)),
+        "undecodable": sorted(f"{name} in {space}" for name, space in counting.broken(view))[
+            :SHOWN
+        ],
+        "audit": {"rounds": upkeep.audit.rounds, "mismatches": upkeep.audit.mismatches},
+    }
+
+
+def metrics_of(
+    routing: Routing, figures: Figures, upkeep: Upkeep, view: View, *, now: float
+) -> Sequence[Metric]:
+    """Give all metrics; `now` is seconds on the controller's monotonic clock."""
+    counting = routing.counting
+    plans = [counting.plan(quota.asked) for quota in routing.quotas]
+    drifting = [each.drifting_since() for each in routing.settling.values()]
+    oldest = min((since for since in drifting if since is not None), default=now)
+    return [
+        Metric(
+            f"{PREFIX}writes_total",
+            "Status writes by cause.",
+            "counter",
+            tuple(({"cause": cause}, count) for cause, count in sorted(figures.writes.items())),
+        ),
+        counter("conflicts", "Status writes that came too late.", figures.conflicts),
+        counter("decreases", "Status writes that followed objects going.", figures.decreases),
+        counter(
+            "decrease_seconds",
+            "Time from the first object going to the status written, summed up.",
+            figures.decrease_seconds,
+        ),
+        counter("leaks_repaired", "Amounts without objects, taken off.", figures.leaks_repaired),
+        counter("audit_mismatches", "Records repaired by the audit.", upkeep.audit.mismatches),
+        counter("evaluations", "Times an object was looked at.", counting.books.evaluations),
+        gauge("oldest_drift_seconds", "Age of the oldest amount without objects.", now - oldest),
+        gauge(
+            "quotas_not_served",
+            "Quotas with a name that nothing counts under.",
+            sum(bool(plan.unserved) for plan in plans),
+        ),
+        Metric(
+            f"{PREFIX}quotas_not_ready",
+            "Quotas that wait for a resource.",
+            "gauge",
+            _waiting(routing, view),
+        ),
+    ]
+
+
+def _waiting(routing: Routing, view: View) -> tuple[tuple[Mapping[str, str], float], ...]:
+    """Give how many quotas each resource holds up; those that hold up none have 0."""
+    counting = routing.counting
+    unready = counting.unready(view)
+    waiting = Counter(dict.fromkeys(counting.following.all(), 0))
+    for quota in routing.quotas:
+        plan = counting.plan(quota.asked)
+        sources = {name for evaluator, _ in plan.runs for name in counting.sources(evaluator)}
+        waiting.update(name for name in sources if name in unready)
+    return tuple(({"resource": name}, float(count)) for name, count in sorted(waiting.items()))

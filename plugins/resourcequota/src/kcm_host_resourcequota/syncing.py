@@ -1,0 +1,115 @@
+"""One sync of one quota: compare, warn, write."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from kcm_host.api import (
+    ApiError,
+    Conflict,
+    Done,
+    Key,
+    Later,
+    Outcome,
+    Unreachable,
+    View,
+    Writer,
+)
+from kcm_host_resourcequota.figures import Figures
+from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
+from kcm_host_resourcequota.notices import Notices
+from kcm_host_resourcequota.routing import Routing
+from kcm_host_resourcequota.status import Assessment, status_of
+
+log = logging.getLogger(__name__)
+
+INVALID = 422
+
+
+class Syncing:
+    """Brings the status of quotas in line; `clock` gives seconds on a monotonic clock."""
+
+    def __init__(self, routing: Routing, clock: Callable[[], float] = time.monotonic) -> None:
+        self.figures = Figures()
+        self._routing = routing
+        self._notices = Notices(clock)
+        self._clock = clock
+
+    async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
+        """
+        Write the status of a quota if it is not right, with one request (RQ-40 to RQ-53).
+
+        Names whose evaluator cannot answer keep what they have, and the quota comes again when it
+        can (D-15). Errors of the write are raised.
+        """
+        routing = self._routing
+        quota = routing.quotas.get(key)
+        if quota is None:
+            self._notices.forget(key)
+            return Done()
+        routing.begun(key)
+        found = routing.assess(quota, view)
+        patience = routing.counting.patience(found.calculation.failed, view)
+        if patience > 0:
+            return Later(timedelta(seconds=patience))
+        self._notices.tell(found, writer)
+        if found.is_dirty:
+            await self._write(found, view, writer)
+        routing.ended(found)
+        if found.decision.blocked:
+            return Later(timedelta(seconds=found.decision.wait_seconds))
+        return Done()
+
+    async def _write(self, found: Assessment, view: View, writer: Writer) -> None:
+        """Write the status that was found to be due, in the version that it was compared with."""
+        key = found.quota.key
+        quotas = view.of(RESOURCE_QUOTA, QuotaObject)
+        whole = quotas.whole(key.name, key.namespace)
+        # An unreadable version is newer than the one that was compared.
+        if whole is None or key in quotas.undecodable():
+            return
+        total = partial(self._routing.counting.total, found.quota, found.plan)
+        status = status_of(whole, found, total)
+        settling = self._routing.settling[key]
+        resync = self._routing.is_resyncing(key)
+        settling.retrying = True
+        try:
+            await self._update(whole, status, writer)
+        except Conflict:
+            self.figures.conflicts += 1
+            raise
+        except Unreachable as error:
+            if not error.refused:
+                # It may have arrived; taking off the same once more would be too much.
+                settling.written(found.decision)
+            raise
+        since = settling.waiting_since
+        waited = self._clock() - since if since is not None else None
+        settling.written(found.decision)
+        self.figures.wrote(found, resync=resync, waited_seconds=waited)
+
+    @staticmethod
+    async def _update(whole: Mapping[str, Any], status: Mapping[str, Any], writer: Writer) -> None:
+        """Update the status; entries that the server finds illegal keep their old text (D-19)."""
+        try:
+            await writer.update(RESOURCE_QUOTA, {**whole, "status": status}, subresource="status")
+        except ApiError as error:
+            refused = refused_names(error, status["used"])
+            if not refused:
+                raise
+            old = (whole.get("status") or {}).get("used") or {}
+            kept = {name: text for name, text in old.items() if name in refused}
+            used = {name: text for name, text in status["used"].items() if name not in refused}
+            log.warning("usage refused by the server", extra={"kv": {"error": str(error)}})
+            status = {**status, "used": {**used, **kept}}
+            await writer.update(RESOURCE_QUOTA, {**whole, "status": status}, subresource="status")
+
+
+def refused_names(error: ApiError, used: Mapping[str, str]) -> set[str]:
+    """Give the entries of `status.used` that the server names as illegal (RQ-256)."""
+    if error.status != INVALID:
+        return set()
+    return {name for name in used if f"status.used[{name}]" in str(error)}

@@ -1,0 +1,61 @@
+"""What is done because time passes: deadlines, objects mended, the audit."""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+from kcm_host.api import View, Wanted
+from kcm_host_resourcequota.audit import Audit
+from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.routing import Routing
+
+#: Deadlines are wall-clock instants, looked at so often because the clock may be set (RQ-B21).
+TICK = timedelta(seconds=1)
+
+
+class Upkeep:
+    """
+    The work of every second.
+
+    The audit goes once through all records in `audit_period`; zero switches it off.
+    """
+
+    def __init__(self, routing: Routing, *, audit_period: timedelta) -> None:
+        self._routing = routing
+        self._share = TICK / audit_period if audit_period else 0.0
+        self._broken: frozenset[tuple[str, str]] = frozenset()
+        counting = routing.counting
+        self.audit = Audit(counting.books, places=self._places, is_ready=counting.is_ready)
+
+    def tick(self, view: View) -> Iterable[Wanted]:
+        """Give the keys that are due although nothing has happened."""
+        wanted = [*self._expired(view), *self._mended(view)]
+        if self._share:
+            repaired = self.audit.slice(view, share=self._share)
+            places = [(evaluator.resource, namespace) for evaluator, namespace in repaired]
+            wanted += self._routing.places(places, view)
+        return wanted
+
+    def _expired(self, view: View) -> Iterable[Wanted]:
+        """Recount the objects whose time has come, or whose clock was set back (RQ-B21)."""
+        counting = self._routing.counting
+        crossed = counting.books.crossed()
+        if not crossed:
+            return ()
+        moves = []
+        for resource, key in crossed:
+            evaluator = counting.catalog.get(resource)
+            if evaluator is not None:
+                moves += counting.apply(evaluator, key, view)
+        return self._routing.moved(moves, view)
+
+    def _mended(self, view: View) -> Iterable[Wanted]:
+        """Queue the quotas of namespaces where an unreadable object has been mended (RQ-B28)."""
+        before, self._broken = self._broken, self._routing.counting.broken(view)
+        return self._routing.places(before - self._broken, view)
+
+    def _places(self) -> Iterator[tuple[Evaluator, str]]:
+        """Give what is audited: every resource that is ready, in namespaces with quotas."""
+        counting = self._routing.counting
+        for evaluator in counting.ready():
+            for namespace in self._routing.quotas.namespaces():
+                yield evaluator, namespace

@@ -1,0 +1,37 @@
+"""The quota controller in a real host, with the permissions the server itself gives it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from granted_roles import binding
+from kubernetes import client
+from quota_server import ROLE, USER, QuotaNamespace, quota_host
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.etcd import Etcd
+
+
+@pytest.fixture(scope="session")
+def quota_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
+    """A server with quota admission, on which no other controller counts quotas."""
+    with ApiServer(etcd, binaries=kube_binaries, users=[USER, "nobody"]) as server:
+        rbac: Any = client.RbacAuthorizationV1Api(server.client())
+        rbac.create_cluster_role_binding(binding("quota", user=USER, role=ROLE))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def quota_controller(quota_server: ApiServer) -> Iterator[RunningHost]:
+    """A host that lowers what never came after one second."""
+    with quota_host(quota_server, settleTime="1s") as host:
+        yield host
+
+
+@pytest.fixture
+def place(quota_server: ApiServer, quota_controller: RunningHost) -> QuotaNamespace:
+    """A fresh namespace on the server where the controller is at work."""
+    assert quota_controller.process.running
+    return QuotaNamespace(quota_server)

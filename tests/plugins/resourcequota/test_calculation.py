@@ -1,0 +1,176 @@
+"""The usage of one quota out of the totals: who answers for which name, scopes and failures."""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+import pytest
+
+from kcm_host.api import Key, Kind, View
+from kcm_host_resourcequota.calculation import calculate, format_of, plan_for
+from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.ledger import Ledger, Total
+from kcm_host_resourcequota.model import ScopeSelector, Spec
+from kcm_host_resourcequota.quantity import NANO, Format, Quantity
+from kcm_host_resourcequota.quotas import Asked
+from kcm_host_resourcequota.selection import Requirement
+from kcm_host_resourcequota.usage import NO_SCOPES, Contribution, Vector
+
+SI, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
+IN_SCOPE = Vector(frozenset({"Terminating"}))
+
+
+class Thing(msgspec.Struct, frozen=True):
+    """What the toy evaluators count."""
+
+
+class Toy(Evaluator):
+    """An evaluator that serves the names it is told; its contributions are put in by hand."""
+
+    kind = Kind("", "v1", "Thing", "things")
+    model = Thing
+
+    def __init__(self, resource: str, *names: str) -> None:
+        self._resource = resource
+        self._names = names
+
+    @property
+    def resource(self) -> str:
+        return self._resource
+
+    def serves(self, name: str) -> bool:
+        return name in self._names
+
+    def contribution(self, key: Key, obj: Any, view: View, now: float) -> Contribution:
+        raise AssertionError("a calculation looks at no object (RQ-B7)")
+
+
+class Case:
+    """Some evaluators and what is recorded for them."""
+
+    def __init__(self, *evaluators: Toy) -> None:
+        self.evaluators = evaluators
+        self.ledger = Ledger()
+        self.problems: dict[str, str] = {}
+
+    def put(self, evaluator: Toy, vector: Vector = NO_SCOPES, **amounts: int) -> None:
+        usage = tuple((name, amount, SI) for name, amount in sorted(amounts.items()))
+        key = Key(f"o{self.ledger.objects(evaluator.resource)}", "a")
+        self.ledger.apply(evaluator.resource, key, Contribution(usage, vector))
+
+    def serving(self, name: str) -> Collection[Evaluator]:
+        return [each for each in self.evaluators if each.serves(name)]
+
+    def usage(self, *names: str, **spec: Any) -> tuple[dict[str, int], dict[str, str]]:
+        """Give the totals of a quota with these names and scopes, and who failed."""
+        asked = Asked(Spec(hard=dict.fromkeys(names, "10"), **spec))
+        found = calculate(
+            plan_for(asked.hard, self.serving),
+            asked,
+            namespace="a",
+            ledger=self.ledger,
+            problem=lambda evaluator, _namespace: self.problems.get(evaluator.resource, ""),
+        )
+        return dict(found.numbers), dict(found.failed)
+
+
+def test_only_served_names_have_an_entry() -> None:
+    """A name that nobody serves is ignored; the others have one, 0 at least (RQ-61, RQ-77)."""
+    pods = Toy("pods", "cpu", "memory")
+    case = Case(pods)
+    case.put(pods, cpu=3)
+    assert case.usage("cpu", "memory", "else") == ({"cpu": 3, "memory": 0}, {})
+    plan = plan_for(["else", "cpu"], case.serving)
+    assert plan.unserved == ("else",)
+
+
+def test_an_evaluator_without_names_is_not_asked() -> None:
+    """Nothing of it is in the result, nor does its problem matter (RQ-62)."""
+    pods, services = Toy("pods", "cpu"), Toy("services", "services")
+    case = Case(pods, services)
+    case.problems["services"] = "not yet synced"
+    assert case.usage("cpu") == ({"cpu": 0}, {})
+
+
+def test_shared_names_are_summed() -> None:
+    """Each evaluator adds its own part (RQ-64, RQ-66)."""
+    pods, claims = Toy("pods", "gpu", "cpu"), Toy("claims", "gpu")
+    case = Case(pods, claims)
+    case.put(pods, gpu=1, cpu=1)
+    case.put(claims, gpu=2)
+    assert case.usage("gpu", "cpu") == ({"gpu": 3, "cpu": 1}, {})
+
+
+def test_a_running_evaluator_adds_to_names_it_does_not_serve() -> None:
+    """Its whole result counts, masked to what is asked for and served (RQ-64, RQ-65, RQ-173)."""
+    pods, claims = Toy("pods", "gpu"), Toy("claims", "count")
+    case = Case(pods, claims)
+    case.put(claims, gpu=2, count=1, more=5)
+    assert case.usage("gpu") == ({"gpu": 0}, {}), "claims do not run"
+    assert case.usage("gpu", "count") == ({"gpu": 2, "count": 1}, {})
+
+
+@pytest.mark.parametrize("failing", ["pods", "claims"])
+def test_a_failure_leaves_out_all_its_names(failing: str) -> None:
+    """A shared name is missing whoever fails; the others are right (RQ-63, RQ-66, RQ-67)."""
+    pods, claims = Toy("pods", "gpu", "cpu"), Toy("claims", "gpu", "count")
+    case = Case(pods, claims)
+    case.put(pods, gpu=1, cpu=1)
+    case.put(claims, gpu=2, count=1)
+    case.problems[failing] = "not yet synced"
+    left = {"pods": {"count": 1}, "claims": {"cpu": 1}}[failing]
+    assert case.usage("gpu", "cpu", "count") == (left, {failing: "not yet synced"})
+
+
+def test_scopes_are_one_conjunction() -> None:
+    """Every scope and every expression has to match (RQ-72)."""
+    pods = Toy("pods", "cpu")
+    case = Case(pods)
+    case.put(pods, IN_SCOPE, cpu=1)
+    case.put(pods, Vector(frozenset({"Terminating", "BestEffort"})), cpu=2)
+    case.put(pods, cpu=4)
+    both = ScopeSelector((Requirement("BestEffort", "Exists"),))
+    assert case.usage("cpu")[0] == {"cpu": 7}
+    assert case.usage("cpu", scopes=("Terminating",))[0] == {"cpu": 3}
+    assert case.usage("cpu", scopes=("Terminating",), scope_selector=both)[0] == {"cpu": 2}
+
+
+def test_a_malformed_selector_makes_everything_zero() -> None:
+    """Without an error, also where nothing matched anyway (RQ-73, RQ-92, RQ-B29, RQ-T61)."""
+    pods = Toy("pods", "cpu", "pods")
+    case = Case(pods)
+    case.put(pods, Vector(named_scope="PriorityClass", names=frozenset({"high"})), cpu=1, pods=1)
+    selector = ScopeSelector((Requirement("PriorityClass", "In", ()),))
+    assert case.usage("cpu", "pods", scope_selector=selector) == ({"cpu": 0, "pods": 0}, {})
+
+
+def test_resources_without_scopes_give_zero_under_any() -> None:
+    """The entry is there, with 0 (RQ-76, RQ-T62)."""
+    services = Toy("services", "services")
+    case = Case(services)
+    case.put(services, services=2)
+    assert case.usage("services", scopes=("Terminating",)) == ({"services": 0}, {})
+
+
+def test_another_namespace_is_empty() -> None:
+    """Without objects every name is 0, without an error (RQ-71)."""
+    pods = Toy("pods", "cpu")
+    assert Case(pods).usage("cpu") == ({"cpu": 0}, {})
+
+
+@pytest.mark.parametrize(
+    ("formats", "present", "expected"),
+    [
+        pytest.param({}, BINARY, SI, id="nothing-added"),
+        pytest.param({BINARY: 1, SI: 9}, BINARY, BINARY, id="the-present-one"),
+        pytest.param({SI: 1, BINARY: 2}, EXPONENT, BINARY, id="the-most-frequent"),
+        pytest.param({EXPONENT: 2, BINARY: 2}, None, BINARY, id="binary-before-exponent"),
+        pytest.param({EXPONENT: 2, BINARY: 2, SI: 2}, None, SI, id="decimal-first"),
+    ],
+)
+def test_the_format_is_one_that_was_added(
+    formats: dict[Format, int], present: Format | None, expected: Format
+) -> None:
+    """The present format if somebody has it, else the most frequent, in order (RQ-B26, RQ-304)."""
+    known = Quantity(NANO, present) if present else None
+    assert format_of(Total(NANO, 9, formats), known) is expected

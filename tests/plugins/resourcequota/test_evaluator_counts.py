@@ -1,0 +1,85 @@
+"""Objects of which only the number counts."""
+
+import pytest
+from quota_objects import Namespace, counted, nano, pod
+
+from kcm_host.api import Kind
+from kcm_host.wire.decode import reads_metadata_only
+from kcm_host_resourcequota.counts import Counted, CountEvaluator, count_name
+
+
+def test_objects_are_counted_under_both_names() -> None:
+    """Four kinds have an older name beside their count name (RQ-T100, RQ-200, RQ-201)."""
+    space = Namespace(
+        *(counted("ConfigMap", f"c{n}") for n in range(3)),
+        *(counted("Secret", f"s{n}") for n in range(2)),
+        counted("ReplicationController", "r"),
+        *(counted("ResourceQuota", f"q{n}") for n in range(2)),
+    )
+    expected = {
+        "configmaps": 3,
+        "count/configmaps": 3,
+        "secrets": 2,
+        "count/secrets": 2,
+        "replicationcontrollers": 1,
+        "resourcequotas": 2,
+        "count/resourcequotas": 2,
+    }
+    assert space.used(*expected) == nano(expected)
+
+
+def test_a_group_is_part_of_the_name() -> None:
+    """Another group's namesake is another resource (RQ-T101, RQ-T102, RQ-202)."""
+    space = Namespace(
+        *(counted("Deployment", f"d{n}") for n in range(2)),
+        *(counted("Widget", f"w{n}") for n in range(4)),
+    )
+    expected = {"count/deployments.apps": 2, "count/widgets.example.com": 4}
+    assert space.used("count/deployments.extensions", "deployments.apps", *expected) == nano(
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "resource", "name", "alias"),
+    [
+        ("", "configmaps", "count/configmaps", True),
+        ("", "endpoints", "count/endpoints", False),
+        ("example.com", "secrets", "count/secrets.example.com", False),
+    ],
+)
+def test_a_counter_serves_its_names_alone(
+    group: str, resource: str, name: str, alias: bool
+) -> None:
+    """The alias belongs to the core group (RQ-200, RQ-201)."""
+    kind = Kind(group, "v1", "X", resource)
+    evaluator = CountEvaluator(kind)
+    assert count_name(kind) == name
+    assert evaluator.serves(name)
+    assert evaluator.serves(resource) is alias
+    assert not any(map(evaluator.serves, (f"{name}x", f"{resource}.{group}", "count/", "pods")))
+
+
+def test_what_nobody_counts_has_no_entry() -> None:
+    """Resources that are not monitored give no entry (RQ-T103, RQ-T104, RQ-205)."""
+    names = (
+        "count/events",
+        "count/events.events.k8s.io",
+        "count/nodes",
+        "count/pods.metrics.k8s.io",
+    )
+    assert Namespace(pod()).used(*names) == {}
+
+
+def test_objects_on_their_way_out_count() -> None:
+    """A config map that a finalizer holds is there (RQ-T105, RQ-200)."""
+    leaving = counted(
+        "ConfigMap", "c", deletionTimestamp="2027-01-15T07:00:00Z", finalizers=["example.com/f"]
+    )
+    assert Namespace(leaving).used("configmaps") == nano({"configmaps": 1})
+
+
+def test_counting_reads_nothing_of_an_object() -> None:
+    """Metadata is enough, so that is all the host asks for (RQ-204, RQ-B50)."""
+    assert reads_metadata_only(Counted)
+    assert Counted.__struct_fields__ == ()

@@ -1,0 +1,67 @@
+"""Which extended resources device classes declare, while they come, change and go."""
+
+import msgspec
+import pytest
+from quota_objects import IMPLICIT_GPU, REQUESTS_GPU, Namespace
+
+from kcm_host_resourcequota.device_classes import DeviceClass, DeviceClasses
+
+GPU = "example.com/gpu"
+
+
+def declaring(explicit: str | None) -> DeviceClass:
+    """Give a device class with this extended resource name."""
+    return msgspec.convert({"spec": {"extendedResourceName": explicit}}, DeviceClass)
+
+
+def test_a_class_declares_names_while_it_exists() -> None:
+    """Its own name always, an explicit one while it has it; changes are told (RQ-186, D-9)."""
+    classes = DeviceClasses()
+    assert classes.put("gpu", declaring(None)) == {IMPLICIT_GPU}
+    assert classes.put("gpu", declaring(GPU)) == {REQUESTS_GPU}
+    assert classes.explicit_name("gpu") == GPU
+    assert classes.put("gpu", declaring(GPU)) == set()
+    assert classes.put("gpu", declaring("example.com/b")) == {
+        REQUESTS_GPU,
+        "requests.example.com/b",
+    }
+    assert classes.put("gpu", None) == {"requests.example.com/b", IMPLICIT_GPU}
+    assert classes.put("gpu", None) == set()
+    assert classes.explicit_name("gpu") == ""
+    assert not any(map(classes.declares, (GPU, "example.com/b", IMPLICIT_GPU[9:])))
+
+
+@pytest.mark.parametrize("change", [None, DeviceClass(), "example.com/other"])
+def test_a_name_of_two_classes_outlives_one_of_them(change: DeviceClass | str | None) -> None:
+    """Deleting, clearing or renaming one leaves it declared by the other (D-17, RQ-186)."""
+    classes = DeviceClasses()
+    classes.put("a", declaring(GPU))
+    classes.put("b", declaring(GPU))
+    after = declaring(change) if isinstance(change, str) else change
+    assert REQUESTS_GPU not in classes.put("b", after)
+    assert classes.declares(GPU)
+    assert classes.explicit_name("a") == GPU
+    assert REQUESTS_GPU in classes.put("a", None)
+    assert not classes.declares(GPU)
+
+
+@pytest.mark.parametrize(
+    "manifest", [{}, {"spec": None}, {"spec": {}}, {"spec": {"extendedResourceName": ""}}]
+)
+def test_a_class_without_a_name_reads_as_empty(manifest: dict[str, object]) -> None:
+    """Missing, null and empty are one thing."""
+    assert msgspec.convert(manifest, DeviceClass) == DeviceClass()
+
+
+def test_claims_serve_what_classes_declare() -> None:
+    """The name filter follows the device classes (RQ-172, RQ-173, RQ-174)."""
+    space = Namespace()
+    evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
+    assert not evaluator.serves(REQUESTS_GPU)
+    assert not evaluator.serves(IMPLICIT_GPU)
+    space.declare("gpu", GPU)
+    assert evaluator.serves(REQUESTS_GPU)
+    assert evaluator.serves(IMPLICIT_GPU)
+    assert not evaluator.serves(GPU)
+    assert not evaluator.serves("limits.example.com/gpu")
+    assert not evaluator.serves(f"{IMPLICIT_GPU}2")

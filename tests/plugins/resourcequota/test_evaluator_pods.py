@@ -1,0 +1,277 @@
+"""Which names pods serve, which pods are charged, and what stays of a pod once it is read."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from quota_objects import NOW, REQUESTS_GPU, Namespace, container, nano, pod
+
+from kcm_host.wire.decode import reads_metadata_only
+from kcm_host_resourcequota.pods import Pod, PodEvaluator
+
+PODS = PodEvaluator()
+DOMAIN_253 = ".".join(["d" * 63] * 3 + ["d" * 61])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("count/pods", "pods", "cpu", "memory", "ephemeral-storage"),
+        *("requests.cpu", "requests.memory", "requests.ephemeral-storage"),
+        *("limits.cpu", "limits.memory", "limits.ephemeral-storage"),
+        *("hugepages-2Mi", "requests.hugepages-1Gi", "hugepages-", "requests.hugepages-"),
+        *("requests.nvidia.com/gpu", "requests.deviceclass.resource.kubernetes.io/gpu"),
+        "requests.gold.storageclass.storage.k8s.io/requests.storage",
+        "requests.gpu.deviceclass.resource.k8s.io/devices",
+    ],
+)
+def test_pods_serve(name: str) -> None:
+    """These names, whether or not any pod has anything to add to them (RQ-100, RQ-101, RQ-102)."""
+    assert PODS.serves(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("requests.storage", "requests.example.kubernetes.io/x", "nvidia.com/gpu"),
+        *("limits.nvidia.com/gpu", "limits.hugepages-2Mi", "count/services", "services", ""),
+        *("deviceclass.resource.kubernetes.io/gpu", "requests.pods", "count/pods.example.com"),
+    ],
+)
+def test_pods_do_not_serve(name: str) -> None:
+    """A name that is nearly one of theirs is not (RQ-103, RQ-104)."""
+    assert not PODS.serves(name)
+
+
+def test_ended_pods_are_only_counted() -> None:
+    """Failed and succeeded pods use nothing but `count/pods` (RQ-T30, RQ-106, RQ-107)."""
+    phases = ("Running", "Pending", "Unknown", None, "Failed", "Succeeded")
+    space = Namespace(*(pod(container({"cpu": 1}), name=f"{p}", phase=p) for p in phases))
+    assert space.used("pods", "count/pods", "cpu") == nano({"pods": 4, "count/pods": 6, "cpu": 4})
+
+
+def test_pods_that_succeed_are_no_longer_charged() -> None:
+    """Ten pods, then two of them end: the rest is charged (RQ-T52)."""
+    space = Namespace(*(pod(container({"cpu": "100m"}), name=f"p{n}") for n in range(10)))
+    assert space.used("cpu", "count/pods") == nano({"cpu": 1, "count/pods": 10})
+    for number in range(2):
+        space.put(pod(container({"cpu": "100m"}), name=f"p{number}", phase="Succeeded"))
+    assert space.used("cpu", "count/pods") == nano({"cpu": "800m", "count/pods": 10})
+
+
+def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, Any]:
+    """Give a pod that was to be gone so many seconds before now."""
+    metadata: dict[str, Any] = {}
+    if seconds_ago is not None:
+        metadata["deletionTimestamp"] = timestamp(NOW - seconds_ago)
+    if grace is not None:
+        metadata["deletionGracePeriodSeconds"] = grace
+    return pod(name=name, metadata=metadata)
+
+
+def timestamp(seconds: float) -> str:
+    """Write an instant as the server does."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_pods_whose_time_to_go_is_over_are_only_counted() -> None:
+    """Deletion time and grace period must both be there, and both over (RQ-T31, RQ-108, RQ-109)."""
+    rows = [(40, 30), (20, 30), (40, None), (1, 0), (None, None), (None, 30)]
+    space = Namespace(*(leaving(f"p{n}", *row) for n, row in enumerate(rows)))
+    assert space.used("pods", "count/pods") == nano({"pods": 4, "count/pods": 6})
+
+
+@pytest.mark.parametrize(
+    ("later_seconds", "pods"), [(-0.001, 1), (0.0, 1), (0.001, 0), (-100.0, 1)]
+)
+def test_a_pod_is_charged_up_to_the_very_instant(later_seconds: float, pods: int) -> None:
+    """At deletion time plus grace it still is; a clock set back charges it again (RQ-108, B21)."""
+    space = Namespace(leaving("p", 0, 30))
+    assert space.used("pods", now=NOW + 30 + later_seconds) == nano({"pods": pods})
+
+
+@pytest.mark.parametrize(
+    ("obj", "deadline"),
+    [
+        pytest.param(leaving("p", 0, 30), NOW + 30, id="leaving"),
+        pytest.param(leaving("p", 0, 0), NOW, id="without grace"),
+        pytest.param(leaving("p", 90, 30), NOW - 60, id="overdue"),
+        pytest.param(leaving("p", 0, None), None, id="no grace period said"),
+        pytest.param(pod(), None, id="staying"),
+        pytest.param(leaving("p", 0, 30) | {"status": {"phase": "Failed"}}, None, id="ended"),
+    ],
+)
+def test_the_deadline_is_when_charging_ends(obj: dict[str, Any], deadline: float | None) -> None:
+    """Only a pod that will stop being charged has one (RQ-B1, RQ-B21, RQ-110)."""
+    assert PODS.deadline(read(obj)) == deadline
+
+
+def read(obj: dict[str, Any]) -> Pod:
+    """Decode a pod as from the wire."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=Pod)
+
+
+def test_usage_covers_requests_and_limits() -> None:
+    """Three equal pods, each name with its sum (RQ-T3, RQ-T4, RQ-130, RQ-132)."""
+    one = container({"cpu": "100m", "memory": "1Gi"}, {"cpu": "200m", "memory": "2Gi"})
+    space = Namespace(*(pod(one, name=f"p{n}") for n in range(3)))
+    assert space.used(
+        *("requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "pods"),
+        *("cpu", "memory"),
+    ) == nano(
+        {
+            "requests.cpu": "300m",
+            "requests.memory": "3Gi",
+            "limits.cpu": "600m",
+            "limits.memory": "6Gi",
+            "pods": 3,
+            "cpu": "300m",
+            "memory": "3Gi",
+        }
+    )
+
+
+def test_pods_of_other_namespaces_do_not_count() -> None:
+    """A quota is about its own namespace (RQ-T5, RQ-71)."""
+    elsewhere = pod(name="b", metadata={"namespace": "b"})
+    assert Namespace(pod(name="a1"), pod(name="a2"), elsewhere).used("pods") == nano({"pods": 2})
+
+
+def test_names_nobody_serves_get_no_entry() -> None:
+    """They are silently left out (RQ-T6, RQ-61)."""
+    assert Namespace(pod()).used("pods", "foobars.example.com") == nano({"pods": 1})
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected", "unserved"),
+    [
+        pytest.param(
+            [container({"hugepages-2Mi": "4Mi"}, {"hugepages-2Mi": "4Mi"})],
+            {"hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
+            ["limits.hugepages-2Mi"],
+            id="RQ-T37: huge pages",
+        ),
+        pytest.param(
+            [container({"example.com/gpu": 2}, {"example.com/gpu": 2})],
+            {REQUESTS_GPU: 2, "pods": 1},
+            ["example.com/gpu", "limits.example.com/gpu"],
+            id="RQ-T38: an extended resource",
+        ),
+        pytest.param(
+            [container({"ephemeral-storage": "1Gi"}, {"ephemeral-storage": "2Gi"})],
+            {
+                "ephemeral-storage": "1Gi",
+                "requests.ephemeral-storage": "1Gi",
+                "limits.ephemeral-storage": "2Gi",
+            },
+            [],
+            id="RQ-T39: ephemeral storage",
+        ),
+        pytest.param(
+            [container({"example.kubernetes.io/x": 1})],
+            {"pods": 1},
+            ["requests.example.kubernetes.io/x"],
+            id="RQ-T40: Kubernetes' own domain",
+        ),
+        pytest.param(
+            [container()],
+            {"cpu": 0, "limits.memory": 0, REQUESTS_GPU: 0, "pods": 1},
+            [],
+            id="RQ-T41: nothing asked for",
+        ),
+        pytest.param(
+            [container(limits={"example.com/gpu": 2})],
+            {REQUESTS_GPU: 0},
+            [],
+            id="RQ-136: a limit alone is no request",
+        ),
+        pytest.param(
+            [container({"deviceclass.resource.kubernetes.io/gpu": 2})],
+            {"requests.deviceclass.resource.kubernetes.io/gpu": 2},
+            [],
+            id="RQ-134: a device class's implicit name",
+        ),
+        pytest.param(
+            [container({"requests.example.com/x": 1, "storage": 5})],
+            {"requests.requests.example.com/x": 0, "requests.example.com/x": 0},
+            ["storage", "limits.requests.example.com/x"],
+            id="RQ-134, RQ-135: other names",
+        ),
+    ],
+)
+def test_requests_count_under_names_of_quotas(
+    containers: list[dict[str, Any]], expected: dict[str, Any], unserved: list[str]
+) -> None:
+    """What a pod asks for is found under these names and no others (RQ-131, RQ-133, RQ-135)."""
+    space = Namespace(pod(*containers))
+    assert space.used(*expected, *unserved) == nano(expected)
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount"),
+    [
+        pytest.param("a.b/" + "n" * 63, 1, id="longest name"),
+        pytest.param("a.b/" + "n" * 64, 0, id="name too long"),
+        pytest.param(DOMAIN_253.removeprefix("d" * 9) + "/x", 1, id="longest domain"),
+        pytest.param(DOMAIN_253.removeprefix("d" * 8) + "/x", 0, id="domain too long"),
+        pytest.param("a.b/-x", 0, id="name begins with a dash"),
+        pytest.param("a.b/x_Y.z-1", 1, id="all kinds of characters"),
+        pytest.param("A.b/x", 0, id="capitals in the domain"),
+        pytest.param("a.b/c/x", 0, id="two slashes"),
+        pytest.param("a.b/", 0, id="no name"),
+        pytest.param("/x", 0, id="no domain"),
+    ],
+)
+def test_extended_resources_need_a_qualified_name(resource: str, amount: int) -> None:
+    """A name that could not stand in a quota is not charged (RQ-134)."""
+    contribution = read(pod(container({resource: 1}))).contribution(NOW)
+    used = {name: number for name, number, _ in contribution.usage}
+    assert used.get(f"requests.{resource}", 0) == nano({"": amount})[""]
+
+
+def test_equal_numbers_in_other_formats_add_up() -> None:
+    """Numbers are exact, whatever they are written in (RQ-T51)."""
+    written = ("200Mi", 209715200, "209715200000m")
+    pods = (pod(container({"memory": each}), name=f"{each}") for each in written)
+    assert Namespace(*pods).used("requests.memory") == nano({"requests.memory": "600Mi"})
+
+
+@pytest.mark.parametrize("text", ["1 Gi", "x", "1.2.3", ""])
+def test_a_pod_with_a_bad_quantity_cannot_be_read(text: str) -> None:
+    """Its place is named; the host then keeps what it knew before (RQ-75, RQ-B28)."""
+    with pytest.raises(msgspec.ValidationError, match="resource 'cpu'"):
+        read(pod(container({"cpu": text})))
+
+
+@pytest.mark.parametrize("part", ["metadata", "spec", "status"])
+def test_missing_parts_read_as_empty(part: str) -> None:
+    """Null, missing and empty are one thing; such a pod still counts (RQ-107)."""
+    for obj in (pod() | {part: None}, {k: v for k, v in pod().items() if k != part}):
+        used = {name for name, _, _ in read(obj).contribution(NOW).usage}
+        assert used == {"count/pods", "pods"}
+
+
+def test_what_nodes_add_to_a_pod_makes_no_difference() -> None:
+    """Fields that are not read leave an equal pod, so nobody is woken."""
+    seen = pod(conditions=[{"type": "Ready", "status": "True"}], podIP="10.0.0.1")
+    assert read(seen) == read(pod())
+
+
+def test_pods_of_one_template_share_what_is_computed() -> None:
+    """Names, uids and volumes differ; contribution and facts are the same objects (RQ-B4)."""
+    pods = [
+        read(pod(container({"cpu": 1}), name=f"p{n}", spec={"volumes": [{"name": f"v{n}"}]}))
+        for n in range(3)
+    ]
+    assert len({each.uid for each in pods}) == 3
+    assert len({id(each.facts) for each in pods}) == 1
+    other = read(pod(container({"cpu": "1000m"}), phase="Pending"))
+    assert other.facts.expired is pods[0].facts.expired
+
+
+def test_nothing_heavy_stays_of_a_pod() -> None:
+    """Spec and status are let go once they are reduced; the model asks for whole objects."""
+    stored = read(pod(container({"cpu": 1})))
+    assert (stored.metadata, stored.spec, stored.status) == (None, None, None)
+    assert not reads_metadata_only(Pod)

@@ -1,0 +1,409 @@
+"""Whatever happens, the running totals are what a naive recount of all objects gives."""
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from quota_cluster import (
+    BEGINNING,
+    CONFIG_MAP,
+    DEVICE_CLASS,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_QUOTA,
+    SERVICE,
+    VOLUME_CLAIM,
+    WIDGET,
+    Discovery,
+    Manifest,
+    QuotaCluster,
+    named,
+    pod,
+)
+
+from kcm_host.api import Key, Kind
+from kcm_host_resourcequota.calculation import format_of
+from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.model import QuotaObject
+from kcm_host_resourcequota.quantity import Format
+from kcm_host_resourcequota.quotas import Asked
+
+SEEDS = range(24)
+STEPS = 250
+NAMESPACES = ("a", "b")
+GPU_CLASS = "gpu.deviceclass.resource.k8s.io/devices"
+NAMES = (
+    "pods",
+    "count/pods",
+    "cpu",
+    "requests.cpu",
+    "limits.memory",
+    "requests.example.com/gpu",
+    "requests.deviceclass.resource.kubernetes.io/gpu",
+    GPU_CLASS,
+    "count/resourceclaims.resource.k8s.io",
+    "services",
+    "services.nodeports",
+    "persistentvolumeclaims",
+    "requests.storage",
+    "gold.storageclass.storage.k8s.io/requests.storage",
+    "configmaps",
+    "count/widgets.example.com",
+    "limits.example.com/nobody",
+)
+SCOPES: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"scopes": ["Terminating"]},
+    {"scopes": ["NotTerminating", "NotBestEffort"]},
+    {"scopes": ["BestEffort"]},
+    {"scopes": ["PriorityClass"]},
+    {"scopes": ["VolumeAttributesClass"]},
+    *(
+        {"scopeSelector": {"matchExpressions": [{"scopeName": scope, "operator": how, **values}]}}
+        for scope, how, values in (
+            ("PriorityClass", "In", {"values": ["high", "low"]}),
+            ("PriorityClass", "NotIn", {"values": ["high"]}),
+            ("PriorityClass", "In", {"values": ["x" * 64]}),
+            ("VolumeAttributesClass", "In", {"values": ["gold"]}),
+            ("VolumeAttributesClass", "DoesNotExist", {}),
+        )
+    ),
+)
+#: One step: which action, and the numbers it draws from. Cutting steps leaves the others alone.
+Step = tuple[str, int]
+
+
+class World:
+    """A cluster to which random things happen."""
+
+    def __init__(self) -> None:
+        self.cluster = QuotaCluster(discovery=Discovery(WIDGET))
+        self.cluster.start()
+        # A full resync would mend what was missed.
+        del self.cluster.timers[2:]
+        self.actions: dict[str, Callable[[random.Random], None]] = {
+            name.removeprefix("do_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("do_")
+        }
+
+    def play(self, step: Step) -> None:
+        """Do one thing, then compare everything."""
+        action, number = step
+        self.actions[action](random.Random(number))
+        self.tick()
+        self.cluster.settle()
+        self.compare()
+
+    def tick(self) -> None:
+        for _, timer in self.cluster.timers[:1]:
+            self.cluster.take(timer.keys(self.cluster.view))
+
+    # -- what happens
+
+    def do_pod(self, draw: random.Random) -> None:
+        self.cluster.put(POD, random_pod(draw))
+
+    do_pod_again = do_pod
+
+    def do_end_pod(self, draw: random.Random) -> None:
+        if found := self._any(POD, draw):
+            self._change(POD, found, status={**found["status"], "phase": "Succeeded"})
+
+    def do_delete_pod_slowly(self, draw: random.Random) -> None:
+        if found := self._any(POD, draw):
+            at = self.cluster.wall + draw.choice((-40, -5, 0, 5))
+            going = {
+                "deletionTimestamp": timestamp(at),
+                "deletionGracePeriodSeconds": draw.choice((0, 30)),
+            }
+            self._change(POD, found, metadata={**found["metadata"], **going})
+
+    def do_service(self, draw: random.Random) -> None:
+        sort = draw.choice(("ClusterIP", "NodePort", "LoadBalancer"))
+        ports = [{"port": port, "nodePort": draw.choice((0, 30000))} for port in range(2)]
+        spec = {"type": sort, "ports": ports[: draw.randint(1, 2)]}
+        self.cluster.put(SERVICE, named(draw.choice("xy"), draw.choice(NAMESPACES), spec=spec))
+
+    def do_volume_claim(self, draw: random.Random) -> None:
+        spec = {
+            "storageClassName": draw.choice(("gold", "silver")),
+            "resources": {"requests": {"storage": draw.choice(("1Gi", "5G", "0.1Gi"))}},
+            "volumeAttributesClassName": draw.choice(("", "gold", "silver")),
+        }
+        self.cluster.put(VOLUME_CLAIM, named(draw.choice("vw"), draw.choice(NAMESPACES), spec=spec))
+
+    def do_claim(self, draw: random.Random) -> None:
+        self.cluster.put(RESOURCE_CLAIM, self._claim(draw))
+
+    do_claim_again = do_claim
+
+    def do_device_class(self, draw: random.Random) -> None:
+        spec = draw.choice(({}, {"extendedResourceName": "example.com/gpu"}))
+        manifest = {"metadata": {"name": draw.choice(("gpu", "net"))}, "spec": spec}
+        self.cluster.put(DEVICE_CLASS, manifest)
+
+    def do_counted(self, draw: random.Random) -> None:
+        kind = draw.choice((CONFIG_MAP, WIDGET))
+        self.cluster.put(kind, named(draw.choice("mno"), draw.choice(NAMESPACES)))
+
+    def do_delete(self, draw: random.Random) -> None:
+        kinds = [kind for kind, objects in self.cluster.objects.items() if objects]
+        if kinds:
+            kind = draw.choice(kinds)
+            self.cluster.delete(kind, draw.choice(list(self.cluster.objects[kind])))
+
+    do_delete_another = do_delete
+    do_delete_a_third = do_delete
+
+    def do_recreate_unseen(self, draw: random.Random) -> None:
+        """Another object takes a name over, and only its update is told (RQ-T132)."""
+        if found := self._any(POD, draw):
+            key = Key(found["metadata"]["name"], found["metadata"]["namespace"])
+            del self.cluster.objects[POD][key]
+            fresh = random_pod(draw)
+            fresh["metadata"] |= {"name": key.name, "namespace": key.namespace, "uid": "another"}
+            self.cluster.put(POD, fresh)
+
+    def do_repeat(self, draw: random.Random) -> None:
+        """An event is told twice, or a delete of what is long gone (RQ-T133)."""
+        if found := self._any(POD, draw):
+            self.cluster.tell(POD, "MODIFIED", found)
+        self.cluster.tell(POD, "DELETED", named("never", draw.choice(NAMESPACES)))
+
+    def do_hold(self, draw: random.Random) -> None:
+        self.cluster.hold(draw.choice(list(self.cluster.streams)))
+
+    def do_release(self, draw: random.Random) -> None:
+        self.cluster.release(draw.choice(list(self.cluster.streams)))
+
+    do_release_another = do_release
+
+    def do_relist(self, draw: random.Random) -> None:
+        """A broken watch: what waited is lost, a new list tells the rest (RQ-B23)."""
+        kind = draw.choice(list(self.cluster.streams))
+        self.cluster.relist(kind)
+        self.cluster.release(kind)
+
+    def do_clock_forward(self, draw: random.Random) -> None:
+        self.cluster.wall += draw.choice((1, 20, 60))
+
+    def do_clock_back(self, draw: random.Random) -> None:
+        self.cluster.wall -= draw.choice((1, 20, 60))
+
+    def do_time(self, draw: random.Random) -> None:
+        self.cluster.advance(draw.choice((0.01, 1.0, 15.0)))
+
+    def do_quota(self, draw: random.Random) -> None:
+        name, namespace = draw.choice("qrs"), draw.choice(NAMESPACES)
+        key = Key(name, namespace)
+        hard = dict.fromkeys(draw.sample(NAMES, draw.randint(1, 6)), "10")
+        known = self.cluster.objects.get(RESOURCE_QUOTA, {}).get(key)
+        if known is None:
+            self.cluster.quota(hard=hard, name=name, namespace=namespace, **draw.choice(SCOPES))
+        else:
+            self.cluster.ask(key, **hard)
+
+    do_quota_again = do_quota
+
+    def do_discovery(self, draw: random.Random) -> None:
+        """A custom resource goes, comes, or comes in another version (D-11, Q-23)."""
+        moved = Kind("example.com", "v2", "Widget", "widgets")
+        kinds = [kind for kind in self.cluster.discovery.kinds if kind.resource != "widgets"]
+        self.cluster.discovery.kinds = [*kinds, *draw.choice(([], [WIDGET], [moved]))]
+        self.cluster.watch_more()
+
+    # -- what must hold
+
+    def compare(self) -> None:
+        """Compare the totals of every quota with a recount, and the ledger with itself."""
+        routing = self.cluster.controller._routing
+        counting = routing.counting
+        for quota in routing.quotas:
+            plan = counting.plan(quota.asked)
+            calculation = counting.calculation(quota, plan, self.cluster.view)
+            names = set(calculation.numbers)
+            numbers, formats = self.recount(quota.key.namespace, quota.asked, names)
+            assert calculation.numbers == numbers, quota.key
+            for name in names:
+                allowed = formats.get(name) or {Format.DECIMAL_SI}
+                total = counting.total(quota, plan, name)
+                assert total.nano == numbers[name]
+                assert format_of(total, None) in allowed, (quota.key, name)
+
+    def recount(
+        self, namespace: str, asked: Asked, names: set[str]
+    ) -> tuple[dict[str, int], dict[str, set[Format]]]:
+        """Give numbers and possible formats by adding up all objects, as RQ-70 to RQ-77 say."""
+        counting = self.cluster.controller._routing.counting
+        sums: Counter[str] = Counter(dict.fromkeys(names, 0))
+        formats: dict[str, set[Format]] = {}
+        for evaluator in counting.ready():
+            if not any(evaluator.serves(name) for name in asked.hard):
+                continue
+            for name, nano, form in self._usages(evaluator, namespace, asked):
+                if name in names:
+                    sums[name] += nano
+                    formats.setdefault(name, set()).update({form} if nano else ())
+        return dict(sums), formats
+
+    def _usages(
+        self, evaluator: Evaluator, namespace: str, asked: Asked
+    ) -> Sequence[tuple[str, int, Format]]:
+        view = self.cluster.view
+        found = []
+        for key, each in view.of(evaluator.kind, evaluator.model).items():
+            given = evaluator.contribution(key, each, view, self.cluster.wall)
+            selection = asked.selection
+            in_scope = not selection.malformed and all(
+                evaluator.matches(given.vector, requirement)
+                for requirement in selection.requirements
+            )
+            if key.namespace == namespace and in_scope:
+                found += given.usage
+        return found
+
+    def end(self) -> None:
+        """Let everything arrive and settle: every status is right, and no audit found a fault."""
+        for kind in list(self.cluster.streams):
+            self.cluster.relist(kind)
+            self.cluster.release(kind)
+        self.cluster.advance(310.0)
+        self.compare()
+        routing = self.cluster.controller._routing
+        for key, seen in self.cluster.view.of(RESOURCE_QUOTA, QuotaObject).items():
+            quota = routing.quotas.get(key)
+            assert quota is not None
+            calculation = routing.assess(quota, self.cluster.view).calculation
+            for name, number in calculation.numbers.items():
+                assert quota.numbers.get(name) == number, (key, name)
+            assert (seen.status.hard or {}) == (seen.spec.hard or {})
+        audit = self.cluster.controller._upkeep.audit
+        assert audit.mismatches == 0
+        assert audit.rounds > 0
+
+    # -- drawing
+
+    def _any(self, kind: Kind, draw: random.Random) -> Manifest | None:
+        objects = self.cluster.objects.get(kind)
+        return draw.choice(list(objects.values())) if objects else None
+
+    def _change(self, kind: Kind, found: Manifest, **fields: Any) -> None:
+        self.cluster.put(kind, {**found, **fields})
+
+    def _claim(self, draw: random.Random) -> Manifest:
+        exactly = {
+            "deviceClassName": draw.choice(("gpu", "net")),
+            "allocationMode": "ExactCount",
+            "count": draw.randint(1, 3),
+        }
+        made = named(draw.choice("cde"), draw.choice(NAMESPACES))
+        made["spec"] = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+        created = timestamp(BEGINNING + draw.randint(0, 2))
+        made["metadata"]["creationTimestamp"] = created
+        owner = self._any(POD, draw)
+        if owner is not None and draw.random() < 0.7:
+            meta = owner["metadata"]
+            made["metadata"] |= {
+                "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+                "namespace": meta["namespace"],
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "name": meta["name"],
+                        "uid": meta["uid"],
+                        "controller": True,
+                    }
+                ],
+            }
+        return made
+
+
+def random_pod(draw: random.Random) -> Manifest:
+    """Give a pod with random requests, scopes and phase."""
+    requests = {
+        name: draw.choice(values)
+        for name, values in (
+            ("cpu", ("100m", "1", "250m")),
+            ("memory", ("64Mi", "100M")),
+            ("example.com/gpu", ("1", "2")),
+            ("deviceclass.resource.kubernetes.io/gpu", ("1",)),
+        )
+        if draw.random() < 0.4
+    }
+    spec: dict[str, Any] = {}
+    if draw.random() < 0.3:
+        spec["activeDeadlineSeconds"] = 60
+    if draw.random() < 0.5:
+        spec["priorityClassName"] = draw.choice(("high", "low"))
+    status: dict[str, Any] = {}
+    if draw.random() < 0.2:
+        status["extendedResourceClaimStatus"] = {"resourceClaimName": draw.choice("cde")}
+    return pod(
+        draw.choice(("p", "q", "r", "s", "t")),
+        namespace=draw.choice(NAMESPACES),
+        requests=requests,
+        limits={"memory": "128Mi"} if draw.random() < 0.3 else {},
+        phase=draw.choice(("Running", "Running", "Failed")),
+        status=status,
+        **spec,
+    )
+
+
+def timestamp(seconds: float) -> str:
+    """Give an instant as the server writes it."""
+    when = dt.datetime.fromtimestamp(int(seconds), tz=dt.UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def steps_of(seed: int) -> list[Step]:
+    """Give the steps of a seed."""
+    draw = random.Random(seed)
+    names = sorted(World().actions)
+    return [(draw.choice(names), draw.getrandbits(32)) for _ in range(STEPS)]
+
+
+def failure_of(steps: Sequence[Step]) -> str:
+    """Play these steps in a new world; empty if all is well, else what is wrong."""
+    world = World()
+    try:
+        for step in steps:
+            world.play(step)
+        world.end()
+    except Exception as error:  # noqa: BLE001 (whatever goes wrong is what is looked for)
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def shrunk(steps: list[Step]) -> list[Step]:
+    """Give fewer steps that fail as well: pieces are cut out as long as that is so."""
+    size = len(steps) // 2
+    while size:
+        start = 0
+        while start < len(steps):
+            fewer = steps[:start] + steps[start + size :]
+            if failure_of(fewer):
+                steps = fewer
+            else:
+                start += size
+        size //= 2
+    return steps
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_are_always_what_a_recount_gives(seed: int) -> None:
+    """
+    After each step of a random story, and at its end every status is right.
+
+    RQ-B43, RQ-B1 to B8, B20 to B28; RQ-B42: the recount plays the part of shadow mode. A failure
+    names its seed and the fewest steps that lead to it.
+    """
+    steps = steps_of(seed)
+    if failure_of(steps):
+        fewest = shrunk(steps)
+        pytest.fail(f"seed {seed}: {failure_of(fewest)}; steps: {fewest}")

@@ -1,0 +1,142 @@
+"""Quantities as a real server reads, rounds, shows and refuses them."""
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from kubernetes import client
+from quantity_vectors import PARSED, REFUSED
+
+from kcm_host_resourcequota.quantity import NANO, QuantityError, canonical, parse, shown
+from kcm_host_testing.api_server import ApiServer
+
+MILLI = NANO // 1000
+TEXTS = {vector: text for vector, text, *_ in PARSED}
+#: What is wrong with a text -> what the server's answer says.
+ANSWERS = {
+    "format": "quantities must match the regular expression",
+    "suffix": "unable to parse quantity's suffix",
+    "numeric": "unable to parse numeric part of quantity",
+}
+#: The reference drops the scale beyond its suffixes (RQ-299); D-16 does not.
+SHOWN_OTHERWISE = {"1000E": "1"}
+#: JSON strings are trimmed before they are read (RQ-271).
+TRIMMED = "1Gi "
+
+Served = Callable[[Iterable[str]], list[str]]
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture
+def served(api_server: ApiServer, namespace: str) -> Served:
+    """Give what the server makes of texts, each a limit of one quota."""
+    api: Any = client.CoreV1Api(api_server.client())
+
+    def ask(texts: Iterable[str]) -> list[str]:
+        hard = {f"requests.example.com/v{number}": text for number, text in enumerate(texts)}
+        quota = {"metadata": {"generateName": "texts-"}, "spec": {"hard": hard}}
+        answer = api.create_namespaced_resource_quota(namespace, quota, dry_run="All")
+        return [answer.spec.hard[name] for name in hard]
+
+    return ask
+
+
+def refusal(served: Served, text: str) -> tuple[int, str]:
+    """Give code and message with which the server refuses a text."""
+    with pytest.raises(client.ApiException) as refused:
+        served([text])
+    return refused.value.status, str(json.loads(str(refused.value.body))["message"])
+
+
+def as_served(text: str) -> str:
+    """Say what the server shows: a quantity, rounded away from 0 to whole milli units (RQ-291)."""
+    quantity = parse(text)
+    if not quantity.nano % MILLI:
+        return SHOWN_OTHERWISE.get(text) or shown(quantity)
+    up = -(-abs(quantity.nano) // MILLI) * MILLI
+    return canonical(up if quantity.nano > 0 else -up, quantity.format)
+
+
+def test_the_server_shows_the_vectors_as_we_do(served: Served) -> None:
+    """Every text of the vectors is rounded to milli and shown as we say (RQ-271 to RQ-300)."""
+    texts = [text for text in TEXTS.values() if parse(text).nano >= 0]
+    assert dict(zip(texts, served(texts), strict=True)) == {text: as_served(text) for text in texts}
+
+
+@pytest.mark.parametrize(
+    "text", [text for text in TEXTS.values() if parse(text).nano < 0] + ["-8Ei", "-1e-10", "-.1n"]
+)
+def test_the_server_reads_negative_texts_as_we_do(served: Served, text: str) -> None:
+    """No quota has a negative limit, but the refusal shows what was read (RQ-282, RQ-291)."""
+    code, message = refusal(served, text)
+    assert code == 422
+    assert f'Invalid value: "{as_served(text)}"' in message
+
+
+@pytest.mark.parametrize(
+    ("text", "sort"),
+    [pytest.param(*fields, id=vector) for vector, *fields in REFUSED if fields[0] != TRIMMED],
+)
+def test_the_server_refuses_what_we_refuse(served: Served, text: str, sort: str) -> None:
+    """It never stores a text that we cannot read, and names the same reason (RQ-275 to RQ-278)."""
+    code, message = refusal(served, text)
+    assert code == 400
+    assert ANSWERS[sort] in message
+
+
+def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) -> None:
+    """Bare numbers and null are values, white space goes; texts come back (QV-123, RQ-271)."""
+    hard = {"pods": 5, "cpu": 1.5, "memory": None, "requests.storage": TRIMMED, "services": " 2"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "any"}}
+    command = ("create", "-n", namespace, "-f", "-", "--dry-run=server", "--validate=ignore")
+    answer = kubectl(*command, "-o", "json", stdin=json.dumps(quota | {"spec": {"hard": hard}}))
+    assert json.loads(answer)["spec"]["hard"] == {
+        **{name: shown(parse(hard[name])) for name in ("pods", "cpu", "memory")},
+        "requests.storage": "1Gi",
+        "services": "2",
+    }
+
+
+def test_what_the_server_shows_is_read_as_it_stands(served: Served) -> None:
+    """A half kibibyte comes as a decimal `512`, so nobody below sees the suffix (RQ-291)."""
+    (text,) = served(["0.5Ki"])
+    assert text == "512"
+    assert parse(text).format is not parse("0.5Ki").format
+
+
+def random_texts(seed: int, count: int) -> list[str]:
+    """Give texts along the grammar and a little beside it, none below 0."""
+    rnd = random.Random(seed)
+    suffixes = [*"numkMGTPE", "", *(f"{s}i" for s in "KMGTPE"), "K", "ki", "e", "Ei5"]
+    suffixes += [f"{e}{sign}{rnd.randint(0, 14)}" for e in "eE" for sign in ("", "+", "-")]
+
+    def text() -> str:
+        whole = "".join(rnd.choices("0012345678", k=rnd.randint(0, 13)))
+        fraction = "".join(rnd.choices("00125", k=rnd.randint(0, 10)))
+        point = rnd.choice([f".{fraction}", "", ""])
+        zeros = rnd.choice(["", "", "000"])
+        return f"{rnd.choice(['', '', '+'])}{whole}{zeros}{point}{rnd.choice(suffixes)}"
+
+    return [text() for _ in range(count)]
+
+
+def sort_of(text: str) -> str:
+    """Say why a text is refused; empty if it is read."""
+    try:
+        parse(text)
+    except QuantityError as error:
+        return error.sort
+    return ""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_server_agrees_about_random_texts(served: Served, seed: int) -> None:
+    """Accepted texts are shown alike, refused ones refused for one reason (RQ-275 to RQ-300)."""
+    sorts = {text: sort_of(text) for text in random_texts(seed, 600)}
+    read = [text for text, sort in sorts.items() if not sort and parse(text).nano < 10**21 * NANO]
+    assert len(read) > 300
+    assert dict(zip(read, served(read), strict=True)) == {text: as_served(text) for text in read}
+    for text, sort in [(text, sort) for text, sort in sorts.items() if sort][:25]:
+        assert ANSWERS[sort] in refusal(served, text)[1], text

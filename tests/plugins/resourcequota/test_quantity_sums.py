@@ -1,0 +1,185 @@
+"""Sums, differences, maxima and rounding of quantities (RQ-296 to RQ-305)."""
+
+import itertools
+import random
+from fractions import Fraction
+from functools import reduce
+
+import pytest
+from quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
+
+from kcm_host_resourcequota.quantity import (
+    NANO,
+    ZERO,
+    Format,
+    Quantity,
+    canonical,
+    largest,
+    minus,
+    parse,
+    plus,
+    rounded_up,
+    shown,
+)
+
+#: Suffix -> what it multiplies with, and its format.
+SUFFIXES = {
+    **{s: (Fraction(10) ** e, D) for s, e in zip("num kMGTPE", range(-9, 19, 3), strict=True)},
+    **{f"{s}i": (Fraction(2) ** e, B) for s, e in zip("KMGTPE", range(10, 70, 10), strict=True)},
+    **{f"{s}{e}": (Fraction(10) ** e, E) for s in "eE" for e in range(-12, 31, 3)},
+}
+
+
+def sum_of(*texts: str) -> Quantity:
+    """Add from left to right, starting at 0, as a namespace is summed up."""
+    return reduce(plus, map(parse, texts), ZERO)
+
+
+@pytest.mark.parametrize(
+    ("addends", "text", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in SUMS]
+)
+def test_sums(addends: str, text: str, kind: Format) -> None:
+    """Number and format of a sum are those of the vectors (RQ-303, RQ-304, D-16)."""
+    total = sum_of(*addends.split(" + "))
+    assert (shown(total), total.format) == (text, kind)
+    assert parse(text).nano == total.nano
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "kind"),
+    [pytest.param(*fields, id=vector) for vector, *fields in DIFFERENCES],
+)
+def test_differences(terms: str, text: str, kind: Format) -> None:
+    """Number and format of a difference are those of the vectors (RQ-303)."""
+    difference = minus(*map(parse, terms.split(" - ")))
+    assert (shown(difference), difference.format) == (text, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "rounded", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED]
+)
+def test_rounding_up(text: str, rounded: str, kind: Format) -> None:
+    """The next whole number away from 0, in the same format (RQ-302)."""
+    result = rounded_up(parse(text))
+    assert (shown(result), result.format) == (rounded, kind)
+
+
+@pytest.mark.parametrize("text", ["0", "+1", "007", "1.250k", "12E6", "1001Ki", "-3"])
+def test_whole_quantities_are_not_rounded(text: str) -> None:
+    """A whole quantity keeps its text too (RQ-302)."""
+    assert rounded_up(parse(text)) is parse(text)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "greater"),
+    [
+        ("1", "2", "2"),
+        ("2", "1", "2"),
+        ("1", "1000m", "1"),
+        ("1Ki", "1024", "1Ki"),
+        ("-2", "0", "0"),
+    ],
+)
+def test_the_second_must_be_strictly_greater(a: str, b: str, greater: str) -> None:
+    """Of equal numbers the first stays, with its format and text (RQ-301, RQ-305)."""
+    assert largest(parse(a), parse(b)) is parse(greater)
+
+
+@pytest.mark.parametrize(
+    ("nano", "kind", "text"),
+    [
+        pytest.param(0, B, "0", id="RQ-295"),
+        pytest.param(1023 * NANO, B, "1023", id="RQ-296: below 1024"),
+        pytest.param(-1000 * NANO, B, "-1k", id="RQ-296: above -1024"),
+        pytest.param(1024 * NANO + 1, B, "1024000000001n", id="RQ-296: not whole"),
+        pytest.param(-1024 * NANO, B, "-1Ki", id="RQ-297: negative"),
+        pytest.param(1025 * NANO, B, "1025", id="RQ-297: no division"),
+        pytest.param(10**6 * NANO, B, "1000000", id="RQ-297: not decimal"),
+        pytest.param(7 * 2**60 * NANO, B, "7Ei", id="RQ-297: last suffix"),
+        pytest.param(20 * NANO, D, "20", id="RQ-298: factor 10 stays"),
+        pytest.param(100 * NANO, E, "100", id="RQ-298: no exponent 0"),
+        pytest.param(10**16 * NANO, E, "10e15", id="RQ-298: exponent by threes"),
+        pytest.param(1, E, "1e-9", id="RQ-298: negative exponent"),
+        pytest.param(-(10**21) * NANO, D, "-1e21", id="RQ-299: beyond E, D-16"),
+        pytest.param(12345 * 10**23 * NANO, D, "1234500e21", id="RQ-299: by threes, D-16"),
+        pytest.param(2**63 * NANO, B, "9223372036854775808", id="D-16: beyond the cap"),
+        pytest.param(-(2**70) * NANO, B, "-1180591620717411303424", id="D-16: beyond Ei"),
+        pytest.param(10**21 * NANO, B, "1000000000000000000000", id="D-16: plain"),
+    ],
+)
+def test_canonical_text(nano: int, kind: Format, text: str) -> None:
+    """No fraction, the largest suffix that is exact (RQ-295 to RQ-300, D-16)."""
+    assert canonical(nano, kind) == text
+    assert parse(text).nano == nano
+
+
+def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
+    """Give a text with its exact value and format, worked out word by word."""
+    suffix = rnd.choice(list(SUFFIXES))
+    factor, kind = SUFFIXES[suffix]
+    whole = "".join(rnd.choices("0012345", k=rnd.randint(1, 14))) + "0" * rnd.randint(0, 4)
+    fraction = "".join(rnd.choices("00125", k=rnd.choice([0, 0, 1, 3, 12])))
+    sign = rnd.choice(["", "", "+", "-"])
+    point = "." if fraction else ""
+    value = Fraction(f"{sign}{whole}{point}{fraction}") * factor
+    return f"{sign}{whole}{point}{fraction}{suffix.strip()}", value, kind
+
+
+def nano_of(value: Fraction, kind: Format) -> int:
+    """Round away from 0 and cap, as RQ-282 says it."""
+    size = -(-abs(value) * NANO // 1)
+    if kind is B:
+        size = min(size, (2**63 - 1) * NANO)
+    return size if value > 0 else -size
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_texts_mean_what_the_rules_say(seed: int) -> None:
+    """Number and format agree with plain fractions (RQ-277, RQ-280 to RQ-284)."""
+    rnd = random.Random(seed)
+    for text, value, kind in (random_text(rnd) for _ in range(500)):
+        nano = nano_of(value, kind)
+        small = kind is B and 0 < abs(nano) < NANO
+        assert (parse(text).nano, parse(text).format) == (nano, D if small else kind), text
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_shown_texts_read_back_as_the_same_number(seed: int) -> None:
+    """
+    What is written is never misread (RQ-290, D-16).
+
+    Nor is it shown differently the next time, but for binary numbers without a binary suffix:
+    those are read as decimal ones.
+    """
+    rnd = random.Random(seed)
+    for _ in range(500):
+        read = parse(random_text(rnd)[0])
+        total = reduce(plus, (parse(random_text(rnd)[0]) for _ in range(3)), read)
+        for quantity in (read, total):
+            again = parse(shown(quantity))
+            assert again.nano == quantity.nano
+            if quantity.format is not B:
+                assert shown(again) == shown(quantity)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_are_exact_and_forget_their_order(seed: int) -> None:
+    """Any order gives the same number, and subtracting gives it back (RQ-303, RQ-304)."""
+    rnd = random.Random(seed)
+    for _ in range(50):
+        texts, values, kinds = zip(*(random_text(rnd) for _ in range(4)), strict=True)
+        expected = sum(map(nano_of, values, kinds))
+        totals = [sum_of(*order) for order in itertools.permutations(texts)]
+        assert {total.nano for total in totals} == {expected}
+        assert {total.format for total in totals} <= {D, *(parse(text).format for text in texts)}
+        assert reduce(minus, map(parse, texts), totals[0]).nano == 0
+
+
+@pytest.mark.parametrize("kind", Format)
+def test_a_sum_takes_the_format_of_the_first_that_is_not_zero(kind: Format) -> None:
+    """Zeros before it have no say, and a sum that returned to 0 starts again (RQ-303, RQ-304)."""
+    one = Quantity(NANO, kind)
+    for zero in Format:
+        assert plus(Quantity(0, zero), one).format is kind
+        assert plus(one, Quantity(0, zero)).format is kind
+        assert plus(minus(one, one), Quantity(0, zero)).format is zero

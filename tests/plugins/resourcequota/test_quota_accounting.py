@@ -1,0 +1,300 @@
+"""What an event costs, what time changes, and what the audit finds."""
+
+import datetime as dt
+
+import pytest
+from quota_cluster import (
+    BEGINNING,
+    DEVICE_CLASS,
+    POD,
+    RESOURCE_CLAIM,
+    SERVICE,
+    VOLUME_CLAIM,
+    Manifest,
+    QuotaCluster,
+    named,
+    pod,
+)
+
+from kcm_host.api import Key
+from kcm_host_resourcequota.books import Books
+from kcm_host_resourcequota.quantity import NANO, Format
+from kcm_host_resourcequota.usage import Contribution
+
+
+def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
+    """Give a running cluster with this many equal pods and a quota that is right."""
+    cluster = QuotaCluster()
+    for number in range(count):
+        cluster.put(POD, pod(f"p{number}", requests={"cpu": "100m", **options}))
+    key = cluster.quota(*(names or ("pods", "cpu")))
+    cluster.start()
+    # Audits look at objects as well.
+    del cluster.timers[0]
+    return cluster, key
+
+
+def books(cluster: QuotaCluster) -> Books:
+    """Give the controller's ledger and what belongs to it."""
+    return cluster.controller._routing.counting.books
+
+
+@pytest.mark.parametrize("count", [100, 1000, 10000])
+def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
+    """One look at most, and one write for each quota that it concerns (RQ-T130, RQ-B5, RQ-B44)."""
+    cluster, key = many(count)
+    before, updates = books(cluster).evaluations, len(cluster.updates)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(1)
+    assert books(cluster).evaluations - before <= 1
+    assert len(cluster.updates) - updates == 1
+    assert cluster.numbers(key)["pods"] == count - 1
+
+
+def test_another_limit_looks_at_no_object() -> None:
+    """Contributions have all their names (RQ-T131, RQ-B3, RQ-B13)."""
+    cluster, key = many(1000)
+    before = books(cluster).evaluations
+    cluster.ask(key, **{"pods": "1", "requests.cpu": "1"})
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "1k", "requests.cpu": "100"}
+    assert books(cluster).evaluations == before
+
+
+def test_equal_contributions_are_shared() -> None:
+    """Pods of one template have one contribution together (RQ-B4)."""
+    cluster, _ = many(1000)
+    account = books(cluster).ledger.account("pods", "a")
+    assert account is not None
+    assert len({id(each) for each in account.records.values()}) == 1
+
+
+def test_a_namesake_replaces_the_old_one() -> None:
+    """Of delete and create only an update was seen (RQ-T132, RQ-B6)."""
+    cluster, key = many(1)
+    del cluster.objects[POD][Key("p0", "a")]
+    cluster.hold(POD)
+    cluster.put(POD, pod("p0", requests={"cpu": "3"}, uid="another"))
+    cluster.streams[POD].waiting[-1] = ("MODIFIED", cluster.streams[POD].waiting[-1][1])
+    cluster.release(POD)
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "1", "cpu": "3"}
+
+
+def test_late_and_repeated_events_do_no_harm() -> None:
+    """Totals never go below zero, and what is gone is gone (RQ-T133, RQ-B6)."""
+    cluster, key = many(1)
+    gone = cluster.get(POD, Key("p0", "a"))
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.tell(POD, "DELETED", gone)
+    cluster.tell(POD, "DELETED", gone)
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "0", "cpu": "0"}
+    assert books(cluster).ledger.account("pods", "a") is None
+
+
+def going(cluster: QuotaCluster, seconds: int) -> Manifest:
+    """Give pod p with a deletion instant so far ahead and a grace period of 30 s."""
+    when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
+    instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
+    return pod("p", metadata=metadata)
+
+
+def test_a_pod_is_charged_until_its_time_is_over() -> None:
+    """
+    Forty seconds to the end, then not; noticed without any event.
+
+    RQ-T135, RQ-T136, RQ-108 to RQ-110, RQ-B21: a clock set back charges it again.
+    """
+    cluster = QuotaCluster()
+    cluster.put(POD, going(cluster, 10))
+    key = cluster.quota("pods", "count/pods")
+    cluster.start()
+    cluster.advance(39.9)
+    assert cluster.used(key) == {"pods": "1", "count/pods": "1"}
+    cluster.advance(1.9)
+    assert cluster.used(key) == {"pods": "0", "count/pods": "1"}
+    cluster.wall -= 20
+    cluster.advance(1.2)
+    assert cluster.used(key) == {"pods": "1", "count/pods": "1"}
+
+
+def test_without_deadlines_a_tick_does_nothing() -> None:
+    """Deadlines of pods that are gone are forgotten (RQ-B21)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, going(cluster, 10))
+    cluster.quota("pods")
+    cluster.start()
+    assert len(books(cluster).deadlines) == 1
+    cluster.delete(POD, Key("p", "a"))
+    assert len(books(cluster).deadlines) == 0
+
+
+def extended_claim(pod_uid: str) -> Manifest:
+    """Give a claim for two GPUs that was made for pod p."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+    claim = named("c", spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}})
+    claim["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [owner],
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return claim
+
+
+def test_a_claim_before_its_pod_is_charged_once() -> None:
+    """First the claim, then the pod in its place, never both at rest (RQ-T137, RQ-T90, RQ-B20)."""
+    cluster = QuotaCluster()
+    spec = {"extendedResourceName": "example.com/gpu"}
+    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    key = cluster.quota("requests.example.com/gpu")
+    cluster.start()
+    cluster.put(RESOURCE_CLAIM, extended_claim("pod-uid"))
+    cluster.advance(5)
+    assert cluster.used(key) == {"requests.example.com/gpu": "2"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}
+    cluster.put(POD, pod("p", requests={"example.com/gpu": "2"}, uid="pod-uid", status=status))
+    cluster.advance(1)
+    assert cluster.used(key) == {"requests.example.com/gpu": "2"}
+    cluster.delete(POD, Key("p", "a"))
+    cluster.advance(15)
+    assert cluster.used(key) == {"requests.example.com/gpu": "2"}, "the claim is still there"
+    cluster.delete(RESOURCE_CLAIM, Key("c", "a"))
+    cluster.advance(1)
+    assert cluster.used(key) == {"requests.example.com/gpu": "0"}
+
+
+@pytest.mark.parametrize("what", ["record", "totals", "missing", "stray"])
+def test_the_audit_repairs_what_is_wrong(what: str) -> None:
+    """Within one period; counted, logged, and the quota rewritten (RQ-T142, RQ-B40, RQ-B41)."""
+    cluster = QuotaCluster(resync=60)
+    for number in range(5):
+        cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
+    key = cluster.quota("cpu")
+    cluster.start()
+    account = books(cluster).ledger.account("pods", "a")
+    assert account is not None
+    wrong = Contribution((("cpu", 9 * NANO, Format.DECIMAL_SI),))
+    if what == "record":
+        account.records["p0"] = wrong
+    elif what == "stray":
+        account.put("never", wrong)
+        cluster.set_used(key, cpu="14")
+    elif what == "missing":
+        account.put("p0", None)
+        cluster.set_used(key, cpu="4")
+    else:
+        next(iter(account.groups.values())).totals["cpu"].nano += 3 * NANO
+        cluster.set_used(key, cpu="8")
+    cluster.advance(80)
+    assert cluster.controller._upkeep.audit.mismatches == 1
+    assert cluster.used(key) == {"cpu": "5"}
+    assert account.groups == account.recounted()
+
+
+def test_the_audit_finds_nothing_in_normal_operation() -> None:
+    """It goes through everything once in a period, a few objects at a time (RQ-B40)."""
+    cluster = QuotaCluster(resync=100)
+    for number in range(1000):
+        cluster.put(POD, pod(f"p{number}"))
+    cluster.quota("pods")
+    cluster.start()
+    before = books(cluster).evaluations
+    cluster.advance(1)
+    assert books(cluster).evaluations - before <= 11
+    cluster.advance(110)
+    audit = cluster.controller._upkeep.audit
+    assert (audit.mismatches, audit.rounds) == (0, 1)
+
+
+def test_a_namespace_without_quotas_is_not_audited() -> None:
+    """Nobody reads its totals (RQ-B40)."""
+    cluster = QuotaCluster(resync=10)
+    for number in range(100):
+        cluster.put(POD, pod(f"p{number}", namespace="free"))
+    cluster.quota("pods")
+    cluster.start()
+    before = books(cluster).evaluations
+    cluster.advance(30)
+    assert books(cluster).evaluations == before
+
+
+def test_the_format_follows_what_is_left() -> None:
+    """With the last binary amount gone, the text is decimal (RQ-T144, RQ-B26)."""
+    cluster, key = many(50, "memory", memory="200Mi")
+    cluster.put(POD, pod("decimal", requests={"memory": "100M"}))
+    cluster.advance(1)
+    for number in range(50):
+        cluster.delete(POD, Key(f"p{number}", "a"))
+    cluster.advance(1)
+    assert cluster.used(key) == {"memory": "100M"}
+
+
+def test_a_half_known_resource_is_no_number() -> None:
+    """Until all its objects are known its names keep what they have (RQ-T143, RQ-B22)."""
+    cluster = QuotaCluster()
+    hard = {"pods": "9", "services": "9"}
+    status = {"hard": hard, "used": {"pods": "3", "services": "0"}}
+    cluster.unlistable[POD] = "still listing"
+    cluster.put(SERVICE, named("s", spec={"type": "ClusterIP"}))
+    key = cluster.quota(hard=hard, status=status)
+    cluster.start()
+    evaluator = cluster.controller._routing.counting.pods
+    half = Contribution((("pods", NANO, Format.DECIMAL_SI),))
+    books(cluster).ledger.apply(evaluator.resource, Key("p", "a"), half)
+    cluster.advance(20)
+    assert cluster.used(key) == {"pods": "3", "services": "1"}
+
+
+def test_a_claim_in_change_counts_for_both_classes() -> None:
+    """The old one keeps it until the status no longer names it (RQ-T145, RQ-88, RQ-89)."""
+    cluster = QuotaCluster()
+    quotas = {}
+    for name in ("gold", "silver"):
+        wanted = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": [name]}
+        selector = {"matchExpressions": [wanted]}
+        quotas[name] = cluster.quota("persistentvolumeclaims", name=name, scopeSelector=selector)
+
+    def change(spec: str, status: str) -> tuple[dict[str, str], dict[str, str]]:
+        size = {"requests": {"storage": "1Gi"}}
+        manifest = named("v", spec={"volumeAttributesClassName": spec, "resources": size})
+        manifest["status"] = {"currentVolumeAttributesClassName": status}
+        cluster.put(VOLUME_CLAIM, manifest)
+        cluster.advance(1)
+        return cluster.used(quotas["gold"]), cluster.used(quotas["silver"])
+
+    one, none = {"persistentvolumeclaims": "1"}, {"persistentvolumeclaims": "0"}
+    cluster.start()
+    assert change("gold", "gold") == (one, none)
+    assert change("silver", "gold") == (one, one)
+    assert change("silver", "silver") == (none, one)
+
+
+def test_an_unreadable_object_holds_its_namespace_alone() -> None:
+    """Its names keep their numbers there until it is mended or gone (RQ-75, RQ-B28, D-15)."""
+    cluster = QuotaCluster()
+    for namespace in ("a", "b"):
+        cluster.put(POD, pod("p", namespace=namespace, requests={"cpu": "1"}))
+    keys = [cluster.quota("cpu", "configmaps", namespace=each) for each in ("a", "b")]
+    cluster.start()
+    good = cluster.get(POD, Key("p", "a"))
+    cluster.put(POD, pod("p", requests={"cpu": "nonsense"}))
+    for namespace in ("a", "b"):
+        cluster.put(POD, pod("more", namespace=namespace, requests={"cpu": "2"}))
+    cluster.advance(2)
+    assert [cluster.used(key)["cpu"] for key in keys] == ["1", "3"]
+    assert cluster.failures == {}
+    cluster.put(POD, good)
+    cluster.advance(2)
+    assert [cluster.used(key)["cpu"] for key in keys] == ["3", "3"]
+
+
+def test_namespaces_that_end_leave_nothing_behind() -> None:
+    """Object by object, until nothing is recorded (section 20.3)."""
+    cluster, _ = many(20)
+    for number in range(20):
+        cluster.delete(POD, Key(f"p{number}", "a"))
+    assert books(cluster).ledger.namespaces("pods") == ()
+    assert cluster.wall >= BEGINNING

@@ -1,0 +1,156 @@
+"""Admission and the controller at work on the same quota: never too many, nothing lost."""
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from eventually import eventually
+from kubernetes import client, watch
+from quota_server import QuotaNamespace, pod_manifest
+
+LIMIT = 12
+THREADS = 4
+TURNS = 40
+
+
+class Recorder(threading.Thread):
+    """Every `used` of a quota that a watch shows, and how many pods there are at each moment."""
+
+    def __init__(self, place: QuotaNamespace) -> None:
+        super().__init__(daemon=True)
+        self.place = place
+        self.used: list[int] = []
+        self.most = 0
+        self._core: Any = client.CoreV1Api(place.server.client())
+        self._watch = watch.Watch()
+        self._version = self._core.list_namespaced_pod(place.name).metadata.resource_version
+
+    def run(self) -> None:
+        """Count pods in the order the server made and removed them."""
+        names: set[str] = set()
+        pods = self._watch.stream(
+            self._core.list_namespaced_pod, self.place.name, resource_version=self._version
+        )
+        for event in pods:
+            name = event["object"].metadata.name
+            (names.discard if event["type"] == "DELETED" else names.add)(name)
+            self.most = max(self.most, len(names))
+            if name == "last":
+                return
+
+
+@contextmanager
+def recorded(place: QuotaNamespace) -> Iterator[Recorder]:
+    """Count pods until the block ends and a last one has come."""
+    recorder = Recorder(place)
+    recorder.start()
+    yield recorder
+    eventually(lambda: _create(place, "last"), "the last pod is admitted")
+    recorder.join(20)
+    assert not recorder.is_alive()
+
+
+def _create(place: QuotaNamespace, name: str, core: Any = None) -> bool:
+    """Create a pod; False if the quota has no room, or has changed too often under admission."""
+    try:
+        (core or place.core).create_namespaced_pod(place.name, pod_manifest(name))
+    except client.ApiException as error:
+        if error.status == 409 or "exceeded quota" in json.loads(error.body)["message"]:
+            return False
+        raise
+    return True
+
+
+def churn(place: QuotaNamespace, thread: int) -> int:
+    """Create and delete pods as fast as the quota lets; give how many were admitted."""
+    core: Any = client.CoreV1Api(place.server.client())
+    mine: list[str] = []
+    admitted = 0
+    for turn in range(TURNS):
+        name = f"p{thread}-{turn}"
+        if _create(place, name, core):
+            admitted += 1
+            mine.append(name)
+        if len(mine) > LIMIT // THREADS or turn % 3 == 2:
+            for each in mine[:2]:
+                core.delete_namespaced_pod(each, place.name, grace_period_seconds=0)
+            del mine[:2]
+    return admitted
+
+
+def test_churn_at_the_limit_never_admits_too_many(place: QuotaNamespace) -> None:
+    """
+    Whatever goes is free again at once, whatever is on its way stays counted.
+
+    RQ-T138 to T141, RQ-251 to RQ-253, RQ-B30 to B36.
+    """
+    place.quota("pods", "count/pods", limit=str(LIMIT))
+    place.wait_until({"pods": 0, "count/pods": 0})
+    with recorded(place) as recorder, ThreadPoolExecutor(THREADS) as pool:
+        admitted = sum(pool.map(churn, itertools.repeat(place, THREADS), range(THREADS)))
+    assert admitted > LIMIT
+    assert recorder.most <= LIMIT
+    left = len(place.core.list_namespaced_pod(place.name).items)
+    place.wait_until({"pods": left, "count/pods": left})
+
+
+def test_a_leaked_reservation_is_taken_back(place: QuotaNamespace) -> None:
+    """A create whose name exists leaves a raise behind; it goes after the settle time (RQ-T139)."""
+    place.quota("pods")
+    place.wait_until({"pods": 0})
+    place.pod("p")
+    for _ in range(3):
+        assert not _create(place, "p")
+    assert place.used()["pods"] == 4
+    place.wait_until({"pods": 1})
+
+
+def test_room_is_free_as_soon_as_something_goes(place: QuotaNamespace) -> None:
+    """A full quota admits the next pod a moment after one went (RQ-B11)."""
+    place.quota("pods", limit="2")
+    place.wait_until({"pods": 0})
+    for number in range(2):
+        place.pod(f"p{number}")
+    for number in range(2, 8):
+        assert not _create(place, f"p{number}")
+        place.delete_pod(f"p{number - 2}")
+        eventually(lambda name=f"p{number}": _create(place, name), "there is room")
+    place.wait_until({"pods": 2})
+
+
+def test_objects_from_before_the_quota_are_counted(place: QuotaNamespace) -> None:
+    """Made while nothing was enforced, also in the very moment of its making (RQ-T140, RQ-B33)."""
+    place.quota("pods")
+    for number in range(20):
+        place.pod(f"p{number}")
+    place.wait_until({"pods": 20})
+
+
+def test_a_slow_stream_of_requests_sees_no_step_back(place: QuotaNamespace) -> None:
+    """
+    With creates and deletes in turn, `used` is never lower than what is there.
+
+    RQ-T141; the reference does it now and then.
+    """
+    place.quota("pods")
+    place.pod("first")
+    place.wait_until({"pods": 1})
+    core: Any = client.CoreV1Api(place.server.client())
+    version = core.list_namespaced_resource_quota(place.name).metadata.resource_version
+    for number in range(60):
+        place.pod(f"p{number}")
+        place.delete_pod(f"p{number}")
+    place.wait_until({"pods": 1})
+    stream = watch.Watch().stream(
+        core.list_namespaced_resource_quota,
+        place.name,
+        resource_version=version,
+        timeout_seconds=2,
+    )
+    shown = [int(event["object"].status.used["pods"]) for event in stream]
+    assert len(shown) >= 60
+    assert min(shown) >= 1

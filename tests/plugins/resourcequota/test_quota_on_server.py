@@ -1,0 +1,227 @@
+"""The controller and a real server: what is written, how often, and by which right."""
+
+from typing import Any
+
+import pytest
+from eventually import eventually
+from granted_roles import granted
+from kubernetes import client
+from quota_server import CONTROLLER, QuotaNamespace, quota_host, widgets
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+
+
+def test_a_new_quota_gets_its_status_by_one_write(place: QuotaNamespace) -> None:
+    """And no second one follows (RQ-T1, RQ-T2, RQ-45, RQ-257)."""
+    place.quota("pods", "cpu", limit="5")
+    place.wait_until({"pods": 0, "cpu": 0})
+    assert place.status()["hard"] == {"pods": "5", "cpu": "5"}
+    place.wait_until_quiet()
+    assert place.writes() == [200]
+
+
+def test_usage_is_right_whatever_came_first(place: QuotaNamespace) -> None:
+    """Pods before the quota, sums in all forms of a name, the texts (RQ-T3, RQ-T4)."""
+    for number in range(3):
+        place.pod(f"p{number}")
+    place.quota("requests.cpu", "requests.memory", "limits.cpu", "memory", "pods")
+    texts = {"requests.cpu": "300m", "requests.memory": "3Gi", "limits.cpu": "600m"}
+    texts |= {"memory": "3Gi", "pods": "3"}
+    eventually(lambda: place.status().get("used") == texts, "all sums are there")
+
+
+def test_admission_and_controller_agree(place: QuotaNamespace) -> None:
+    """
+    Creates are counted by admission alone, what ends or goes is taken off at once.
+
+    RQ-T2, T52, T110 to T113, RQ-216, RQ-251.
+    """
+    place.quota("pods", "count/pods", "requests.cpu")
+    place.wait_until({"pods": 0, "count/pods": 0, "requests.cpu": 0})
+    for number in range(10):
+        place.pod(f"p{number}")
+    place.wait_until({"pods": 10, "count/pods": 10, "requests.cpu": 1})
+    place.wait_until_quiet()
+    assert place.writes() == [200], "the creates needed no write"
+    place.end_pod("p0")
+    place.end_pod("p1")
+    place.wait_until({"pods": 8, "count/pods": 10, "requests.cpu": 0.8})
+    place.delete_pod("p0")
+    place.delete_pod("p2")
+    place.wait_until({"pods": 7, "count/pods": 8, "requests.cpu": 0.7})
+
+
+def test_a_limit_that_changes_is_in_force_at_once(place: QuotaNamespace) -> None:
+    """Copied, counted and, once it is taken away, dropped (RQ-T7, RQ-21, RQ-44, RQ-250)."""
+    place.pod("p")
+    place.quota("pods")
+    place.wait_until({"pods": 1})
+    place.ask("q", **{"limits.cpu": "1", "pods": "7"})
+    place.wait_until({"pods": 1, "limits.cpu": 0.2})
+    place.ask("q", pods=None)
+    place.wait_until({"limits.cpu": 0.2})
+    assert place.status()["hard"] == {"limits.cpu": "1"}
+
+
+def test_scopes(place: QuotaNamespace) -> None:
+    """Each quota counts its own pods (RQ-T55, RQ-T62, RQ-72, RQ-76)."""
+    place.quota("pods", name="ending", scopes=["Terminating"])
+    place.quota("count/configmaps", "count/pods", name="counts", scopes=["Terminating"])
+    place.quota("pods", name="lasting", scopes=["NotTerminating"])
+    place.pod("p0", activeDeadlineSeconds=60)
+    place.pod("p1")
+    place.pod("p2")
+    place.wait_until({"pods": 1}, "ending")
+    place.wait_until({"pods": 2}, "lasting")
+    place.wait_until({"count/configmaps": 0, "count/pods": 1}, "counts")
+
+
+def test_a_quota_without_anything_to_count_is_left_alone(place: QuotaNamespace) -> None:
+    """The reference writes it at every sync (RQ-T15, RQ-T16, RQ-50, D-2)."""
+    place.quota(name="empty")
+    place.quota("example.com/foobars", name="unserved")
+    eventually(lambda: place.status("unserved").get("hard"), "its limits are copied")
+    place.wait_until_quiet()
+    assert place.writes("empty") == []
+    assert place.writes("unserved") == [200]
+
+
+def test_users_are_told_about_names_that_nobody_serves(place: QuotaNamespace) -> None:
+    """One Warning Event, by the controller's own right (RQ-B60, RQ-322)."""
+    place.quota("pods", "limits.example.com/gpu")
+    found: Any = eventually(
+        lambda: place.core.list_namespaced_event(place.name).items, "there is an Event"
+    )
+    (event,) = found
+    assert (event.type, event.reason) == ("Warning", "NotServed")
+    assert event.involved_object.name == "q"
+    assert "limits.example.com/gpu" in event.message
+
+
+def test_everything_that_is_countable_is_counted(place: QuotaNamespace) -> None:
+    """Aliases, groups, quotas themselves (RQ-T100, RQ-T101, RQ-200 to RQ-202)."""
+    place.core.create_namespaced_config_map(place.name, {"metadata": {"name": "c"}})
+    place.core.create_namespaced_secret(place.name, {"metadata": {"name": "s"}})
+    names = ("configmaps", "count/configmaps", "secrets", "count/deployments.apps")
+    place.quota(*names, "resourcequotas", "count/events", "count/nodes")
+    place.wait_until(
+        {
+            "configmaps": 1,
+            "count/configmaps": 1,
+            "secrets": 1,
+            "count/deployments.apps": 0,
+            "resourcequotas": 1,
+        }
+    )
+
+
+def test_a_resource_that_comes_later_is_counted(
+    place: QuotaNamespace, quota_server: ApiServer
+) -> None:
+    """As soon as the host has discovered it (RQ-T102, RQ-238, D-18, RQ-B14)."""
+    group = f"{place.name}.example.com"
+    place.quota(f"count/widgets.{group}", "pods")
+    place.wait_until({"pods": 0})
+    definitions: Any = client.ApiextensionsV1Api(quota_server.client())
+    definitions.create_custom_resource_definition(widgets(group))
+    custom: Any = client.CustomObjectsApi(quota_server.client())
+
+    def create(name: str) -> bool:
+        body = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": name}}
+        try:
+            custom.create_namespaced_custom_object(group, "v1", place.name, "widgets", body)
+        except client.ApiException as error:
+            # Not served yet, or counted but not yet known: both pass.
+            return bool(error.status == 409)
+        return True
+
+    eventually(lambda: create("w"), "the resource is there", timeout_seconds=60)
+    eventually(
+        lambda: place.used() == {"pods": 0, f"count/widgets.{group}": 1},
+        "it is counted",
+        timeout_seconds=60,
+    )
+    definitions.delete_custom_resource_definition(f"widgets.{group}")
+
+
+def test_a_resource_that_cannot_be_listed_hurts_only_its_names(
+    own_api_server: Any,
+) -> None:
+    """
+    A conversion webhook that does not answer: all other names are right at once.
+
+    RQ-T117, RQ-T118, RQ-14, RQ-239, D-1; the reference would not count anything (Q-1).
+    """
+    server: ApiServer = own_api_server()
+    definitions: Any = client.ApiextensionsV1Api(server.client())
+    group = "broken.example.com"
+    definitions.create_custom_resource_definition(widgets(group))
+    custom: Any = client.CustomObjectsApi(server.client())
+    place = QuotaNamespace(server)
+
+    def create() -> bool:
+        body = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        try:
+            custom.create_namespaced_custom_object(group, "v1", place.name, "widgets", body)
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    eventually(create, "the resource is there")
+    nowhere = {"url": "https://127.0.0.1:1/convert"}
+    webhook = {"clientConfig": nowhere, "conversionReviewVersions": ["v1"]}
+    conversion = {"strategy": "Webhook", "webhook": webhook}
+    versions = widgets(group)["spec"]["versions"]
+    newer = {**versions[0], "name": "v2", "storage": False}
+    definitions.patch_custom_resource_definition(
+        f"widgets.{group}", {"spec": {"versions": [newer, *versions], "conversion": conversion}}
+    )
+
+    def fails() -> bool:
+        try:
+            custom.list_namespaced_custom_object(group, "v2", place.name, "widgets")
+        except client.ApiException as error:
+            return bool(error.status in (429, 500))
+        return False
+
+    eventually(fails, "the new version cannot be listed")
+    place.pod("p")
+    place.quota("pods", name="fine")
+    place.quota("pods", f"count/widgets.{group}", name="broken")
+    with quota_host(server, user="admin") as host:
+        place.wait_until({"pods": 1}, "fine")
+        place.wait_until({"pods": 1}, "broken")
+        status = host.controller(CONTROLLER)["status"]
+        assert list(status["notReady"]) == [f"widgets.{group}"]
+        place.pod("q")
+        place.wait_until({"pods": 2}, "broken")
+        reasons = {each.reason for each in place.core.list_namespaced_event(place.name).items}
+        assert reasons == {"NotCounted"}
+
+
+def test_a_host_without_rights_to_a_resource_counts_the_others(
+    quota_server: ApiServer,
+) -> None:
+    """403 on a list is a problem of its own names (RQ-63, RQ-B54)."""
+    place = QuotaNamespace(quota_server)
+    read = {"verbs": ["list", "watch"], "apiGroups": [""]}
+    rules = [
+        {**read, "resources": ["resourcequotas", "pods"]},
+        {"verbs": ["update"], "apiGroups": [""], "resources": ["resourcequotas/status"]},
+        {"verbs": ["create", "patch"], "apiGroups": [""], "resources": ["events"]},
+    ]
+    with granted(quota_server, "nobody", rules), quota_host(quota_server, user="nobody"):
+        place.quota("pods", "services")
+        eventually(lambda: "pods" in place.used(), "pods are counted", timeout_seconds=30)
+
+
+@pytest.mark.parametrize("word", ["resourcequota-controller", "resourcequota"])
+def test_names_of_the_controller(word: str, quota_server: ApiServer) -> None:
+    """The reference's name and the short one, with its own role (RQ-1 to RQ-3, RQ-320)."""
+    config: dict[str, Any] = {"controllers": {word: {}}}
+    with RunningHost(config, kubeconfig=quota_server.kubeconfig("quota")) as host:
+        assert host.controller(CONTROLLER)["workers"] == 5
+        assert 'workqueue_depth{name="resourcequota_primary"}' in host.metrics()

@@ -1,0 +1,203 @@
+"""Lower numbers: at once for what went, after the settle time for what never came."""
+
+from quota_cluster import POD, RESOURCE_QUOTA, QuotaCluster, pod
+
+from kcm_host.api import Conflict, Key
+from kcm_host_resourcequota.settling import Settling
+
+
+def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, Key]:
+    """Give a running cluster with this many pods and a quota that is right."""
+    cluster = QuotaCluster(**options)
+    for number in range(count):
+        cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
+    key = cluster.quota(*(names or ("pods",)))
+    cluster.start()
+    cluster.advance(1)
+    return cluster, key
+
+
+def test_requests_on_their_way_are_left_alone() -> None:
+    """Admission has counted five, two have arrived, then three: never a write (RQ-T138, RQ-B31)."""
+    cluster, key = with_pods(0)
+    before = len(cluster.updates)
+    cluster.admit(key, pods=5)
+    for number in range(5):
+        cluster.put(POD, pod(f"p{number}"))
+        cluster.advance(1)
+    cluster.advance(30)
+    assert len(cluster.updates) == before
+    assert cluster.used(key) == {"pods": "5"}
+
+
+def test_what_never_came_is_taken_off_after_the_settle_time() -> None:
+    """A leaked reservation lives for 10 s and not for minutes (RQ-T139, RQ-252, RQ-B32 b)."""
+    cluster, key = with_pods(2)
+    cluster.admit(key, pods=1)
+    cluster.advance(9.9)
+    assert cluster.used(key) == {"pods": "3"}
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "2"}
+    figures = cluster.controller._syncing.figures
+    assert (figures.leaks_repaired, figures.writes["drift"]) == (1, 1)
+
+
+def test_any_change_of_the_name_starts_the_settle_time_anew() -> None:
+    """Neither `used` nor the total may change meanwhile; other names do not matter (RQ-B32 b)."""
+    cluster, key = with_pods(2, "pods", "configmaps")
+    cluster.admit(key, pods=1)
+    cluster.advance(8)
+    cluster.put(POD, pod("new"))
+    cluster.admit(key, pods=1)
+    cluster.advance(8)
+    assert cluster.used(key)["pods"] == "4"
+    cluster.admit(key, configmaps=1)
+    cluster.advance(2.5)
+    assert cluster.used(key) == {"pods": "3", "configmaps": "1"}
+
+
+def test_too_low_a_number_is_raised_soon() -> None:
+    """Objects that bypassed admission are counted within a moment (RQ-T140, RQ-B33)."""
+    cluster, key = with_pods(4)
+    cluster.set_used(key, pods="3")
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "4"}
+
+
+def test_a_raise_whose_event_is_late_is_no_conflict() -> None:
+    """A pod seen before admission's own write needs no write at all (RQ-B33)."""
+    cluster, key = with_pods(0)
+    before = len(cluster.updates)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.admit(key, pods=1)
+    cluster.put(POD, pod("p"))
+    cluster.advance(0.05)
+    cluster.release(RESOURCE_QUOTA)
+    cluster.advance(30)
+    assert len(cluster.updates) == before
+
+
+def test_a_deletion_takes_off_what_went_and_no_more() -> None:
+    """
+    A create on its way keeps its reservation, so `used` never steps back.
+
+    RQ-T141, RQ-253: the reference would write 4 here, and 5 later.
+    """
+    cluster, key = with_pods(5)
+    cluster.admit(key, pods=1)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(0.1)
+    assert cluster.used(key) == {"pods": "5"}
+    cluster.put(POD, pod("new"))
+    before = len(cluster.updates)
+    cluster.advance(30)
+    assert cluster.used(key) == {"pods": "5"}
+    assert len(cluster.updates) == before
+
+
+def test_what_went_before_its_raise_was_seen_is_still_taken_off() -> None:
+    """The quota's own events may lag behind those of the pods (RQ-B36)."""
+    cluster, key = with_pods(1)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.admit(key, pods=1)
+    cluster.put(POD, pod("brief"))
+    cluster.delete(POD, Key("brief", "a"))
+    cluster.advance(0.2)
+    cluster.release(RESOURCE_QUOTA)
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_a_conflict_does_not_forget_what_went() -> None:
+    """Raised by admission between reading and writing: written again, both right (RQ-B36)."""
+    cluster, key = with_pods(2)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.admit(key, pods=1)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(0.02)
+    assert cluster.controller._syncing.figures.conflicts >= 1
+    cluster.release(RESOURCE_QUOTA)
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "2"}
+    cluster.put(POD, pod("new"))
+    cluster.advance(30)
+    assert cluster.used(key) == {"pods": "2"}
+
+
+def test_some_names_wait_while_others_are_written() -> None:
+    """One write; those that have to wait keep number and text (RQ-B35)."""
+    cluster, key = with_pods(1, "pods", "memory")
+    cluster.set_used(key, pods="1", memory="1024Mi")
+    cluster.put(POD, pod("more"))
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "2", "memory": "1024Mi"}
+    cluster.advance(15)
+    assert cluster.used(key) == {"pods": "2", "memory": "0"}
+
+
+def test_a_start_settles_before_it_lowers() -> None:
+    """What is above the totals at the start may be on its way (RQ-B32; Difference to RQ-15)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, pod("p"))
+    key = cluster.quota("pods", status={"hard": {"pods": "100"}, "used": {"pods": "3"}})
+    cluster.start()
+    cluster.advance(9)
+    assert cluster.used(key) == {"pods": "3"}
+    cluster.advance(2)
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_a_resync_takes_off_what_was_never_gone() -> None:
+    """
+    In a namespace that never rests, a leak outlasts one period, never a request on its way.
+
+    RQ-B32: the resync does not wait.
+    """
+    cluster, key = with_pods(1)
+    cluster.admit(key, pods=2)
+    for number in range(160):
+        cluster.admit(key, pods=1)
+        cluster.advance(2)
+        cluster.put(POD, pod(f"busy-{number}"))
+        cluster.advance(2)
+    assert cluster.used(key) == {"pods": "161"}
+    assert cluster.controller._syncing.figures.writes["resync"] == 1
+
+
+def test_settle_time_zero_writes_the_totals() -> None:
+    """As the reference does with every sync."""
+    cluster, key = with_pods(2, settle=0)
+    cluster.admit(key, pods=3)
+    cluster.advance(0.1)
+    assert cluster.used(key) == {"pods": "2"}
+
+
+def test_evidence_does_not_live_for_ever() -> None:
+    """What could not be taken off in time is no reason to lower anything later (RQ-B32)."""
+    settling = Settling(now=0.0, settle_seconds=10.0)
+    settling.moved({"pods": -1}, now=0.0)
+    assert settling.decide({"pods": 2}, {"pods": 2}, now=1.0).targets == {"pods": 2}
+    assert settling.decide({"pods": 2}, {"pods": 3}, now=1.5).targets == {"pods": 2}
+    assert settling.decide({"pods": 2}, {"pods": 3}, now=2.5).targets == {"pods": 3}
+
+
+def test_evidence_outlives_a_write_that_is_retried() -> None:
+    """While the server refuses, what went stays to be taken off (RQ-34)."""
+    cluster, key = with_pods(2)
+    cluster.answers += [Conflict("late", status=409)] * 9
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(9)
+    assert cluster.used(key) == {"pods": "1"}
+    assert cluster.controller._syncing.figures.writes["decrease"] == 1
+
+
+def test_many_deletions_are_few_writes() -> None:
+    """Events of a burst share a sync (RQ-B12)."""
+    cluster, key = with_pods(100)
+    before = len(cluster.updates)
+    for number in range(100):
+        cluster.delete(POD, Key(f"p{number}", "a"))
+        cluster.advance(0.001)
+    cluster.advance(0.1)
+    assert cluster.used(key) == {"pods": "0"}
+    assert len(cluster.updates) - before <= 4

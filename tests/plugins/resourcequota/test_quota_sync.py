@@ -1,0 +1,378 @@
+"""What one sync of a quota writes, and when it writes nothing."""
+
+import pytest
+from quota_cluster import CONFIG_MAP, POD, RESOURCE_QUOTA, SERVICE, QuotaCluster, named, pod
+
+from kcm_host.api import ApiError, Conflict, Key, NotFound, Unreachable
+
+BIG = {"cpu": "100m", "memory": "1Gi"}
+
+
+def started(**hard: str) -> tuple[QuotaCluster, Key]:
+    """Give a running cluster with one quota and nothing else."""
+    cluster = QuotaCluster()
+    key = cluster.quota(hard=hard)
+    cluster.start()
+    return cluster, key
+
+
+def test_a_new_quota_gets_its_status_by_one_write() -> None:
+    """`hard` is a copy of the spec, every served name has an entry (RQ-T1, RQ-40 to 47, RQ-77)."""
+    cluster, key = started(pods="5", cpu="3")
+    assert len(cluster.updates) == 1
+    sent = cluster.updates[0]
+    assert sent["status"] == {"hard": {"pods": "5", "cpu": "3"}, "used": {"pods": "0", "cpu": "0"}}
+    assert sent["spec"] == {"hard": {"pods": "5", "cpu": "3"}}
+    assert sent["metadata"]["resourceVersion"] == "1", "RQ-45, RQ-B36"
+    assert cluster.used(key) == {"pods": "0", "cpu": "0"}
+
+
+def test_a_right_quota_is_not_written() -> None:
+    """A sync that finds nothing to do sends nothing (RQ-T2, RQ-47)."""
+    cluster, key = started(pods="5", cpu="3")
+    cluster.sync(key)
+    assert len(cluster.updates) == 1
+
+
+def test_usage_is_the_sum_over_the_namespace() -> None:
+    """All forms of a name, and only objects of the same namespace (RQ-T3, T4, T5)."""
+    names = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "pods")
+    cluster, key = started(**dict.fromkeys(names, "100"))
+    for number in range(3):
+        limits = {"cpu": "200m", "memory": "2Gi"}
+        cluster.put(POD, pod(f"p{number}", requests=BIG, limits=limits))
+    cluster.put(POD, pod("elsewhere", namespace="b", requests=BIG))
+    cluster.advance(1)
+    assert cluster.used(key) == {
+        "requests.cpu": "300m",
+        "requests.memory": "3Gi",
+        "limits.cpu": "600m",
+        "limits.memory": "6Gi",
+        "pods": "3",
+    }
+    short = cluster.quota("cpu", "memory", "requests.cpu", name="short")
+    cluster.advance(1)
+    assert cluster.used(short) == {"cpu": "300m", "memory": "3Gi", "requests.cpu": "300m"}
+
+
+def test_a_name_nobody_serves_has_no_usage() -> None:
+    """It stays in `hard` (RQ-T6, RQ-61)."""
+    cluster, key = started(pods="9", **{"foobars.example.com": "1"})
+    assert cluster.used(key) == {"pods": "0"}
+    assert set(cluster.get(RESOURCE_QUOTA, key)["status"]["hard"]) == {
+        "pods",
+        "foobars.example.com",
+    }
+
+
+def test_the_entry_of_a_removed_limit_goes() -> None:
+    """Masked to what is still limited (RQ-T7, RQ-44)."""
+    cluster = QuotaCluster()
+    for name in ("p", "q"):
+        cluster.put(POD, pod(name))
+    status = {"hard": {"pods": "5", "cpu": "1"}, "used": {"pods": "2", "cpu": "1"}}
+    key = cluster.quota(hard={"pods": "5"}, status=status)
+    cluster.start()
+    assert len(cluster.updates) == 1
+    assert cluster.used(key) == {"pods": "2"}
+
+
+def test_texts_alone_are_no_difference() -> None:
+    """Neither in `hard` nor in `used` (RQ-T8, RQ-T9, RQ-25, RQ-49)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, pod("p", requests={"memory": "1Gi"}))
+    status = {
+        "hard": {"cpu": "1000m", "memory": "9Gi"},
+        "used": {"cpu": "0", "memory": "1024Mi"},
+    }
+    key = cluster.quota(hard={"cpu": "1", "memory": "9Gi"}, status=status)
+    cluster.start()
+    assert cluster.updates == []
+    cluster.ask(key, cpu="1", memory="9Gi", pods="3")
+    cluster.advance(0.1)
+    assert cluster.used(key) == {"cpu": "0", "memory": "1Gi", "pods": "1"}, "it rides along"
+
+
+@pytest.mark.parametrize("hard", [{}, {"foo.example.com/bar": "1"}], ids=["T15", "T16"])
+def test_an_empty_status_is_not_written_again_and_again(hard: dict[str, str]) -> None:
+    """Absent and empty are the same (RQ-T15, RQ-T16, RQ-50, D-2)."""
+    cluster = QuotaCluster()
+    key = cluster.quota(hard=hard, status={"hard": hard} if hard else {})
+    cluster.start()
+    cluster.sync(key)
+    assert cluster.updates == []
+
+
+def test_a_quota_that_is_gone_needs_nothing() -> None:
+    """Success without a request, also after its delete event (RQ-T13, RQ-T19, RQ-23, RQ-40)."""
+    cluster, key = started(pods="1")
+    cluster.delete(RESOURCE_QUOTA, key)
+    before = len(cluster.updates)
+    cluster.settle()
+    cluster.sync(key)
+    cluster.sync(Key("never", "a"))
+    assert len(cluster.updates) == before
+
+
+def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
+    """Twice 409, then right; each try has its version from the store (RQ-T14, RQ-34, RQ-B36)."""
+    cluster, key = started(pods="9")
+    cluster.put(POD, pod("p"))
+    cluster.advance(1)
+    cluster.answers += [Conflict("late", status=409), Conflict("late", status=409)]
+    before = len(cluster.updates)
+    cluster.delete(POD, Key("p", "a"))
+    cluster.advance(0.5)
+    assert len(cluster.updates) == before + 3
+    assert cluster.used(key) == {"pods": "0"}
+    assert cluster.failures == {}
+
+
+def test_a_quota_that_vanishes_under_the_write_is_done_with() -> None:
+    """404 is an error; the retry finds nothing (RQ-53)."""
+    cluster, key = started(pods="9")
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.delete(RESOURCE_QUOTA, key)
+    cluster.put(POD, pod("p"))
+    cluster.advance(0.1)
+    assert isinstance(cluster.sync(key), NotFound)
+    cluster.release(RESOURCE_QUOTA)
+    before = len(cluster.updates)
+    cluster.advance(5)
+    assert len(cluster.updates) == before
+
+
+def test_a_namesake_is_another_quota() -> None:
+    """Deleted and made again: what was known of the old one does not count (RQ-53)."""
+    cluster, key = started(pods="9")
+    cluster.put(POD, pod("p"))
+    cluster.advance(1)
+    cluster.delete(RESOURCE_QUOTA, key)
+    cluster.quota(hard={"pods": "3"})
+    cluster.settle()
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_usage_above_the_limit_is_told() -> None:
+    """It reports, it does not evict (RQ-T22, RQ-52)."""
+    cluster, key = started(pods="10")
+    for number in range(12):
+        cluster.put(POD, pod(f"p{number}"))
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "12"}
+
+
+def test_a_changed_limit_is_copied_at_once() -> None:
+    """Without looking at any object (RQ-21, RQ-B13)."""
+    cluster, key = started(pods="10")
+    evaluations = cluster.controller._routing.counting.books.evaluations
+    cluster.ask(key, pods="11")
+    cluster.settle()
+    assert cluster.get(RESOURCE_QUOTA, key)["status"]["hard"] == {"pods": "11"}
+    assert cluster.controller._routing.counting.books.evaluations == evaluations
+
+
+def test_urgent_quotas_go_first() -> None:
+    """
+    Those whose limits or usage admission does not know go before all others.
+
+    RQ-T17 a, c, e, f are urgent, d is not, b is not even queued; RQ-24 to RQ-26, RQ-B52.
+    """
+    cluster = QuotaCluster()
+    extended = "requests.example/foobars.example.com"
+    cases = {
+        "a": ({"cpu": "4"}, {}),
+        "b": ({"cpu": "4"}, {"hard": {"cpu": "4"}, "used": {"cpu": "0"}}),
+        "c": ({"cpu": "4"}, {"hard": {"cpu": "4"}, "used": {}}),
+        "d": (
+            {"cpu": "4", "foobars.example.com": "4"},
+            {"hard": {"cpu": "4", "foobars.example.com": "4"}, "used": {"cpu": "0"}},
+        ),
+        "e": (
+            {"cpu": "4", extended: "4"},
+            {"hard": {"cpu": "4", extended: "4"}, "used": {"cpu": "0"}},
+        ),
+        "f": ({"cpu": "4"}, {"hard": {"cpu": "6"}, "used": {"cpu": "0"}}),
+    }
+    for name, (hard, status) in cases.items():
+        cluster.quota(hard=hard, status=status, name=name, namespace=name)
+    cluster.start()
+    wanted = {}
+    for name in cases:
+        routing = cluster.controller._routing
+        quota = routing.quotas.get(Key(name, name))
+        assert quota is not None
+        wanted[name] = routing.assess(quota, cluster.view)
+    assert not any(each.is_dirty for each in wanted.values())
+    written = [sent["metadata"]["name"] for sent in cluster.updates]
+    assert sorted(written) == ["a", "c", "e", "f"]
+
+
+def test_an_urgent_quota_overtakes() -> None:
+    """A new quota is synced before one that only has to be lowered (RQ-27, RQ-B52)."""
+    cluster = QuotaCluster()
+    for name in ("a", "b"):
+        cluster.put(POD, pod("p", namespace=name))
+    low = cluster.quota("pods", namespace="a")
+    cluster.start()
+    cluster.advance(1)
+    cluster.delete(POD, Key("p", "a"))
+    cluster.later.clear()
+    cluster.take([low])
+    new = cluster.quota("pods", namespace="b")
+    assert cluster.settle() == [new, low]
+
+
+@pytest.mark.parametrize(
+    ("fields", "queued"),
+    [
+        pytest.param({"metadata": {"labels": {"x": "y"}}}, False, id="labels"),
+        pytest.param({"spec": {"hard": {"cpu": "1000m"}}}, False, id="another-text"),
+        pytest.param({"spec": {"hard": {"cpu": "1", "pods": "1"}}}, True, id="a-name-more"),
+        pytest.param({"spec": {"hard": {"cpu": "2"}}}, True, id="another-value"),
+        pytest.param({"spec": {"hard": {}}}, True, id="a-name-less"),
+    ],
+)
+def test_only_another_limit_is_written(fields: dict[str, dict[str, object]], queued: bool) -> None:
+    """What changes no number sends nothing (RQ-T18, RQ-21, RQ-22)."""
+    cluster, key = started(cpu="1")
+    before = len(cluster.updates)
+    manifest = cluster.get(RESOURCE_QUOTA, key)
+    merged = {name: {**manifest.get(name, {}), **more} for name, more in fields.items()}
+    cluster.put(RESOURCE_QUOTA, {**manifest, **merged})
+    cluster.settle()
+    assert (len(cluster.updates) > before) is queued
+
+
+def test_a_full_resync_queues_every_quota_last() -> None:
+    """Whatever its state; one that is right costs no request and no evaluation (RQ-T20, RQ-B53)."""
+    cluster, key = started(pods="9", configmaps="9")
+    other = cluster.quota("pods", name="other", namespace="b")
+    cluster.put(CONFIG_MAP, named("c"))
+    cluster.advance(1)
+    before = len(cluster.updates)
+    del cluster.timers[0]
+    evaluations = cluster.controller._routing.counting.books.evaluations
+    cluster.syncs.clear()
+    cluster.advance(300)
+    assert {key, other} <= set(cluster.syncs)
+    assert len(cluster.updates) == before
+    assert cluster.controller._routing.counting.books.evaluations == evaluations
+
+
+def test_without_a_period_nothing_is_resynced() -> None:
+    """Events still work (RQ-T21, RQ-4)."""
+    cluster = QuotaCluster(resync=0)
+    key = cluster.quota("pods")
+    cluster.start()
+    assert len(cluster.controller.kcm_timers(cluster.settings)) == 2
+    cluster.syncs.clear()
+    cluster.advance(1000)
+    assert cluster.syncs == []
+    cluster.put(POD, pod("p"))
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_a_refused_entry_does_not_block_the_others() -> None:
+    """A 422 that names entries leads to one more write, with their old texts (D-19, RQ-256)."""
+    cluster, key = started(pods="9", configmaps="9")
+    cluster.put(CONFIG_MAP, named("c"))
+    message = 'ResourceQuota "q" is invalid: status.used[pods]: Invalid value: must be an integer'
+    cluster.answers.append(ApiError(message, status=422))
+    cluster.put(POD, pod("p"))
+    cluster.advance(0.11)
+    assert [sent["status"]["used"] for sent in cluster.updates[-2:]][:2] == [
+        {"pods": "1", "configmaps": "1"},
+        {"pods": "0", "configmaps": "1"},
+    ]
+    assert cluster.used(key)["configmaps"] == "1"
+
+
+def test_another_refusal_is_an_error() -> None:
+    """It is raised, and the key retried (RQ-31, RQ-48)."""
+    cluster, key = started(pods="9")
+    cluster.put(POD, pod("p"))
+    cluster.answers.append(ApiError("no", status=403))
+    assert isinstance(cluster.sync(key), ApiError)
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_what_may_have_arrived_is_not_taken_off_twice() -> None:
+    """An answer that never came could have been a success (RQ-B32)."""
+    cluster, key = started(pods="9")
+    for name in ("p", "q"):
+        cluster.put(POD, pod(name))
+    cluster.advance(1)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.delete(POD, Key("p", "a"))
+    cluster.set_used(key, pods="1")
+    cluster.admit(key, pods=1)
+    cluster.answers.append(Unreachable("cut off"))
+    cluster.advance(0.04)
+    cluster.release(RESOURCE_QUOTA)
+    cluster.advance(3)
+    assert cluster.used(key) == {"pods": "2"}, "1 and the one on its way"
+
+
+def test_an_unready_resource_keeps_its_names() -> None:
+    """
+    Other names are written; with nothing to write, nothing is sent (RQ-T10, T11, T12, RQ-71).
+
+    The quota is synced again when the resource is ready instead of again and again (D-15).
+    """
+    cluster = QuotaCluster()
+    cluster.unlistable[POD] = "403 Forbidden"
+    for number in range(2):
+        cluster.put(SERVICE, named(f"s{number}", spec={"type": "ClusterIP"}))
+    cluster.put(POD, pod("p"))
+    hard = {"pods": "5", "services": "5"}
+    old = cluster.quota(hard=hard, status={"hard": hard, "used": {"pods": "3", "services": "1"}})
+    new = cluster.quota(hard=hard, status={"hard": hard, "used": {"services": "1"}}, name="new")
+    right = cluster.quota(
+        hard=hard, status={"hard": hard, "used": {"pods": "3", "services": "2"}}, name="right"
+    )
+    cluster.start()
+    assert cluster.used(old) == {"pods": "3", "services": "2"}
+    assert cluster.used(new) == {"services": "2"}
+    assert len(cluster.updates) == 2
+    assert cluster.failures == {}
+    cluster.make_listable(POD)
+    cluster.advance(15)
+    for key in (old, new, right):
+        assert cluster.used(key) == {"pods": "1", "services": "2"}
+
+
+def test_a_starting_resource_is_waited_for() -> None:
+    """A quota is not written without a name that will be known in a moment (D-1, RQ-254)."""
+    cluster = QuotaCluster()
+    cluster.unlistable[POD] = ""
+    key = cluster.quota("pods", "configmaps")
+    cluster.start()
+    assert cluster.updates == []
+    cluster.make_listable(POD)
+    cluster.settle()
+    assert [sent["status"]["used"] for sent in cluster.updates] == [
+        {"pods": "0", "configmaps": "0"}
+    ]
+    assert cluster.used(key) == {"pods": "0", "configmaps": "0"}
+
+
+def test_a_resource_that_never_starts_is_waited_for_no_longer() -> None:
+    """After 5 s the other names are written (D-1)."""
+    cluster = QuotaCluster()
+    cluster.unlistable[POD] = ""
+    key = cluster.quota("pods", "configmaps")
+    cluster.start()
+    cluster.advance(6)
+    assert cluster.used(key) == {"configmaps": "0"}
+    assert set(cluster.get(RESOURCE_QUOTA, key)["status"]["hard"]) == {"pods", "configmaps"}
+
+
+def test_one_key_is_one_sync() -> None:
+    """Urgent and routine at once are done once (RQ-T23, RQ-30, D-14)."""
+    cluster, key = started(pods="9")
+    cluster.take([key])
+    cluster.ask(key, pods="10")
+    assert cluster.settle() == [key]

@@ -1,0 +1,208 @@
+"""What the controller tells: Events about quotas, its status, its metrics, its permissions."""
+
+from collections.abc import Mapping
+
+import pytest
+from quota_cluster import (
+    CONFIG_MAP,
+    POD,
+    RESOURCE_QUOTA,
+    WIDGET,
+    Discovery,
+    QuotaCluster,
+    named,
+    pod,
+)
+
+from kcm_host.api import EVENT, Key, Permission
+from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.settings import Settings
+
+PREFIX = "kcm_host_resourcequota_"
+
+
+def metrics(cluster: QuotaCluster) -> dict[tuple[str, str], float]:
+    """Give each series by name and the value of its one label, empty without."""
+    found: dict[tuple[str, str], float] = {}
+    for metric in cluster.controller.kcm_metrics(cluster.view):
+        assert metric.name.startswith(PREFIX)
+        assert (metric.type == "counter") is metric.name.endswith("_total")
+        for labels, value in metric.series:
+            found[metric.name.removeprefix(PREFIX), next(iter(labels.values()), "")] = value
+    return found
+
+
+def test_names_that_nobody_serves_are_told_once_an_hour() -> None:
+    """By a Warning Event, on the status page and in a metric (RQ-B60; Difference to RQ-7)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("pods", "limits.example.com/gpu")
+    cluster.quota("pods", name="fine")
+    cluster.start()
+    assert [(each[0], each[1]) for each in cluster.events] == [(key, "NotServed")]
+    assert "limits.example.com/gpu" in cluster.events[0][2]
+    cluster.advance(3500)
+    assert len(cluster.events) == 1
+    cluster.advance(400)
+    assert len(cluster.events) == 2
+    assert cluster.controller.kcm_status(cluster.view)["notServed"] == [
+        "a/q: limits.example.com/gpu"
+    ]
+    assert metrics(cluster)["quotas_not_served", ""] == 1
+
+
+def test_a_resource_that_cannot_be_listed_is_told() -> None:
+    """With the reason, as long as it lasts (RQ-B60, RQ-63)."""
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    cluster.unlistable[WIDGET] = "403 Forbidden: no rights"
+    key = cluster.quota("pods", "count/widgets.example.com")
+    cluster.start()
+    ((told, reason, message),) = cluster.events
+    assert (told, reason) == (key, "NotCounted")
+    assert "403 Forbidden: no rights" in message
+    assert metrics(cluster)["quotas_not_ready", "widgets.example.com"] == 1
+    assert cluster.controller.kcm_status(cluster.view)["notReady"] == {
+        "widgets.example.com": "403 Forbidden: no rights"
+    }
+    cluster.make_listable(WIDGET)
+    cluster.advance(1)
+    assert metrics(cluster)["quotas_not_ready", "widgets.example.com"] == 0
+    assert cluster.controller.kcm_status(cluster.view)["notReady"] == {}
+
+
+def test_a_selector_without_meaning_is_told() -> None:
+    """The numbers are 0, as everywhere, but somebody hears of it (RQ-73, D-3)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, pod("p", priorityClassName="high"))
+    wanted = {"scopeName": "PriorityClass", "operator": "In", "values": ["a b"]}
+    key = cluster.quota("pods", scopeSelector={"matchExpressions": [wanted]})
+    cluster.start()
+    assert cluster.used(key) == {"pods": "0"}
+    ((told, reason, message),) = cluster.events
+    assert (told, reason) == (key, "InvalidScopeSelector")
+    assert "'a b'" in message
+
+
+def test_an_object_that_cannot_be_read_is_told() -> None:
+    """By name, to the quotas of its namespace (RQ-75)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("pods")
+    cluster.start()
+    cluster.put(POD, pod("bad", requests={"cpu": "nonsense"}))
+    cluster.sync(key)
+    ((told, reason, message),) = cluster.events
+    assert (told, reason) == (key, "NotCounted")
+    assert "'a/bad'" in message
+    assert cluster.controller.kcm_status(cluster.view)["undecodable"] == ["pods in a"]
+
+
+def test_a_new_namesake_is_told_anew() -> None:
+    """What was told of a quota goes with it (RQ-B60)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("nonsense.example.com")
+    cluster.start()
+    cluster.delete(RESOURCE_QUOTA, key)
+    cluster.advance(1)
+    cluster.quota("nonsense.example.com")
+    cluster.advance(1)
+    assert [each[1] for each in cluster.events] == ["NotServed", "NotServed"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "happens"),
+    [
+        ("new", lambda cluster, key: cluster.quota("pods", name="new")),
+        ("hard", lambda cluster, key: cluster.ask(key, pods="7")),
+        ("decrease", lambda cluster, key: cluster.delete(POD, Key("p", "a"))),
+        ("drift", lambda cluster, key: cluster.admit(key, pods=1)),
+        ("raise", lambda cluster, key: cluster.put(POD, pod("more"))),
+    ],
+)
+def test_writes_are_counted_by_cause(cause: str, happens) -> None:
+    """Every cause is there from the beginning, with 0 (RQ-B60)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, pod("p"))
+    key = cluster.quota("pods")
+    cluster.start()
+    cluster.advance(1)
+    before = metrics(cluster)
+    happens(cluster, key)
+    cluster.advance(20)
+    after = metrics(cluster)
+    changed = {name: after[name] - before[name] for name in after if name[0] == "writes_total"}
+    expected = dict.fromkeys(("new", "hard", "decrease", "drift", "raise", "resync"), 0.0)
+    assert {name[1]: value for name, value in changed.items()} == {**expected, cause: 1.0}
+
+
+def test_the_way_from_an_event_to_the_write_is_measured() -> None:
+    """Decreases and the seconds they took (RQ-B60)."""
+    cluster = QuotaCluster()
+    cluster.put(POD, pod("p"))
+    cluster.quota("pods")
+    cluster.start()
+    cluster.advance(1)
+    cluster.delete(POD, Key("p", "a"))
+    cluster.advance(1)
+    found = metrics(cluster)
+    assert found["decreases_total", ""] == 1
+    assert found["decrease_seconds_total", ""] == pytest.approx(0.01)
+
+
+def test_the_oldest_drift_is_shown() -> None:
+    """How long an amount has been above its total (RQ-B60)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("pods")
+    cluster.start()
+    cluster.advance(1)
+    cluster.admit(key, pods=1)
+    cluster.advance(4)
+    assert metrics(cluster)["oldest_drift_seconds", ""] == pytest.approx(4.0)
+    cluster.advance(10)
+    assert metrics(cluster)["oldest_drift_seconds", ""] == 0
+    assert metrics(cluster)["leaks_repaired_total", ""] == 1
+
+
+def test_the_status_page_says_what_is_counted() -> None:
+    """Quotas, objects by resource, and the audit (D-20)."""
+    cluster = QuotaCluster()
+    cluster.put(CONFIG_MAP, named("c"))
+    cluster.quota("configmaps")
+    cluster.start()
+    assert cluster.controller.kcm_status(cluster.view) == {
+        "quotas": 1,
+        "objects": {"configmaps": 1},
+        "notReady": {},
+        "notServed": [],
+        "undecodable": [],
+        "audit": {"rounds": 0, "mismatches": 0},
+    }
+
+
+def test_it_writes_status_and_events_alone() -> None:
+    """No `get`, no `patch` of quotas (RQ-321 to RQ-323)."""
+    assert ResourceQuota().kcm_writes() == [
+        Permission(RESOURCE_QUOTA, "update", "status"),
+        Permission(EVENT, "create"),
+        Permission(EVENT, "patch"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        pytest.param({}, (300, 10), id="defaults"),
+        pytest.param({"resyncPeriod": "0s", "settleTime": "1m"}, (0, 60), id="set"),
+    ],
+)
+def test_settings(given: Mapping[str, str], seconds: tuple[float, float]) -> None:
+    """Durations as Go writes them, camelCase (RQ-4)."""
+    settings = Settings.model_validate(given)
+    found = (settings.resync_period.total_seconds(), settings.settle_time.total_seconds())
+    assert found == seconds
+    assert ResourceQuota().kcm_settings() is Settings
+
+
+@pytest.mark.parametrize("given", [{"resyncPeriod": "-1s"}, {"settleTime": "5"}, {"other": "1s"}])
+def test_wrong_settings_are_refused(given: Mapping[str, str]) -> None:
+    """Negative, without a unit, unknown."""
+    with pytest.raises(ValueError, match=next(iter(given))):
+        Settings.model_validate(given)

@@ -1,0 +1,123 @@
+"""What scopes and scope selectors ask for, and which of them have no meaning (RQ-72 to RQ-92)."""
+
+import msgspec
+import pytest
+
+from kcm_host_resourcequota.selection import Requirement, Selection, label_matches, selection_of
+
+LONGEST = "n" * 63
+OTHER_SCOPES = [
+    *("Terminating", "NotTerminating", "BestEffort", "NotBestEffort"),
+    *("CrossNamespacePodAffinity", "NoSuchScope", ""),
+]
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def requirement(scope: str, operator: str, *values: str) -> Requirement:
+    """Give one expression of a scope selector."""
+    return Requirement(scope=scope, operator=operator, values=values)
+
+
+def test_scopes_and_expressions_are_one_conjunction() -> None:
+    """Each plain scope is one that exists; the expressions follow it (RQ-72)."""
+    high = requirement("PriorityClass", "In", "high")
+    assert selection_of(["Terminating", "PriorityClass"], [high]) == Selection(
+        (requirement("Terminating", "Exists"), requirement("PriorityClass", "Exists"), high)
+    )
+
+
+def test_no_scope_asks_for_nothing() -> None:
+    """Without scopes there is no requirement, so every object counts (RQ-72)."""
+    assert selection_of() == selection_of([], []) == Selection()
+
+
+def test_expressions_are_read_as_the_api_writes_them() -> None:
+    """An expression has a scope name, an operator and perhaps values (RQ-72)."""
+    text = b'{"scopeName":"PriorityClass","operator":"In","values":["a","b"]}'
+    assert msgspec.json.decode(text, type=Requirement) == requirement(
+        "PriorityClass", "In", "a", "b"
+    )
+    text = b'{"scopeName":"PriorityClass","operator":"Exists"}'
+    assert msgspec.json.decode(text, type=Requirement) == requirement("PriorityClass", "Exists")
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "met_by"),
+    [
+        pytest.param("In", ["x", "y"], ["x", "y"], id="In"),
+        pytest.param("In", [""], [""], id="In, the empty name"),
+        pytest.param("NotIn", ["x", "y"], [None, "", "z"], id="NotIn"),
+        pytest.param("NotIn", [""], [None, "x", "y", "z"], id="NotIn, the empty name"),
+        pytest.param("Exists", [], ["", "x", "y", "z"], id="Exists"),
+        pytest.param("Exists", ["x"], ["", "x", "y", "z"], id="RQ-84: Exists ignores values"),
+        pytest.param("DoesNotExist", [], [None], id="DoesNotExist"),
+        pytest.param("Foo", ["x"], [], id="unknown"),
+        pytest.param("in", ["x"], [], id="operators have one spelling"),
+    ],
+)
+def test_operators(operator: str, values: list[str], met_by: list[str | None]) -> None:
+    """An absent label is in no set, so it is outside every one (RQ-84, RQ-90)."""
+    asked = requirement("PriorityClass", operator, *values)
+    every = [None, "", "x", "y", "z"]
+    assert [value for value in every if label_matches(asked, value)] == met_by
+
+
+@pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass"])
+@pytest.mark.parametrize(
+    ("operator", "values", "said"),
+    [
+        pytest.param("Foo", ["x"], "unknown operator 'Foo'; write 'In'", id="unknown"),
+        pytest.param("", [], "unknown operator ''; write", id="no operator"),
+        pytest.param("exists", [], "unknown operator 'exists'; write", id="lower case"),
+        pytest.param("In", [], "no values beside 'In'; give at least one", id="In nothing"),
+        pytest.param("NotIn", [], "no values beside 'NotIn'; give", id="NotIn nothing"),
+        pytest.param("DoesNotExist", ["x"], "values beside 'DoesNotExist'; leave", id="too many"),
+        pytest.param("In", [LONGEST + "n"], f"asks for '{LONGEST}n', which", id="too long"),
+        pytest.param("NotIn", ["x", "-y"], "asks for '-y', which", id="second of two"),
+        pytest.param("In", ["a b"], "asks for 'a b', which no selector", id="space"),
+        pytest.param("In", ["a/b"], "write a class name of at most 63 letters", id="slash"),
+        pytest.param("In", ["a\n"], r"asks for 'a\n', which", id="line end"),
+        pytest.param("In", ["ä"], "asks for 'ä', which", id="not ASCII"),
+        pytest.param("In", ["a."], "asks for 'a.', which", id="ends with a point"),
+    ],
+)
+def test_requirements_without_meaning_are_explained(
+    scope: str, operator: str, values: list[str], said: str
+) -> None:
+    """The quota counts nothing then, and a reader learns why (RQ-73, RQ-92, RQ-B29, D-3)."""
+    selection = selection_of([], [requirement(scope, operator, *values)])
+    assert selection.malformed.startswith(f"the scope selector's requirement on '{scope}' ")
+    assert said in selection.malformed
+
+
+@pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass"])
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        pytest.param("In", [LONGEST], id="longest"),
+        pytest.param("In", ["", "x", "A_b.C-9"], id="all kinds of label value"),
+        pytest.param("NotIn", ["system-node-critical"], id="NotIn"),
+        pytest.param("DoesNotExist", [], id="DoesNotExist"),
+        pytest.param("Exists", [], id="Exists"),
+        pytest.param("Exists", ["x", "no label!"], id="RQ-84, RQ-88: Exists ignores values"),
+    ],
+)
+def test_requirements_with_meaning(scope: str, operator: str, values: list[str]) -> None:
+    """Label values are right, and whatever stands beside `Exists` is not looked at (RQ-92)."""
+    assert selection_of([], [requirement(scope, operator, *values)]).malformed == ""
+
+
+@pytest.mark.parametrize("scope", OTHER_SCOPES)
+def test_other_scopes_have_no_operator(scope: str) -> None:
+    """An operator or value that makes no sense has no effect there (RQ-86, RQ-87)."""
+    asked = [requirement(scope, operator, "no label!") for operator in (*OPERATORS, "Foo")]
+    assert selection_of([scope], [*asked, requirement(scope, "In")]).malformed == ""
+
+
+def test_the_first_requirement_without_meaning_is_named() -> None:
+    """One sentence for a person; correcting it shows the next one (RQ-B29)."""
+    right = requirement("PriorityClass", "In", "high")
+    wrong = [requirement("VolumeAttributesClass", "In"), requirement("PriorityClass", "Foo")]
+    selection = selection_of(["Terminating"], [right, *wrong])
+    assert "'VolumeAttributesClass' has no values" in selection.malformed
+    assert selection.requirements == (requirement("Terminating", "Exists"), right, *wrong)

@@ -1,0 +1,338 @@
+"""What resource claims use of a quota, and what the pods they belong to take off."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from quota_objects import (
+    CREATED,
+    GPU_DEVICES,
+    IMPLICIT_GPU,
+    NOW,
+    REQUESTS_GPU,
+    Manifest,
+    Namespace,
+    container,
+    nano,
+    pod,
+    requirement,
+)
+
+from kcm_host.api import Key
+from kcm_host_resourcequota.claims import (
+    ClaimEvaluator,
+    claims_of_class,
+    claims_of_pod,
+    siblings,
+)
+from kcm_host_resourcequota.device_classes import DeviceClasses
+
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+COUNT = "count/resourceclaims.resource.k8s.io"
+THREE = (REQUESTS_GPU, GPU_DEVICES, IMPLICIT_GPU)
+EXPLICIT = {"gpu": "example.com/gpu"}
+GONE = "2020-01-01T00:00:00Z"
+
+
+def devices(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manifest:
+    """Give what one request asks for, as the server fills it in."""
+    return {"deviceClassName": class_name, "allocationMode": mode, "count": count}
+
+
+def exactly(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manifest:
+    """Give a request for devices of one class."""
+    return {"name": "r", "exactly": devices(class_name, count, mode)}
+
+
+def first(*options: Manifest) -> Manifest:
+    """Give a request for the first of several that can be had."""
+    return {"name": "r", "firstAvailable": list(options)}
+
+
+def claim(*requests: Manifest, name: str = "k", **metadata: Any) -> Manifest:
+    """Give a claim."""
+    return {
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "creationTimestamp": CREATED, **metadata},
+        "spec": {"devices": {"requests": list(requests)}},
+    }
+
+
+def extended(
+    *requests: Manifest,
+    name: str = "k",
+    value: str = "true",
+    owner: Mapping[str, Any] | None = None,
+    created: str = CREATED,
+) -> Manifest:
+    """Give a claim that says to be made for the extended resources of pod `p`."""
+    pod_owner = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "uid-p", "controller": True}
+    return claim(
+        *(requests or (exactly("gpu", 2),)),
+        name=name,
+        annotations={ANNOTATION: value},
+        ownerReferences=[{**pod_owner, **(owner or {})}],
+        creationTimestamp=created,
+    )
+
+
+def user(resource: str = "example.com/gpu", count: int = 2, **fields: Any) -> Manifest:
+    """Give pod `p`, which asks for an extended resource."""
+    return pod(container({resource: count}), name="p", **fields)
+
+
+def naming(claim_name: str) -> Manifest:
+    """Give the field of a pod's status that names its extended claim."""
+    return {"extendedResourceClaimStatus": {"resourceClaimName": claim_name}}
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param(
+            [exactly("gpu", 2), exactly("net", 1, "All")], {"gpu": 2, "net": 32}, id="RQ-T85"
+        ),
+        pytest.param(
+            [first(devices("gpu", 4), devices("gpu", 2), devices("fpga", 1))],
+            {"gpu": 4, "fpga": 1},
+            id="RQ-T86",
+        ),
+        pytest.param(
+            [exactly("gpu", 2), first(devices("gpu", 3), devices("gpu", 1))],
+            {"gpu": 5},
+            id="RQ-T87",
+        ),
+        pytest.param([exactly("gpu", 7, "Foo")], {"gpu": 0}, id="RQ-T94"),
+        pytest.param([first(devices("gpu", 7, "Foo"))], {"gpu": 0}, id="RQ-180: first of unknown"),
+        pytest.param(
+            [first(devices("gpu", 40), devices("gpu", 0, "All"))], {"gpu": 40}, id="above all"
+        ),
+        pytest.param([{"name": "future"}], {"gpu": 0}, id="RQ-179: a form of the future"),
+        pytest.param(
+            [{**exactly("gpu", 2), "adminAccess": True}], {"gpu": 2}, id="RQ-182: admin access"
+        ),
+        pytest.param([], {"gpu": 0}, id="no requests"),
+    ],
+)
+def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[str, int]) -> None:
+    """The worst case of each class, and the claim itself (RQ-178, RQ-179, RQ-181)."""
+    names = {f"{name}.deviceclass.resource.k8s.io/devices": n for name, n in expected.items()}
+    names[COUNT] = 1
+    assert Namespace(claim(*requests)).used(*names) == nano(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        (COUNT, True),
+        (GPU_DEVICES, True),
+        ("nosuch.deviceclass.resource.k8s.io/devices", True),
+        (".deviceclass.resource.k8s.io/devices", True),
+        ("count/resourceclaims", False),
+        ("resourceclaims.resource.k8s.io", False),
+        ("gpu.deviceclass.resource.kubernetes.io/devices", False),
+        ("requests.storage", False),
+    ],
+)
+def test_claims_serve_their_count_and_every_class(name: str, served: bool) -> None:
+    """Whether or not the class exists (RQ-170, RQ-171)."""
+    evaluator = ClaimEvaluator(DeviceClasses())
+    assert evaluator.serves(name) is served
+
+
+@pytest.mark.parametrize("manifest", [{}, {"spec": None}, {"spec": {"devices": {}}}])
+def test_a_claim_for_nothing_is_counted(manifest: Manifest) -> None:
+    """Missing parts read as empty (RQ-178)."""
+    space = Namespace({"kind": "ResourceClaim", "metadata": {"name": "k"}, **manifest})
+    assert space.used(COUNT, GPU_DEVICES) == nano({COUNT: 1, GPU_DEVICES: 0})
+
+
+def test_a_claim_that_is_allocated_and_leaving_is_charged() -> None:
+    """From creation until it is gone (RQ-182)."""
+    leaving = claim(exactly("gpu", 2), deletionTimestamp=GONE)
+    leaving["status"] = {"allocation": {}, "reservedFor": [{"name": "p"}]}
+    assert Namespace(leaving).used(GPU_DEVICES) == nano({GPU_DEVICES: 2})
+
+
+def check(space: Namespace, *expected: int, **asked: Any) -> None:
+    """Compare the usage of the explicit, the class's and the implicit name, in this order."""
+    assert space.used(*THREE, **asked) == nano(dict(zip(THREE, expected, strict=True)))
+
+
+def test_the_implicit_name_is_charged_without_an_explicit_one() -> None:
+    """Every class has one (RQ-T88, RQ-183)."""
+    check(Namespace(claim(exactly("gpu", 2)), classes={"gpu": ""}), 0, 2, 2)
+
+
+def test_ordinary_claims_and_pods_add_up() -> None:
+    """A claim that belongs to no pod is charged beside all pods (RQ-T89, RQ-66, RQ-194)."""
+    check(Namespace(claim(exactly("gpu", 2)), user(count=1), classes=EXPLICIT), 3, 2, 2)
+
+
+def test_an_extended_resource_is_charged_once() -> None:
+    """What the pod is charged for is taken off its claim (RQ-T90, RQ-184, RQ-194)."""
+    check(Namespace(extended(), user(**naming("k")), classes=EXPLICIT), 2, 2, 2)
+
+
+def test_the_other_name_is_charged_by_the_claim() -> None:
+    """The pod asked by the implicit name, so the explicit one is the claim's (RQ-T91)."""
+    asking = user("deviceclass.resource.kubernetes.io/gpu", **naming("k"))
+    check(Namespace(extended(), asking, classes=EXPLICIT), 2, 2, 2)
+
+
+def test_a_claim_of_more_than_the_pod_carries_the_rest() -> None:
+    """What is above the pod's share stays with the claim (RQ-184)."""
+    space = Namespace(extended(exactly("gpu", 5)), user(**naming("k")), classes=EXPLICIT)
+    check(space, 5, 5, 5)
+
+
+def test_names_without_a_class_have_an_entry() -> None:
+    """Pods serve the implicit name in any case (RQ-T92)."""
+    name = "requests.deviceclass.resource.kubernetes.io/nope"
+    assert Namespace().used(name) == {name: 0}
+
+
+def test_a_claim_of_a_missing_class_is_charged_once_it_is_looked_at() -> None:
+    """The name alone does not make the evaluator run, another one does (RQ-172, RQ-173)."""
+    space = Namespace(claim(exactly("gpu", 2)))
+    assert space.used(IMPLICIT_GPU, COUNT) == nano({IMPLICIT_GPU: 2, COUNT: 1})
+    assert not any(e.serves(IMPLICIT_GPU) for e in space.evaluators if e.resource != "pods")
+
+
+def test_claims_are_in_no_scope() -> None:
+    """The pod is, and is charged; the claim is not (RQ-T93, RQ-175)."""
+    obj = user(count=1, spec={"priorityClassName": "high"})
+    space = Namespace(claim(exactly("gpu", 2)), obj, classes=EXPLICIT)
+    check(space, 1, 0, 0, selector=[requirement("PriorityClass", "Exists")])
+
+
+def test_a_class_that_gets_a_name_is_charged_under_it() -> None:
+    """At once, as no claim has to change for it (RQ-T96, D-9)."""
+    space = Namespace(claim(exactly("gpu", 2)), classes={"gpu": ""})
+    check(space, 0, 2, 2)
+    assert space.declare("gpu", "example.com/gpu") == {REQUESTS_GPU}
+    check(space, 2, 2, 2)
+    assert claims_of_class(space.view, "gpu") == [Key("k", "ns")]
+    assert claims_of_class(space.view, "net") == []
+
+
+def test_classes_that_share_a_name_are_added_up() -> None:
+    """Then the pod's share is taken off once (D-10, RQ-185)."""
+    asked = [exactly("gpu", 2), exactly("old", 3)]
+    classes = {**EXPLICIT, "old": "example.com/gpu"}
+    check(Namespace(claim(*asked), classes=classes), 5, 2, 2)
+    space = Namespace(extended(*asked), user(count=1, **naming("k")), classes=classes)
+    check(space, 5, 2, 2)
+
+
+FULL = (4, 2, 2)
+ONCE = (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([extended(), user()], ONCE, id="all conditions"),
+        pytest.param([extended(value="True"), user()], FULL, id="1: other annotation"),
+        pytest.param([claim(exactly("gpu", 2)), user()], FULL, id="1: no annotation"),
+        pytest.param([extended(owner={"controller": None}), user()], FULL, id="2: no controller"),
+        pytest.param([extended(owner={"kind": "Job"}), user()], FULL, id="2: another kind"),
+        pytest.param([extended(owner={"apiVersion": "v2"}), user()], FULL, id="2: other version"),
+        pytest.param([extended(owner={"name": "q"}), user()], FULL, id="3: no such pod"),
+        pytest.param([extended(owner={"uid": "other"}), user()], FULL, id="3, RQ-T95: other uid"),
+        pytest.param([extended(), user(**naming("k"))], ONCE, id="4: named by the pod"),
+        pytest.param([extended(), user(**naming("x"))], FULL, id="4: another is named"),
+        pytest.param([extended(), user(**naming(""))], FULL, id="4: none is named"),
+    ],
+)
+def test_a_claim_is_exempted_beyond_doubt_only(
+    objects: list[Manifest], expected: tuple[int, int, int]
+) -> None:
+    """One condition that fails, and it is charged in full, without error (RQ-190, RQ-193)."""
+    check(Namespace(*objects, classes=EXPLICIT), *expected)
+
+
+def test_a_pod_that_cannot_be_read_takes_nothing_off() -> None:
+    """Its claim is charged in full, without error (RQ-193)."""
+    space = Namespace(extended(), classes=EXPLICIT)
+    space.put_unreadable("Pod", "p")
+    check(space, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("others", "exempted"),
+    [
+        pytest.param([extended(name="a", created="2027-01-15T07:00:01Z")], "k", id="a younger one"),
+        pytest.param([extended(name="z", created="2027-01-15T06:59:59Z")], "z", id="an older one"),
+        pytest.param([extended(name="z")], "k", id="as old, with a higher name"),
+        pytest.param([extended(name="a")], "a", id="as old, with a lower name"),
+        pytest.param(
+            [extended(name="a", value="false", created=GONE)], "k", id="an older, not annotated"
+        ),
+        pytest.param(
+            [extended(name="a", owner={"uid": "x"}, created=GONE)], "k", id="an older of another"
+        ),
+    ],
+)
+def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -> None:
+    """The oldest, of equal ones the first by name, while the pod names none (RQ-190, 5)."""
+    space = Namespace(extended(), *others, user(), classes=EXPLICIT)
+    evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
+    found = [
+        key.name
+        for key, obj in space.view.of(evaluator.kind, evaluator.model).items()
+        if REQUESTS_GPU
+        not in {name for name, _, _ in evaluator.contribution(key, obj, space.view, NOW).usage}
+    ]
+    assert found == [exempted]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"phase": "Succeeded"},
+        {"metadata": {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": 30}},
+    ],
+    ids=["ended", "expired"],
+)
+def test_an_uncharged_pod_takes_nothing_off(fields: Manifest) -> None:
+    """Its claim then carries the full amount until it is deleted (RQ-191)."""
+    check(Namespace(extended(), user(**fields, **naming("k")), classes=EXPLICIT), 2, 2, 2)
+
+
+def test_a_pod_out_of_scope_still_takes_its_share_off() -> None:
+    """Which quota asks makes no difference to a claim (RQ-192)."""
+    obj = user(spec={"activeDeadlineSeconds": 5}, **naming("k"))
+    check(Namespace(extended(), obj, classes=EXPLICIT), 2, 2, 2)
+
+
+def test_a_claim_that_comes_before_its_pod_is_charged_meanwhile() -> None:
+    """Once the pod is there it is the pod that is charged (RQ-T137, RQ-B20)."""
+    space = Namespace(extended(), classes=EXPLICIT)
+    check(space, 2, 2, 2)
+    space.put(user(**naming("k")))
+    check(space, 2, 2, 2)
+    space.remove("ResourceClaim", "k")
+    check(space, 2, 0, 0)
+
+
+def test_what_depends_on_a_pod_is_found() -> None:
+    """Its extended claims, and for a claim the others of its pod, also of the former (RQ-B20)."""
+    space = Namespace(
+        extended(name="a"),
+        extended(name="b"),
+        extended(name="c", owner={"name": "q", "uid": "uid-q"}),
+        claim(exactly("gpu"), name="d"),
+    )
+    a, b, c, d = (Key(name, "ns") for name in "abcd")
+    stored = dict(space.view.of(*_claims(space)).items())
+    assert set(claims_of_pod(space.view, Key("p", "ns"))) == {a, b}
+    assert claims_of_pod(space.view, Key("p", "other")) == []
+    assert siblings(space.view, a, None, stored[a]) == {b}
+    assert siblings(space.view, d, stored[d], None) == set()
+    assert siblings(space.view, c, stored[c], stored[a]) == {a, b}
+
+
+def _claims(space: Namespace) -> Any:
+    evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
+    return evaluator.kind, evaluator.model

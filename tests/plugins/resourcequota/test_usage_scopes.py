@@ -1,0 +1,191 @@
+"""Which objects a quota with scopes is about."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from quota_objects import Manifest, Namespace, container, counted, nano, pod, requirement
+
+from kcm_host_resourcequota.selection import Requirement
+
+CLASSES = ("high", "low", "")
+OWN_KINDS_ONLY = ("VolumeAttributesClass", "Foo", "")
+
+
+def of_class(name: str, **spec: Any) -> Manifest:
+    """Give a pod of a priority class, none if empty."""
+    named = {"priorityClassName": name} if name else {}
+    return pod(name=f"p-{name}", spec={**named, **spec})
+
+
+def test_pods_with_an_active_deadline_are_terminating() -> None:
+    """Also one of 0; being deleted has nothing to do with it (RQ-T55, RQ-80, RQ-81)."""
+    leaving = {"deletionTimestamp": "2027-01-15T09:00:00Z", "deletionGracePeriodSeconds": 30}
+    space = Namespace(
+        pod(name="a", spec={"activeDeadlineSeconds": 0}),
+        pod(name="b", spec={"activeDeadlineSeconds": 60}),
+        pod(name="c"),
+        pod(name="d", metadata=leaving),
+        pod(name="e", spec={"activeDeadlineSeconds": -1}),
+    )
+    assert space.used("pods", scopes=["Terminating"]) == nano({"pods": 2})
+    assert space.used("pods", scopes=["NotTerminating"]) == nano({"pods": 3})
+
+
+def test_a_deadline_moves_a_pod_to_the_other_scope() -> None:
+    """It may be set later; both quotas are then other (RQ-T64, RQ-B25)."""
+    space = Namespace(pod())
+    space.put(pod(spec={"activeDeadlineSeconds": 60}))
+    assert space.used("pods", scopes=["Terminating"]) == nano({"pods": 1})
+    assert space.used("pods", scopes=["NotTerminating"]) == nano({"pods": 0})
+
+
+@pytest.mark.parametrize(
+    ("obj", "best_effort"),
+    [
+        pytest.param(pod(), True, id="RQ-T56 A: nothing"),
+        pytest.param(pod(container({"cpu": 1})), False, id="RQ-T56 B: cpu"),
+        pytest.param(pod(container({"example.com/gpu": 1})), True, id="RQ-T56 C: gpu"),
+        pytest.param(pod(container({"memory": 0}, {"memory": 0})), True, id="RQ-T56 D: zeros"),
+        pytest.param(pod(container(limits={"memory": 1})), False, id="a limit alone"),
+        pytest.param(pod(container({"hugepages-2Mi": "2Mi"})), True, id="huge pages"),
+        pytest.param(pod(init=[container({"cpu": 1})]), False, id="an init container"),
+        pytest.param(pod(container({"cpu": 1}, {"cpu": 1})), False, id="cpu guaranteed"),
+        pytest.param(
+            pod(container({"cpu": 1}), spec={"resources": {}}), True, id="RQ-96: pod level, empty"
+        ),
+        pytest.param(
+            pod(spec={"resources": {"requests": {"cpu": 1}}}), False, id="RQ-96: pod level"
+        ),
+        pytest.param(
+            pod(spec={"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}),
+            True,
+            id="RQ-97: pod level, neither cpu nor memory",
+        ),
+        pytest.param(pod(container({"cpu": 1}), qosClass="BestEffort"), True, id="RQ-95: said"),
+        pytest.param(pod(qosClass="Burstable"), False, id="RQ-95: said otherwise"),
+        pytest.param(pod(qosClass="Guaranteed"), False, id="RQ-95: said guaranteed"),
+        pytest.param(
+            pod(container({"cpu": 1}), phase="Failed"), False, id="an ended pod keeps its class"
+        ),
+    ],
+)
+def test_best_effort_is_as_the_server_says_or_as_computed(obj: Manifest, best_effort: bool) -> None:
+    """Nothing of cpu or memory is asked for or limited (RQ-82, RQ-83, RQ-95 to RQ-97)."""
+    space = Namespace(obj)
+    counts = [
+        space.used("count/pods", scopes=[each])["count/pods"]
+        for each in ("BestEffort", "NotBestEffort")
+    ]
+    assert counts == ([10**9, 0] if best_effort else [0, 10**9])
+
+
+@pytest.mark.parametrize(
+    ("selector", "pods"),
+    [
+        pytest.param([requirement("PriorityClass", "In", "high")], 1, id="RQ-T57: In"),
+        pytest.param([requirement("PriorityClass", "NotIn", "high")], 2, id="RQ-T57: NotIn"),
+        pytest.param([requirement("PriorityClass", "Exists")], 2, id="RQ-T57: Exists"),
+        pytest.param([requirement("PriorityClass", "DoesNotExist")], 1, id="RQ-T57: DoesNotExist"),
+        pytest.param([requirement("PriorityClass", "Exists", "x")], 2, id="RQ-84: values ignored"),
+        pytest.param([requirement("PriorityClass", "In")], 0, id="RQ-T61: In nothing"),
+        pytest.param([requirement("PriorityClass", "In", "a b")], 0, id="RQ-92: no label value"),
+        pytest.param([requirement("PriorityClass", "NotIn", "x" * 64)], 0, id="RQ-92: too long"),
+        pytest.param([requirement("Terminating", "DoesNotExist")], 0, id="RQ-87: no operator"),
+        pytest.param([requirement("NotTerminating", "Foo")], 3, id="RQ-87: any operator"),
+    ],
+)
+def test_priority_classes_are_selected(selector: Sequence[Requirement], pods: int) -> None:
+    """Pods of classes high and low and of none; a malformed selector counts none (RQ-84, RQ-90)."""
+    space = Namespace(*map(of_class, CLASSES))
+    assert space.used("pods", "count/pods", selector=selector) == nano(
+        {"pods": pods, "count/pods": pods}
+    )
+
+
+def test_scopes_and_selector_must_both_be_met() -> None:
+    """A plain scope, and one expression more (RQ-T58, RQ-72)."""
+    space = Namespace(*map(of_class, CLASSES))
+    assert space.used("pods", scopes=["PriorityClass"]) == nano({"pods": 2})
+    high = [requirement("PriorityClass", "In", "high")]
+    assert space.used("pods", scopes=["PriorityClass"], selector=high) == nano({"pods": 1})
+
+
+def test_a_pod_is_in_all_scopes_or_out() -> None:
+    """Several scopes are one conjunction (RQ-T60)."""
+    rows = [({"activeDeadlineSeconds": 1}, {}), ({}, {}), ({}, {"cpu": 1}), ({}, {"cpu": 2})]
+    pods = (pod(container(asked), name=f"p{n}", spec=s) for n, (s, asked) in enumerate(rows))
+    both = ["NotTerminating", "NotBestEffort"]
+    assert Namespace(*pods).used("pods", scopes=both) == nano({"pods": 2})
+
+
+def affine(name: str, kind: str, term: Manifest, *, required: bool) -> Manifest:
+    """Give a pod with one term of affinity."""
+    rule = "DuringSchedulingIgnoredDuringExecution"
+    terms = [term] if required else [{"weight": 1, "podAffinityTerm": term}]
+    which = ("required" if required else "preferred") + rule
+    return pod(name=name, spec={"affinity": {kind: {which: terms}}})
+
+
+@pytest.mark.parametrize(
+    ("term", "crossing"),
+    [
+        ({"namespaces": ["other"]}, 1),
+        ({"namespaces": ["ns"]}, 1),
+        ({"namespaceSelector": {}}, 1),
+        ({"namespaceSelector": {"matchLabels": {"a": "b"}}}, 1),
+        ({"namespaceSelector": None, "namespaces": []}, 0),
+        ({"topologyKey": "zone", "labelSelector": {}}, 0),
+    ],
+)
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize("required", [True, False], ids=["required", "preferred"])
+def test_affinity_to_other_namespaces_is_a_scope(
+    term: Manifest, crossing: int, kind: str, required: bool
+) -> None:
+    """Any term that says which namespaces it means, also the pod's own (RQ-T59, RQ-85)."""
+    space = Namespace(affine("p", kind, term, required=required))
+    assert space.used("pods", scopes=["CrossNamespacePodAffinity"]) == nano({"pods": crossing})
+
+
+def test_the_affine_pods_of_the_scenario_are_counted() -> None:
+    """Three of four terms name namespaces (RQ-T59); node affinity never does."""
+    space = Namespace(
+        affine("a", "podAffinity", {"namespaces": ["other"]}, required=True),
+        affine("b", "podAntiAffinity", {"namespaceSelector": {}}, required=False),
+        affine("c", "podAffinity", {}, required=True),
+        affine("d", "podAffinity", {"namespaces": ["ns"]}, required=True),
+        pod(name="e", spec={"affinity": {"nodeAffinity": {}}}),
+    )
+    assert space.used("pods", scopes=["CrossNamespacePodAffinity"]) == nano({"pods": 3})
+
+
+def test_objects_without_scopes_meet_none() -> None:
+    """Services and counted objects show 0 under any scope, with an entry (RQ-T62, RQ-76)."""
+    space = Namespace(
+        pod(name="a", spec={"activeDeadlineSeconds": 1}),
+        pod(name="b"),
+        *({"kind": "Service", "metadata": {"name": f"s{n}"}} for n in range(2)),
+        *(counted("ConfigMap", f"c{n}") for n in range(3)),
+    )
+    assert space.used("services", "count/configmaps", "count/pods", scopes=["Terminating"]) == nano(
+        {"services": 0, "count/configmaps": 0, "count/pods": 1}
+    )
+
+
+@pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass", "NotTerminating", ""])
+def test_services_meet_no_requirement_at_all(scope: str) -> None:
+    """Not even one that something be absent (RQ-76)."""
+    space = Namespace({"kind": "Service", "metadata": {"name": "s"}})
+    absent = [requirement(scope, "DoesNotExist")]
+    assert space.used("services", selector=absent) == {"services": 0}
+
+
+@pytest.mark.parametrize("scope", OWN_KINDS_ONLY)
+@pytest.mark.parametrize("operator", ["Exists", "DoesNotExist", "NotIn"])
+def test_pods_are_in_no_other_scope(scope: str, operator: str) -> None:
+    """A scope that pods do not know is never met, whatever its operator (RQ-T63, RQ-86)."""
+    space = Namespace(pod(name="a"), of_class("high"))
+    values = ("x",) if operator == "NotIn" else ()
+    selector = [requirement(scope, operator, *values)]
+    assert space.used("pods", selector=selector) == nano({"pods": 0})

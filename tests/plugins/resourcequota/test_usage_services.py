@@ -1,0 +1,116 @@
+"""What services use of a quota."""
+
+from typing import Any
+
+import pytest
+from quota_objects import Manifest, Namespace, nano
+
+from kcm_host_resourcequota.services import ServiceEvaluator
+
+ALL = ("services", "count/services", "services.nodeports", "services.loadbalancers")
+
+
+def service(type_: str, *node_ports: int | None, name: str = "s", **spec: Any) -> Manifest:
+    """Give a service with these node ports; None leaves one out."""
+    ports = [{"port": 80, **({} if each is None else {"nodePort": each})} for each in node_ports]
+    return {
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"type": type_, "ports": ports, **spec},
+    }
+
+
+def without_ports(*node_ports: int | None, name: str = "s") -> Manifest:
+    """Give a load balancer that is to get no node ports."""
+    return service("LoadBalancer", *node_ports, name=name, allocateLoadBalancerNodePorts=False)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_services_serve_these_names(name: str) -> None:
+    """Four names, by themselves and without prefixes (RQ-140)."""
+    evaluator = ServiceEvaluator()
+    assert evaluator.serves(name)
+    assert not evaluator.serves(f"{name}.x")
+    assert not evaluator.serves(f"requests.{name}")
+
+
+@pytest.mark.parametrize(
+    ("obj", "node_ports", "load_balancers"),
+    [
+        pytest.param(service("ClusterIP", None, None), 0, 0, id="ClusterIP"),
+        pytest.param(service("NodePort", None, 0, 30000), 3, 0, id="RQ-142: unassigned ports"),
+        pytest.param(service("NodePort", 30053, 30053), 2, 0, id="RQ-T68: one number twice"),
+        pytest.param(service("LoadBalancer", None, None), 2, 1, id="LoadBalancer"),
+        pytest.param(
+            service("LoadBalancer", None, allocateLoadBalancerNodePorts=True), 1, 1, id="allocate"
+        ),
+        pytest.param(without_ports(0, 30001, None), 1, 1, id="allocate nothing"),
+        pytest.param(service("ExternalName"), 0, 0, id="ExternalName"),
+        pytest.param(service("ClusterIP", 31000), 0, 0, id="RQ-T69: a port left over"),
+        pytest.param(
+            service("ClusterIP", 31000, allocateLoadBalancerNodePorts=False),
+            0,
+            0,
+            id="left over too",
+        ),
+        pytest.param(
+            service("NodePort", None, 0, allocateLoadBalancerNodePorts=False),
+            2,
+            0,
+            id="NodePort has",
+        ),
+        pytest.param(service("Foo", 31000), 0, 0, id="a type of the future"),
+        pytest.param(
+            service("LoadBalancer", 1, healthCheckNodePort=32000), 1, 1, id="RQ-142: health check"
+        ),
+        pytest.param({"kind": "Service", "metadata": {"name": "s"}}, 0, 0, id="no spec"),
+        pytest.param(service("NodePort", ports=None), 0, 0, id="ports null"),
+    ],
+)
+def test_the_type_decides_what_a_service_uses(
+    obj: Manifest, node_ports: int, load_balancers: int
+) -> None:
+    """Ports that are meant to be node ports count, and load balancers do (RQ-141, RQ-142)."""
+    expected = {"services": 1, "count/services": 1}
+    expected |= {"services.nodeports": node_ports, "services.loadbalancers": load_balancers}
+    assert Namespace(obj).used(*ALL) == nano(expected)
+
+
+def test_services_are_summed() -> None:
+    """The services of RQ-T67, one of them on its way out (RQ-140)."""
+    leaving = service("ExternalName", name="e")
+    leaving["metadata"]["deletionTimestamp"] = "2027-01-15T07:00:00Z"
+    space = Namespace(
+        service("ClusterIP", None, None, name="a"),
+        service("NodePort", None, None, None, name="b"),
+        service("LoadBalancer", None, None, name="c"),
+        without_ports(0, 30001, name="d"),
+        leaving,
+    )
+    expected = {"services": 5, "count/services": 5}
+    expected |= {"services.nodeports": 6, "services.loadbalancers": 2}
+    assert space.used(*ALL) == nano(expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (service("ClusterIP", None), service("ExternalName"), False),
+        (service("NodePort", None), service("ClusterIP", None), True),
+        (service("LoadBalancer", None), service("NodePort", None), True),
+        (service("NodePort", None, None, None), service("NodePort", None), True),
+        (service("NodePort", None), service("NodePort", 30000), False),
+    ],
+)
+def test_an_update_matters_when_usage_changes(
+    before: Manifest, after: Manifest, changes: bool
+) -> None:
+    """Of the updates of RQ-T70 all that change a figure are felt, ports included (D-5)."""
+    one, other = Namespace(before), Namespace(after)
+    assert (stored(one) != stored(other)) is changes
+
+
+def stored(space: Namespace) -> list[Any]:
+    """Give the services as the store compares them."""
+    evaluator = ServiceEvaluator()
+    return [obj for _, obj in space.view.of(evaluator.kind, evaluator.model).items()]

@@ -1,0 +1,199 @@
+"""What persistent volume claims use of a quota, and which attributes classes they are in."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from quota_objects import Manifest, Namespace, nano, requirement
+
+from kcm_host_resourcequota.volume_claims import VolumeClaim, VolumeClaimEvaluator
+
+ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+INFIX = ".storageclass.storage.k8s.io/"
+SCOPE = "VolumeAttributesClass"
+
+
+def claim(
+    storage: str | int | None = None,
+    *,
+    name: str = "v",
+    annotation: str | None = None,
+    status: Manifest | None = None,
+    **spec: Any,
+) -> Manifest:
+    """Give a volume claim."""
+    metadata: Manifest = {"name": name}
+    if annotation is not None:
+        metadata["annotations"] = {ANNOTATION: annotation}
+    requests = {} if storage is None else {"requests": {"storage": storage}}
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {"resources": requests, **spec},
+        "status": status or {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        ("count/persistentvolumeclaims", True),
+        ("persistentvolumeclaims", True),
+        ("requests.storage", True),
+        (f"gold{INFIX}persistentvolumeclaims", True),
+        (f"gold{INFIX}requests.storage", True),
+        (f"{INFIX}requests.storage", True),
+        (f"requests.x{INFIX}requests.storage", True),
+        (f"gold{INFIX}limits.storage", False),
+        (f"gold{INFIX}persistentvolumeclaims.x", False),
+        ("storage", False),
+        ("limits.storage", False),
+    ],
+)
+def test_volume_claims_serve(name: str, served: bool) -> None:
+    """Whatever stands before the class suffixes, and whether or not it exists (RQ-150, RQ-T82)."""
+    assert VolumeClaimEvaluator().serves(name) is served
+
+
+def test_claims_are_charged_to_their_storage_class() -> None:
+    """The old annotation goes before the spec (RQ-T75, RQ-152, RQ-153, RQ-156)."""
+    space = Namespace(
+        claim("10Gi", name="a", storageClassName="gold"),
+        claim("5Gi", name="b"),
+        claim("1Gi", name="c", annotation="silver", storageClassName="gold"),
+    )
+    expected = {
+        "persistentvolumeclaims": 3,
+        "count/persistentvolumeclaims": 3,
+        "requests.storage": "16Gi",
+        f"gold{INFIX}persistentvolumeclaims": 1,
+        f"gold{INFIX}requests.storage": "10Gi",
+        f"silver{INFIX}persistentvolumeclaims": 1,
+        f"silver{INFIX}requests.storage": "1Gi",
+        f"nosuch{INFIX}persistentvolumeclaims": 0,
+        f"{INFIX}persistentvolumeclaims": 0,
+    }
+    assert space.used(*expected) == nano(expected)
+
+
+def test_an_empty_annotation_is_no_class() -> None:
+    """It hides the class of the spec (RQ-T76, RQ-152)."""
+    space = Namespace(claim("2Gi", annotation="", storageClassName="gold"))
+    names = {f"gold{INFIX}requests.storage": 0, "requests.storage": "2Gi"}
+    assert space.used(*names) == nano(names)
+
+
+def allocated(storage: str, **more: Any) -> Manifest:
+    """Give a status with allocated storage."""
+    return {"allocatedResources": {"storage": storage}, **more}
+
+
+@pytest.mark.parametrize(
+    ("obj", "size"),
+    [
+        pytest.param(claim("1181116006400m"), 1181116007, id="RQ-T77: whole bytes"),
+        pytest.param(claim("20Gi", status=allocated("100Gi")), "100Gi", id="RQ-T78: more"),
+        pytest.param(claim("20Gi", status=allocated("10Gi")), "20Gi", id="RQ-T78: less"),
+        pytest.param(claim(status=allocated("10Gi")), 0, id="RQ-T79: nothing asked for"),
+        pytest.param(claim("5Gi", status={"capacity": {"storage": "9Gi"}}), "5Gi", id="RQ-157"),
+        pytest.param(claim("100m", status=allocated("900m")), 1, id="RQ-155: compared as rounded"),
+        pytest.param(claim("100m", status=allocated("1001m")), 2, id="RQ-155: rounded after"),
+        pytest.param(claim("5Gi", status={"allocatedResources": {}}), "5Gi", id="empty list"),
+        pytest.param(claim("5Gi", status={"phase": "Lost"}), "5Gi", id="RQ-153: any phase"),
+    ],
+)
+def test_the_size_is_what_is_asked_for_or_allocated(obj: Manifest, size: str | int) -> None:
+    """The larger of both, in whole bytes; a claim without a request has none (RQ-154, RQ-155)."""
+    assert Namespace(obj).used("requests.storage", "persistentvolumeclaims") == nano(
+        {"requests.storage": size, "persistentvolumeclaims": 1}
+    )
+
+
+def test_a_claim_without_size_gets_no_storage_names() -> None:
+    """They are absent, also under the class (RQ-154)."""
+    read = msgspec.convert(claim(storageClassName="gold"), VolumeClaim)
+    assert [name for name, _, _ in read.used.usage] == [
+        "count/persistentvolumeclaims",
+        f"gold{INFIX}persistentvolumeclaims",
+        "persistentvolumeclaims",
+    ]
+
+
+FIVE = (("In", "silver"), ("In", "gold"), ("NotIn", "gold"), ("Exists",), ("DoesNotExist",))
+
+
+@pytest.mark.parametrize(
+    ("obj", "counts"),
+    [
+        pytest.param(
+            claim(
+                volumeAttributesClassName="gold",
+                status={"currentVolumeAttributesClassName": "silver"},
+            ),
+            [1, 1, 1, 1, 0],
+            id="RQ-T80",
+        ),
+        pytest.param(claim(), [0, 0, 1, 0, 1], id="RQ-T81"),
+        pytest.param(
+            claim(
+                volumeAttributesClassName="",
+                status={"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}},
+            ),
+            [0, 1, 0, 1, 0],
+            id="RQ-88: a target alone",
+        ),
+        pytest.param(claim(volumeAttributesClassName="gold"), [0, 1, 0, 1, 0], id="one name"),
+    ],
+)
+def test_attributes_classes_are_selected(obj: Manifest, counts: list[int]) -> None:
+    """One of the names a claim has to do with is enough (RQ-88, RQ-89, RQ-151)."""
+    space = Namespace(obj)
+    found = [
+        space.used("persistentvolumeclaims", selector=[requirement(SCOPE, *each)]) for each in FIVE
+    ]
+    assert found == [nano({"persistentvolumeclaims": each}) for each in counts]
+
+
+@pytest.mark.parametrize("scope", ["PriorityClass", "Terminating", "NotTerminating", "BestEffort"])
+def test_volume_claims_are_in_no_other_scope(scope: str) -> None:
+    """They know no scope but their own (RQ-88)."""
+    space = Namespace(claim(volumeAttributesClassName="gold"))
+    assert space.used("persistentvolumeclaims", scopes=[scope]) == {"persistentvolumeclaims": 0}
+
+
+def test_a_claim_changes_its_class_step_by_step() -> None:
+    """The old class is held until the status lets it go, the new at once (RQ-T145, RQ-B25)."""
+    current = {"currentVolumeAttributesClassName": "gold"}
+    steps = [
+        claim(volumeAttributesClassName="gold", status=current),
+        claim(volumeAttributesClassName="silver", status=current),
+        claim(
+            volumeAttributesClassName="silver",
+            status={"currentVolumeAttributesClassName": "silver"},
+        ),
+    ]
+    space, seen = Namespace(), []
+    for each in steps:
+        space.put(each)
+        seen.append(
+            [
+                space.used("persistentvolumeclaims", selector=[requirement(SCOPE, "In", name)])[
+                    "persistentvolumeclaims"
+                ]
+                for name in ("gold", "silver")
+            ]
+        )
+    assert seen == [[10**9, 0], [10**9, 10**9], [0, 10**9]]
+
+
+def test_equal_claims_share_their_contribution() -> None:
+    """Only the reduced form is kept (RQ-B4)."""
+    one, other = (msgspec.convert(claim("1Gi", name=n), VolumeClaim) for n in "ab")
+    assert one.used is other.used
+    assert (one.metadata, one.spec, one.status) == (None, None, None)
+
+
+def test_a_claim_with_a_bad_size_cannot_be_read() -> None:
+    """The host keeps what it knew before (RQ-75, RQ-B28)."""
+    with pytest.raises(msgspec.ValidationError, match="'1 Gi' is no quantity"):
+        msgspec.convert(claim("1 Gi"), VolumeClaim)

@@ -1,0 +1,130 @@
+"""Quotas of a real server, and a host with the quota controller at work on them."""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from eventually import eventually
+from kubernetes import client
+from running_host import RunningHost
+
+from kcm_host_resourcequota.quantity import NANO, parse
+from kcm_host_testing.api_server import ApiServer
+
+CONTROLLER = "resourcequota"
+USER = "quota"
+#: The role that the server itself makes for this controller.
+ROLE = "system:controller:resourcequota-controller"
+AGENT = "kcm-host/"
+Manifest = dict[str, Any]
+
+
+@contextmanager
+def quota_host(server: ApiServer, *, user: str = USER, **settings: str) -> Iterator[RunningHost]:
+    """Run a host with the quota controller alone."""
+    config = {"controllers": {CONTROLLER: {"settings": settings}}}
+    with RunningHost(config, kubeconfig=server.kubeconfig(user)) as host:
+        yield host
+
+
+class QuotaNamespace:
+    """A fresh namespace of a real server, with what tests do in it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.core: Any = client.CoreV1Api(server.client())
+        self.name = f"quota-{secrets.token_hex(4)}"
+        self.core.create_namespace({"metadata": {"name": self.name}})
+        # Pods are refused without it, and no controller makes it.
+        self.core.create_namespaced_service_account(self.name, {"metadata": {"name": "default"}})
+        self.mark = server.audit.mark()
+
+    def quota(self, *names: str, name: str = "q", limit: str = "100", **spec: Any) -> str:
+        """Create a quota for these names."""
+        body = {"metadata": {"name": name}, "spec": {"hard": dict.fromkeys(names, limit), **spec}}
+        self.core.create_namespaced_resource_quota(self.name, body)
+        return name
+
+    def ask(self, name: str, **hard: str | None) -> None:
+        """Merge limits into a quota; None takes one away."""
+        self.core.patch_namespaced_resource_quota(name, self.name, {"spec": {"hard": hard}})
+
+    def pod(self, name: str, **fields: Any) -> None:
+        """Create a pod that asks for one tenth of a CPU."""
+        self.core.create_namespaced_pod(self.name, pod_manifest(name, **fields))
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod at once."""
+        self.core.delete_namespaced_pod(name, self.name, grace_period_seconds=0)
+
+    def end_pod(self, name: str) -> None:
+        """Have a pod succeed."""
+        status = {"status": {"phase": "Succeeded"}}
+        self.core.patch_namespaced_pod_status(name, self.name, status)
+
+    def status(self, name: str = "q") -> Manifest:
+        """Give the status of a quota, as the server has it."""
+        answer = self.core.read_namespaced_resource_quota(name, self.name, _preload_content=False)
+        found: Manifest = json.loads(answer.data).get("status") or {}
+        return found
+
+    def used(self, name: str = "q") -> dict[str, float]:
+        """Give `status.used` in numbers."""
+        texts: Mapping[str, str] = self.status(name).get("used") or {}
+        return {each: parse(text).nano / NANO for each, text in texts.items()}
+
+    def wait_until_used(self, name: str = "q", **used: float) -> None:
+        """Wait until a quota says this, and nothing else."""
+        self.wait_until(used, name)
+
+    def wait_until(self, used: Mapping[str, float], name: str = "q") -> None:
+        """Wait until `status.used` is this; names with dots and slashes allowed."""
+        found: dict[str, float] = {}
+
+        def says() -> bool:
+            found.clear()
+            found.update(self.used(name))
+            return found == used
+
+        try:
+            eventually(says, f"{name} says {used}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it says {found}") from None
+
+    def writes(self, name: str = "q", *, agent: str = AGENT) -> list[int]:
+        """Give the answers to all writes of the controller to a quota here."""
+        written = self.server.audit.writes(since=self.mark, user_agent=agent)
+        return [
+            each.code
+            for each in written
+            if (each.namespace, each.name) == (self.name, name) and each.subresource == "status"
+        ]
+
+    def wait_until_quiet(self) -> None:
+        """Wait until the controller has not written anything for a second."""
+        mark = self.server.audit.mark()
+        self.server.audit.wait_until_quiet(1.0, timeout_seconds=20, user_agent=AGENT, since=mark)
+
+
+def pod_manifest(name: str, **fields: Any) -> Manifest:
+    """Give a pod that asks for one tenth of a CPU."""
+    resources = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "200m"}}
+    container = {"name": "c", "image": "example.com/image", "resources": resources}
+    spec = {"containers": [container], "automountServiceAccountToken": False, **fields}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def widgets(group: str) -> Manifest:
+    """Give the definition of a custom resource."""
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    return {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
