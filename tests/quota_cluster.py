@@ -232,8 +232,8 @@ class QuotaCluster:
 
     def start(self) -> None:
         """Start the controller, run it until nothing is due, and let a moment pass."""
-        for watch in self.controller.kcm_watches(self.settings, self.discovery):
-            self.follow(watch)
+        self.follow(*self.controller.kcm_watches(self.settings, self.discovery))
+        self._fixed = set(self.followers)
         self.watch_more()
         self.timers: list[list[Any]] = [
             [self.clock + timer.every.total_seconds(), timer]
@@ -274,8 +274,8 @@ class QuotaCluster:
         self._rewatch = False
         watches = self.controller.kcm_more_watches(self.discovery)
         wanted = {(watch.kind, watch.model): watch for watch in watches}
-        for mark in [each for each in self.followers if each[0] != RESOURCE_QUOTA]:
-            if mark not in wanted:
+        for mark in list(self.followers):
+            if mark not in wanted and mark not in self._fixed:
                 del self.followers[mark], self.streams[mark[0]], self.stores[mark]
         self.follow(*(wanted[mark] for mark in wanted if mark not in self.followers))
 

@@ -73,3 +73,30 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     eventually(
         lambda: host.controller("widgets")["status"].get("synced") == ["w"], "its sync has run"
     )
+
+
+def test_a_kind_nobody_waits_for_holds_up_nothing(
+    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
+) -> None:
+    """A watch that is not awaited degrades alone: the controller syncs, is ready, and says why."""
+    aside = """
+        class Other(msgspec.Struct, frozen=True):
+            metadata: dict[str, object] = {}
+        secrets = Kind("", "v1", "Secret", "secrets")
+        other = Watch(
+            kind=secrets, model=Other, keys=self.keys, namespace="NAMESPACE", awaited=False
+        )
+        return [
+            other, Watch(kind=KIND, model=Thing, keys=self.keys, namespace="NAMESPACE")
+        ]
+    """
+    site.plugin("maps", loop(namespace=namespace, watches=aside.replace("NAMESPACE", namespace)))
+    with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
+        host = run_loops("maps", user="bob")
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+        eventually(lambda: host.controller("maps")["status"].get("synced") == ["a"], "it syncs")
+        eventually(lambda: "grant list and watch" in host.controller("maps")["problem"], "told")
+        assert is_ready(host)
+        grant([CONFIG_MAPS, SECRETS])
+        core.create_namespaced_secret(namespace, {"metadata": {"name": "b"}})
+        eventually(lambda: host.controller("maps")["status"]["synced"] == ["a", "b"], "it recovers")

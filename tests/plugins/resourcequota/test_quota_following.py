@@ -33,11 +33,11 @@ def followed(cluster: QuotaCluster) -> set[Kind]:
 
 
 def test_only_mentioned_resources_are_followed() -> None:
-    """Nothing without a quota; then what its names need (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
+    """Pods always, other things as names need them (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.start()
-    assert followed(cluster) == set()
-    cluster.quota("pods", "count/widgets.example.com")
+    assert followed(cluster) == {POD}
+    cluster.quota("count/widgets.example.com")
     cluster.settle()
     assert followed(cluster) == {POD, WIDGET}
     cluster.quota("gpu.deviceclass.resource.k8s.io/devices", name="gpu")
@@ -56,18 +56,18 @@ def test_names_that_admission_still_enforces_count_too() -> None:
 def test_a_resource_is_kept_for_some_minutes() -> None:
     """Then it is followed no longer, and its records go (D-12)."""
     cluster = QuotaCluster()
-    key = cluster.quota("pods")
-    cluster.put(POD, pod("p"))
+    key = cluster.quota("count/services")
+    cluster.put(SERVICE, named("s"))
     cluster.start()
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.advance(200)
-    assert followed(cluster) == {POD}
+    assert followed(cluster) == {POD, SERVICE}
     cluster.advance(200)
-    assert followed(cluster) == set()
-    assert cluster.controller._routing.counting.books.ledger.objects("pods") == 0
-    again = cluster.quota("pods")
+    assert followed(cluster) == {POD}
+    assert cluster.controller._routing.counting.books.ledger.objects("services") == 0
+    again = cluster.quota("count/services")
     cluster.settle()
-    assert cluster.used(again) == {"pods": "1"}
+    assert cluster.used(again) == {"count/services": "1"}
 
 
 def test_an_object_wakes_the_quotas_it_concerns() -> None:
@@ -309,7 +309,7 @@ def test_names_of_a_vanished_resource_keep_their_usage() -> None:
     cluster.watch_more()
     cluster.advance(400)
     assert cluster.used(key) == {"count/widgets.example.com": "4"}
-    assert followed(cluster) == set()
+    assert followed(cluster) == {POD}
 
 
 def test_a_resource_in_another_version_is_followed_there() -> None:
@@ -324,7 +324,7 @@ def test_a_resource_in_another_version_is_followed_there() -> None:
     for number in range(2):
         cluster.put(WIDGET_V2, named(f"w{number}"))
     cluster.advance(1)
-    assert followed(cluster) == {WIDGET_V2}
+    assert followed(cluster) == {POD, WIDGET_V2}
     assert cluster.used(key) == {"count/widgets.example.com": "2"}
 
 

@@ -169,7 +169,7 @@ def test_the_status_page_says_what_is_counted() -> None:
     cluster.start()
     assert cluster.controller.kcm_status(cluster.view) == {
         "quotas": 1,
-        "objects": {"configmaps": 1},
+        "objects": {"pods": 0, "configmaps": 1},
         "notReady": {},
         "notServed": [],
         "undecodable": [],

@@ -63,6 +63,9 @@ class Watch(Generic[M]):
     rest: timedelta = timedelta(0)
     #: Called once, like `keys`, when the initial objects of this watch have gone through `keys`.
     synced: Callable[[View], Iterable[Wanted]] | None = None
+    #: Whether syncs wait for its initial objects, and the controller is not ready while it cannot
+    #: be followed. For a kind whose absence holds up only some of the keys: False.
+    awaited: bool = True
     #: Keep every object whole beside its model, for `Objects.whole` and a full update.
     whole: bool = False
 

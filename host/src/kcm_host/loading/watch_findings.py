@@ -69,7 +69,7 @@ def _scope_findings(watch: AnyWatch) -> Iterator[Finding]:
 
 
 def _flag_findings(watch: AnyWatch) -> Iterator[Finding]:
-    for name in ("every_event", "whole"):
+    for name in ("every_event", "awaited", "whole"):
         value = getattr(watch, name)
         if not isinstance(value, bool):
             yield f"{name} is {value!r}", "give True or False"

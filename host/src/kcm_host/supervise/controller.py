@@ -118,7 +118,8 @@ class Controller:
         candidate = self._setup.plugin.candidate
         start = self._start
         problems = start.following.problems() if start else []
-        extras = start.more.problems() if start and start.more else []
+        extras = start.aside.problems() if start else []
+        extras += start.more.problems() if start and start.more else []
         return ControllerState(
             name=self.name,
             phase=self._phase,

@@ -73,17 +73,22 @@ class Start:
         self.view = StoreView(self.name, self._stores)
         self.functions = Functions(self.queue, self.view)
         self.following = self._following()
+        #: The watches nobody waits for.
+        self.aside = self._following()
         self.more = self._more_watches()
         self.discovery = NotedDiscovery(services.discoverer)
         self._watches = self.instance.watches(setup.settings, self.discovery)
         self._permissions = self.instance.writes(setup.settings)
         self.timers = self.instance.timers(setup.settings)
-        self._awaited = len(self._watches)
+        self._awaited = sum(watch.awaited for watch in self._watches)
         self._synced = asyncio.Event()
-        if not self._watches:
+        if not self._awaited:
             self._synced.set()
         for watch in self._watches:
-            self.following.begin(watch, self._one_synced)
+            if watch.awaited:
+                self.following.begin(watch, self._one_synced)
+            else:
+                self.aside.begin(watch)
 
     @property
     def failure(self) -> asyncio.Future[None]:
@@ -141,6 +146,7 @@ class Start:
         """Follow nothing any more."""
         self.queue.close()
         await self.following.end_all()
+        await self.aside.end_all()
         if self.more is not None:
             await self.more.end()
         self.failure.cancel()

@@ -56,7 +56,7 @@ class ResourceQuota:
 
     @hookimpl
     def kcm_watches(self, settings: Settings, discovery: Discovery) -> Sequence[AnyWatch]:
-        """Follow all quotas; what they count is followed as they mention it (D-12)."""
+        """Follow all quotas, and pods; other things as quotas mention them (D-12)."""
         self._routing = Routing(
             clock=self._clock, wall=self._wall, settle_time=settings.settle_time
         )
@@ -69,12 +69,13 @@ class ResourceQuota:
                 model=QuotaObject,
                 keys=self._routing.quota_changed,
                 whole=True,
-            )
+            ),
+            self._routing.counting.fixed_watch(),
         ]
 
     @hookimpl
     def kcm_more_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
-        """Follow the resources that some quota mentions."""
+        """Follow the other resources that some quota mentions."""
         return self._routing.more_watches(discovery)
 
     @hookimpl

@@ -62,6 +62,15 @@ class Counting:
         """Take what the server serves now."""
         self.catalog.refresh(discovery.resources())
 
+    def fixed_watch(self) -> AnyWatch:
+        """
+        Give the watch of pods, which is there from the start.
+
+        So it can share the stream of other controllers that follow pods; nobody waits for it.
+        """
+        self.following.want({self.pods.resource: POD}, watch=self._watch)
+        return self.following.watch_of(self.pods.resource)
+
     def watches(self, names: Iterable[str]) -> Sequence[AnyWatch]:
         """Give the watches for quotas that mention these names, no others (D-12)."""
         ended = self.following.turn_to(
@@ -71,21 +80,21 @@ class Counting:
             self.books.forget(resource)
             if resource == DEVICE_CLASSES:
                 self._forget_classes()
-        return self.following.watches()
+        return [watch for watch in self.following.watches() if watch.kind != POD]
 
     def want(self, names: Iterable[str]) -> bool:
         """Follow what these names need as well; True if the host has to be asked to."""
         return self.following.want(self._needed(names), watch=self._watch)
 
     def _needed(self, names: Iterable[str]) -> Mapping[str, Kind]:
-        needed: dict[str, Kind] = {}
+        needed: dict[str, Kind] = {self.pods.resource: POD}
         for name in names:
             for evaluator in self.catalog.serving(name):
                 needed[evaluator.resource] = evaluator.kind
             if is_extended_request(name):
                 needed[DEVICE_CLASSES] = DEVICE_CLASS
         if self.claims.resource in needed:
-            needed |= {self.pods.resource: POD, DEVICE_CLASSES: DEVICE_CLASS}
+            needed[DEVICE_CLASSES] = DEVICE_CLASS
         is_served = self.catalog.is_served
         return {resource: kind for resource, kind in needed.items() if is_served(kind)}
 
@@ -97,7 +106,14 @@ class Counting:
         assert evaluator is not None, kind
         changed = partial(self._object_changed, evaluator)
         indexes = claims.INDEXES if evaluator is self.claims else {}
-        return Watch(kind=kind, model=evaluator.model, keys=changed, synced=ready, indexes=indexes)
+        return Watch(
+            kind=kind,
+            model=evaluator.model,
+            keys=changed,
+            synced=ready,
+            indexes=indexes,
+            awaited=False,
+        )
 
     def apply(self, evaluator: Evaluator, key: Key, view: View) -> list[Move]:
         """Bring the record of an object, and those that depend on it, up to date (RQ-B20)."""

@@ -77,6 +77,10 @@ class Following:
         """Give the watches of all of them."""
         return [each.watch for each in self._followed.values()]
 
+    def watch_of(self, resource: str) -> AnyWatch:
+        """Give the watch of one of them."""
+        return self._followed[resource].watch
+
     def ready(self, resource: str) -> None:
         """Take note that all objects of a resource have been applied (RQ-B22)."""
         if resource in self._followed:
