@@ -1,0 +1,63 @@
+"""Which scenarios share an API server, and playing them all."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from parity.play import play
+from parity.result import Result
+from parity.scenario import Scenario, asks
+from parity.side import Side
+
+from kcm_host_testing.etcd import Etcd
+
+#: Servers at a time: most of their time is waiting for quiet.
+AT_A_TIME = 4
+LARGEST = 40
+#: Above 100 nodes the ttl controller writes other values: that is only for who is alone.
+MOST_NODES = 80
+
+Task = tuple[Side, list[Scenario]]
+
+
+def batches(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
+    """Give groups that can play together: the same cluster, the machine touched alike."""
+    groups: dict[str, list[list[Scenario]]] = {}
+    for scenario in scenarios:
+        own = scenario.id if scenario.alone else ""
+        group = groups.setdefault(repr((scenario.cluster, scenario.machine, own)), [[]])
+        if not _fits(scenario, group[-1]):
+            group.append([])
+        group[-1].append(scenario)
+    return [batch for group in groups.values() for batch in group]
+
+
+def play_all(etcd: Etcd, tasks: Sequence[Task]) -> list[dict[str, Result]]:
+    """Give for each task the results of its scenarios by their id; some batches at a time."""
+    parts = [
+        (number, side, batch)
+        for number, (side, all_) in enumerate(tasks)
+        for batch in batches(all_)
+    ]
+    parts.sort(key=lambda part: -_length(part[2]))
+    results: list[dict[str, Result]] = [{} for _ in tasks]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        played = pool.map(lambda part: play(etcd, part[1], part[2]), parts)
+        for (number, _, batch), found in zip(parts, played, strict=True):
+            results[number].update(zip((one.id for one in batch), found, strict=True))
+    return results
+
+
+def _fits(scenario: Scenario, batch: list[Scenario]) -> bool:
+    if not batch:
+        return True
+    return len(batch) < LARGEST and _nodes([*batch, scenario]) <= MOST_NODES
+
+
+def _length(batch: list[Scenario]) -> float:
+    """Guess how long a batch takes: those that take long begin first."""
+    return max(len(one.rounds) for one in batch) + _nodes(batch) / 100
+
+
+def _nodes(batch: Iterable[Scenario]) -> int:
+    all_asks = [ask for one in batch for ask in asks((*one.before, *one.steps))]
+    return sum(ask.verb == "create" and ask.ref.startswith("nodes/") for ask in all_asks)

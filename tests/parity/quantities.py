@@ -1,0 +1,15 @@
+"""Amounts of resources as numbers: the same one may be written in several ways."""
+
+from collections.abc import Mapping
+
+from kubernetes.utils import parse_quantity
+
+
+def in_numbers(texts: Mapping[str, str]) -> dict[str, str]:
+    """Give each amount as a plain number; `1Gi`, `1024Mi` and `1073741824` are the same."""
+    return {name: _number(text) for name, text in texts.items()}
+
+
+def _number(text: str) -> str:
+    found = parse_quantity(text).normalize()
+    return f"{found:f}"

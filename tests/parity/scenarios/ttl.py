@@ -1,0 +1,191 @@
+"""The ttl controller: single nodes, and what may happen to node, controllers and server."""
+
+from typing import Any
+
+from parity.scenario import Cluster, Scenario
+from parity.scenarios.nodes import TTL, annotate, heartbeat, node, nodes
+from parity.steps import RESTART, Look, Machine, Quiet, Refuse, apply, delete, patch
+
+
+def ttl(name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any) -> Scenario:
+    """Give a scenario of the ttl controller."""
+    return Scenario(name, "ttl", rules, steps, before, **more)
+
+
+PROXIED = Cluster(proxied=True)
+#: Texts that are the number 0, and texts that are none or another one.
+ZEROS = ("0", "000", "+0", "-0", "0" * 300)
+OTHERS = (
+    "abc", "", " 0", "0 ", "0.0", "0s", "0_0", "0x0", "+", "-", "+-0", "--0", "\u0660",
+    "9223372036854775807", "9223372036854775808", "-1", "+15", "1e0",
+)  # fmt: skip
+
+SCENARIOS = (
+    ttl("a node without annotations gets zero", "TTL-T1, TTL-54", node("n")),
+    ttl("a node that is there at the start", "TTL-20, TTL-T1", before=(node("n"),)),
+    ttl("a right node is left alone", "TTL-T2, TTL-33", node("n", "0"), before=(node("m", "0"),)),
+    ttl(
+        "numbers are compared and not texts",
+        "TTL-40, TTL-42",
+        *(node(f"late{number}", text) for number, text in enumerate(ZEROS)),
+        before=tuple(node(f"early{number}", text) for number, text in enumerate(ZEROS)),
+    ),
+    ttl(
+        "what is no number or another one is overwritten",
+        "TTL-41, TTL-T16, TTL-T28",
+        *(node(f"n{number:02}", text) for number, text in enumerate(OTHERS)),
+    ),
+    ttl("other annotations stay", "TTL-51, TTL-T17", node("n", "abc", other="stays")),
+    ttl(
+        "a value set by hand is put right",
+        "TTL-T26, TTL-83",
+        node("n"),
+        Quiet(),
+        annotate("n", "30"),
+        Look("after 30"),
+        annotate("n", "x"),
+    ),
+    ttl("a value taken away comes back", "TTL-33", node("n"), Quiet(), annotate("n", None)),
+    ttl(
+        "an equal value by hand keeps its text",
+        "TTL-42",
+        node("n"),
+        Quiet(),
+        annotate("n", "+000"),
+    ),
+    ttl(
+        "a change of something else writes nothing",
+        "TTL-T23, TTL-T24, TTL-81",
+        node("n"),
+        Quiet(),
+        heartbeat("n", 1),
+        Quiet(),
+        patch(
+            "nodes/$n", {"metadata": {"labels": {"some": "label"}}, "spec": {"unschedulable": True}}
+        ),
+    ),
+    ttl(
+        "another manager applies the annotation",
+        "TTL-52, TTL-53, TTL-83",
+        node("n"),
+        Quiet(),
+        apply("nodes/$n", {"metadata": {"annotations": {TTL: "60"}}}, manager="syncer"),
+        Look("after one apply"),
+        apply("nodes/$n", {"metadata": {"annotations": {"other": "1"}}}, manager="syncer"),
+    ),
+    ttl(
+        "a deleted node is forgotten, a new one of the name is not",
+        "TTL-30, TTL-22",
+        node("n"),
+        Quiet(),
+        delete("nodes/$n"),
+        Look("without it"),
+        node("n", "15"),
+    ),
+    ttl(
+        "a node that is being deleted is still one",
+        "TTL-21, TTL-22",
+        node("n"),
+        patch("nodes/$n", {"metadata": {"finalizers": ["example.com/wait"]}}),
+        delete("nodes/$n"),
+        Quiet(),
+        annotate("n", "15"),
+        Look("deleted and annotated"),
+        patch("nodes/$n", {"metadata": {"finalizers": None}}),
+    ),
+    ttl(
+        "a node comes and goes at once",
+        "TTL-30, TTL-61",
+        node("n"),
+        delete("nodes/$n"),
+        node("m"),
+        counted=False,
+    ),
+    ttl(
+        "five changes at once end in one value",
+        "TTL-T25",
+        node("n"),
+        Quiet(),
+        *(annotate("n", f"{number}") for number in range(5, 0, -1)),
+        counted=False,
+    ),
+    ttl(
+        "what changed while the controllers were down",
+        "TTL-10, TTL-20",
+        Machine.STOP,
+        node("new"),
+        annotate("old", "15"),
+        annotate("right", "00"),
+        delete("nodes/$gone"),
+        Machine.START,
+        before=(node("old"), node("right"), node("gone")),
+    ),
+    ttl("a restart writes nothing", "TTL-10, TTL-33", Quiet(), *RESTART, before=(node("n"),)),
+    ttl(
+        "killed in the midst of work",
+        "TTL-10, TTL-62",
+        nodes(range(30)),
+        Machine.KILL,
+        annotate("old", "15"),
+        node("late"),
+        Machine.START,
+        before=(node("old"),),
+        counted=False,
+    ),
+    ttl(
+        "the API server restarts",
+        "TTL-6, TTL-20",
+        node("early"),
+        Quiet(),
+        Machine.RESTART_SERVER,
+        node("late"),
+        annotate("early", "60"),
+        counted=False,
+    ),
+    ttl(
+        "the watches expire",
+        "TTL-20, TTL-22",
+        node("early"),
+        node("gone"),
+        Quiet(),
+        Machine.EXPIRE,
+        delete("nodes/$gone"),
+        node("late"),
+        annotate("early", "60"),
+    ),
+    ttl(
+        "an error is retried",
+        "TTL-T19, TTL-60, TTL-61",
+        Refuse("nodes/$n", 500, 2),
+        node("n"),
+        cluster=PROXIED,
+    ),
+    *(
+        ttl(
+            f"an answer {code} is retried",
+            "TTL-61",
+            Refuse("nodes/$n", code, 3),
+            node("n"),
+            cluster=PROXIED,
+        )
+        for code in (403, 404, 409, 503)
+    ),
+    ttl(
+        "after an answer 404 a node that is gone is forgotten",
+        "TTL-T20, TTL-61",
+        Refuse("nodes/$n", 404, 100_000),
+        node("n"),
+        Quiet(),
+        delete("nodes/$n"),
+        cluster=PROXIED,
+        counted=False,
+    ),
+    ttl(
+        "a retry takes the value of its time",
+        "TTL-62",
+        Refuse("nodes/$n", 500, 4),
+        node("n"),
+        annotate("n", "x"),
+        cluster=PROXIED,
+    ),
+)

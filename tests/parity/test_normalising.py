@@ -1,0 +1,81 @@
+"""What is another one each time is taken out of objects, and what points to what stays."""
+
+from typing import Any
+
+from parity.normalise import normalised
+
+UIDS = [f"{number:08}-0000-4000-8000-000000000000" for number in range(3)]
+
+
+def pod(uid: str) -> dict[str, Any]:
+    """Give a pod as a server has it."""
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": "s001z-p",
+            "namespace": "s001z-ns",
+            "uid": uid,
+            "resourceVersion": "17",
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+        },
+    }
+
+
+def claim(uid: str, owner: str, *, suffix: str, request: str) -> dict[str, Any]:
+    """Give a claim whose name the server made, and which belongs to somebody."""
+    field: dict[str, Any] = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{owner}"}}': {}}}}
+    return {
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": f"s001z-p-gpu-{suffix}",
+            "generateName": "s001z-p-gpu-",
+            "namespace": "s001z-ns",
+            "uid": uid,
+            "ownerReferences": [{"name": "s001z-p", "uid": owner}],
+            "managedFields": [
+                {
+                    "manager": "m",
+                    "operation": "Update",
+                    "apiVersion": "v1",
+                    "time": "2026-01-02T03:04:05Z",
+                    "fieldsV1": field,
+                }
+            ],
+        },
+        "spec": {"request": request, "since": "2026-01-02T03:04:05.678901Z"},
+    }
+
+
+def both(*suffixes: str, owner: str = UIDS[0], uids: list[str] = UIDS) -> dict[str, Any]:
+    """Give a pod with two claims, made in the order of the suffixes."""
+    items = {"first": suffixes[0], "second": suffixes[1]}
+    claims = [
+        claim(uid, owner, suffix=suffix, request=request)
+        for uid, (request, suffix) in zip(uids[1:], items.items(), strict=True)
+    ]
+    return normalised({"pods": [pod(uids[0])], "resourceclaims": claims}, "s001z-")
+
+
+def test_ids_names_and_times_do_not_count() -> None:
+    """Other uids, other generated suffixes and another order give the same objects."""
+    assert both("xxxxx", "aaaaa") == both("bbbbb", "yyyyy", owner=UIDS[2], uids=UIDS[::-1])
+
+
+def test_what_refers_to_whom_stays() -> None:
+    """An owner is told by its name, so another owner is a difference."""
+    made = both("xxxxx", "aaaaa")
+    (first,) = [one for ref, one in made.items() if ref.endswith("<1>")]
+    assert first["metadata"]["ownerReferences"] == [{"name": "$p", "uid": "<uid of pods/$ns/$p>"}]
+    assert first["managedFields"][0]["fields"] == [
+        'f:metadata f:ownerReferences k:{"uid":"<uid of pods/$ns/$p>"}'
+    ]
+    assert both("xxxxx", "aaaaa", owner=UIDS[2], uids=UIDS) != made
+
+
+def test_names_are_those_of_the_scenario() -> None:
+    """The prefix that made names unique is gone, and generated names are numbered."""
+    assert list(both("xxxxx", "aaaaa")) == [
+        "pods/$ns/$p",
+        "resourceclaims/$ns/$p-gpu-<1>",
+        "resourceclaims/$ns/$p-gpu-<2>",
+    ]

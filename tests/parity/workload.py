@@ -1,0 +1,82 @@
+"""Random workloads: a seed makes moves, moves make a scenario, and a failing one is made short."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from parity.scenario import Scenario
+from parity.steps import Step
+
+#: What belongs together and is left out together when a failing seed is made shorter. The first
+#: move of a workload is what is there before the controllers start.
+Move = tuple[Step, ...]
+Moves = list[Move]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The random workload of one controller."""
+
+    controller: str
+    moves: Callable[[Random], Moves]
+    """Gives the moves; nothing but the random numbers decides."""
+    scenario: Callable[[str, Moves], Scenario]
+    """
+    Makes a scenario of this name; some of the moves may be empty.
+
+    It waits between moves wherever the result would otherwise be chance. Where all scenarios of
+    a workload touch the machine at the same places, they are played together.
+    """
+    seeds_in_tests: int
+    """How many seeds are recorded and played in every run of the tests."""
+
+    def moves_of(self, seed: int) -> Moves:
+        """Give the moves of a seed."""
+        return self.moves(Random(seed))
+
+    def of_seed(self, seed: int) -> Scenario:
+        """Give the scenario of a seed."""
+        return self.scenario(f"seed {seed}", self.moves_of(seed))
+
+
+#: A step's place: the move, and where in it.
+Place = tuple[int, int]
+
+
+def shortest(moves: Moves, fail: Callable[[Sequence[Moves]], Sequence[bool]]) -> Moves:
+    """
+    Leave out whatever is not needed to fail: whole moves, and steps within moves.
+
+    `fail` says of each candidate whether it still fails; it gets many at once, so that they can
+    be played together. Gives the moves themselves when no shorter ones fail.
+    """
+    kept = {(number, place) for number, move in enumerate(moves) for place in range(len(move))}
+
+    def still_failing(parts: list[set[Place]]) -> list[set[Place]]:
+        verdicts = fail([_only(moves, kept - part) for part in parts])
+        return [part for part, failed in zip(parts, verdicts, strict=True) if failed]
+
+    while kept:
+        needless = still_failing(_parts(kept))
+        if not needless:
+            break
+        # What can be left out singly can often be left out together.
+        unions = [set().union(*needless[: n + 1]) for n in range(1, len(needless))]
+        kept -= max([*needless, *(still_failing(unions) if unions else [])], key=len)
+    return _only(moves, kept)
+
+
+def _parts(kept: set[Place]) -> list[set[Place]]:
+    """Give what might be left out: each move, and each step of those with several."""
+    moves: dict[int, set[Place]] = {}
+    for place in sorted(kept):
+        moves.setdefault(place[0], set()).add(place)
+    steps = [{place} for move in moves.values() if len(move) > 1 for place in sorted(move)]
+    return [*moves.values(), *steps]
+
+
+def _only(moves: Moves, kept: set[Place]) -> Moves:
+    return [
+        tuple(step for place, step in enumerate(move) if (number, place) in kept)
+        for number, move in enumerate(moves)
+    ]
