@@ -123,7 +123,9 @@ def _tell_shortest(etcd: Etcd, workload: Workload, seed: int) -> None:
     told: dict[str, str] = {}
 
     def fail(candidates: Sequence[Moves]) -> list[bool]:
-        made = [workload.scenario(f"seed {seed}.{n}", one) for n, one in enumerate(candidates)]
+        made = [
+            workload.with_moves(f"seed {seed}.{n}", seed, one) for n, one in enumerate(candidates)
+        ]
         verdicts = _verdicts(etcd, made)
         told.update({repr(one): text for one, text in zip(candidates, verdicts, strict=True)})
         return [bool(text) for text in verdicts]

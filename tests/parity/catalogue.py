@@ -20,6 +20,7 @@ from parity.scenarios import (
     ttl_steps,
 )
 from parity.workloads import clusterrole_aggregation as random_roles
+from parity.workloads import resourceclaim as random_claims
 from parity.workloads import resourcequota as random_quotas
 from parity.workloads import servicecidrs as random_ranges
 from parity.workloads import ttl as random_nodes
@@ -36,6 +37,7 @@ WORKLOADS = (
     random_nodes.WORKLOAD,
     random_roles.WORKLOAD,
     random_ranges.WORKLOAD,
+    random_claims.WORKLOAD,
     random_quotas.WORKLOAD,
 )
 

@@ -33,8 +33,8 @@ def sample() -> list[Scenario]:
     Of those that need a server of their own at most one, because of the time.
     """
     own = [one for one in RECORDED if one.alone or one.machine or one.cluster.proxied]
-    shared = [one for one in RECORDED if one not in own]
-    short = [one for one in own if len(one.rounds) < LONG]
+    shared = [one for one in RECORDED if one not in own and not one.restless]
+    short = [one for one in own if len(one.rounds) < LONG and not one.restless]
     return [*random.sample(shared, SAMPLE - 1), random.choice(short)]
 
 

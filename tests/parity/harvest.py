@@ -41,7 +41,8 @@ class Harvest:
         told = {
             plain_text(_said(item), prefix, spoken)
             for item in self._items("events")
-            if prefix
+            if not _is_of_the_server(item)
+            and prefix
             in f"{item['involvedObject'].get('namespace')} {item['involvedObject']['name']}"
         }
         return sorted(told)
@@ -90,6 +91,13 @@ def _is_wanted(resource: str, item: Item, prefix: str, also: list[str]) -> bool:
     own = metadata["name"].startswith(prefix) or metadata.get("namespace", "").startswith(prefix)
     own = own or (resource == "ipaddresses" and is_in_own_net(metadata["name"], prefix))
     return own or f"{resource}/{metadata['name']}" in also
+
+
+def _is_of_the_server(event: Item) -> bool:
+    """Say whether the API server told it, which repairs addresses when it comes to it."""
+    component: str = event.get("source", {}).get("component", "")
+    told_by: str = event.get("reportingComponent") or component
+    return told_by.endswith("-repair-controller")
 
 
 def _said(item: Mapping[str, Any]) -> str:

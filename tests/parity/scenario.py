@@ -12,6 +12,7 @@ from parity.steps import Ask, Look, Machine, Quiet, Refuse, Step, Together, Wait
 #: In every text of a scenario this stands for what makes its names unlike those of others.
 OWN = "$"
 END = "at the end"
+SERVER_AWAY = (Machine.RESTART_SERVER, Machine.EXPIRE)
 T = TypeVar("T")
 
 
@@ -53,6 +54,12 @@ class Scenario:
     cluster: Cluster = field(default_factory=Cluster)
     alone: bool = False
     """Whether it needs an API server that nobody else uses: because it counts or selects all."""
+    restless: bool = False
+    """
+    Whether the reference writes for ever when chance is against it.
+
+    Then it plays alone, once more if that happens, and is not in the sample.
+    """
     counted: bool = True
     """Whether the number of writes is the same each time; otherwise only which there are counts."""
     differs: tuple[str, ...] = ()
@@ -91,6 +98,11 @@ class Scenario:
         """After which rounds the machine is touched: only who agrees in it can play together."""
         ends = enumerate(one.end for one in self.rounds)
         return tuple((number, end) for number, end in ends if isinstance(end, Machine))
+
+    @property
+    def loses_server(self) -> bool:
+        """Whether the API server is away for a while."""
+        return any(event in SERVER_AWAY for _, event in self.machine)
 
     @property
     def refs(self) -> list[Ref]:

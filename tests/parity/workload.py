@@ -1,10 +1,10 @@
 """Random workloads: a seed makes moves, moves make a scenario, and a failing one is made short."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
-from parity.scenario import Scenario
+from parity.scenario import Cluster, Scenario
 from parity.steps import Step
 
 #: What belongs together and is left out together when a failing seed is made shorter. The first
@@ -29,6 +29,8 @@ class Workload:
     """
     seeds_in_tests: int
     """How many seeds are recorded and played in every run of the tests."""
+    clusters: tuple[Cluster, ...] = (Cluster(),)
+    """What the seeds are played on, in turn."""
 
     def moves_of(self, seed: int) -> Moves:
         """Give the moves of a seed."""
@@ -36,7 +38,12 @@ class Workload:
 
     def of_seed(self, seed: int) -> Scenario:
         """Give the scenario of a seed."""
-        return self.scenario(f"seed {seed}", self.moves_of(seed))
+        return self.with_moves(f"seed {seed}", seed, self.moves_of(seed))
+
+    def with_moves(self, name: str, seed: int, moves: Moves) -> Scenario:
+        """Give a scenario of these moves, on the cluster of this seed."""
+        cluster = self.clusters[seed % len(self.clusters)]
+        return replace(self.scenario(name, moves), cluster=cluster)
 
 
 #: A step's place: the move, and where in it.

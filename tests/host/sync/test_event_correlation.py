@@ -1,4 +1,4 @@
-"""Remarks that say nothing new become counts, summaries, or nothing at all."""
+"""Remarks that say nothing new become counts, summaries, or nothing at all (RC-72)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -54,7 +54,7 @@ async def test_after_a_success_the_waits_begin_anew(rig: Rig) -> None:
 
 
 async def test_later_forgets_failures_too(rig: Rig) -> None:
-    """A sync that asks for another time has not failed: a failure after it waits 5 ms."""
+    """A sync that asks for another time has not failed: a failure after it waits 5 ms (SC-103)."""
     rig.queue.add(A, CAUSE)
     sync = scripted(ERROR, ERROR, Later(timedelta(seconds=1)), ERROR, Done())
     records = await rig.run(sync, seconds=100)

@@ -13,9 +13,13 @@ PROTECTION = "resource.kubernetes.io/delete-protection"
 MARK = "resource.kubernetes.io/pod-claim-name"
 HOLD = "example.com/hold"
 OTHER_UID = "00000000-0000-4000-8000-000000000000"
+THIRD_UID = "00000000-0000-4000-8000-000000000001"
 DEVICES = {"results": [{"request": "r", "driver": "d.example", "pool": "p", "device": "one"}]}
 FOREIGN = {"apiGroup": "foo.com", "resource": "foo", "name": "f", "uid": "u-f"}
 PROXIED = Cluster(proxied=True)
+#: For who has two claims of its own: the reference records only those made since it last looked,
+#: and so takes back the others, for ever if it is unlucky (Difference a).
+RESTLESS = {"restless": True}
 
 
 def story(name: str, rules: str, *steps: Step, **more: Any) -> Scenario:

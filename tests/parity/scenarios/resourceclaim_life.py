@@ -6,6 +6,8 @@ from parity.scenario import Cluster
 from parity.scenarios.claims import (
     OTHER_UID,
     PROXIED,
+    RESTLESS,
+    THIRD_UID,
     allocate,
     by_name,
     by_template,
@@ -21,7 +23,7 @@ from parity.scenarios.claims import (
     user,
     users,
 )
-from parity.steps import Look, Machine, Quiet, Refuse, Step, bind, create, delete, patch
+from parity.steps import Look, Machine, Quiet, Refuse, Step, Wait, bind, create, delete, patch
 
 #: PodGroups are alpha in 1.36: all three have to be told.
 GROUPS = Cluster(
@@ -144,6 +146,7 @@ REFUSED = (
         template(),
         pod("p", by_template("a"), by_template("b")),
         cluster=PROXIED,
+        **RESTLESS,
     ),
     story(
         "a reservation that is refused is tried again",
@@ -152,6 +155,8 @@ REFUSED = (
         Refuse("resourceclaims/$ns/c", 409, 2, subresource="status", method="PUT"),
         pod("p", by_name(), node="n"),
         *allocate("c"),
+        # After a conflict the host waits for what it conflicted with, a second at most.
+        Wait(2.5),
         cluster=PROXIED,
     ),
     story(
@@ -177,7 +182,7 @@ REFUSED = (
         "RC-57, T-40",
         claim(),
         Refuse("pods/$ns/never", 500, 2, method="GET"),
-        *allocate("c", user("never", uid=OTHER_UID), user("neither", uid=OTHER_UID)),
+        *allocate("c", user("never", uid=OTHER_UID), user("neither", uid=THIRD_UID)),
         cluster=PROXIED,
     ),
     story(
@@ -213,6 +218,7 @@ OF_GROUPS = (
         *no_group(),
         cluster=GROUPS,
         counted=False,
+        **RESTLESS,
     ),
     story(
         "a group that comes after its pods",
@@ -233,6 +239,7 @@ OF_GROUPS = (
         template(),
         cluster=GROUPS,
         counted=False,
+        **RESTLESS,
     ),
     story(
         "an entry unlike those of the group is the pod's own",

@@ -3,6 +3,7 @@
 from parity.scenarios.claims import (
     MARK,
     OTHER_UID,
+    RESTLESS,
     by_name,
     by_template,
     claim,
@@ -46,6 +47,7 @@ SCENARIOS = (
         "RC-42, T-19",
         template(),
         pod("p", by_template("b"), by_template("a"), by_name(name="static")),
+        **RESTLESS,
     ),
     story(
         "an entry waits for its template",
@@ -57,6 +59,7 @@ SCENARIOS = (
         Look("both"),
         delete("resourceclaimtemplates/$ns/late"),
         delete("resourceclaimtemplates/$ns/t"),
+        **RESTLESS,
         counted=False,
     ),
     story(

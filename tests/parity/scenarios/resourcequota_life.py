@@ -96,6 +96,7 @@ SCENARIOS = (
         Quiet(),
         Machine.RESTART_SERVER,
         gone("p0"),
+        Quiet(),
         pod("late", CPU),
         quota("cpu", name="late"),
         Quiet(),

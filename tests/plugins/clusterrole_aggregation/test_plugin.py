@@ -168,7 +168,7 @@ def two_of(*rules: Manifest) -> Cluster:
     ],
 )
 async def test_rules_are_written_when_they_differ(present: list[Manifest], requests: Any) -> None:
-    """One forced apply with the collected rules, none when they are there (CRA-27, CRA-54)."""
+    """One forced apply with the collected rules, none when they are there (CRA-27, 28, 54)."""
     cluster = two_of(*present)
     assert await cluster.sync("agg") == Done()
     assert [body for _, body in cluster.applied] == requests
@@ -242,7 +242,7 @@ async def test_a_role_that_is_no_longer_aggregated_keeps_its_rules() -> None:
 
 
 def test_any_change_queues_all_aggregated_roles() -> None:
-    """Whatever changed in whichever role: all aggregated roles, nothing else (CRA-10 to CRA-13)."""
+    """Whatever changed in whichever role: all aggregated roles, nothing else (CRA-10 to CRA-14)."""
     cluster = Cluster(agg1=role(selectors=[AX]), agg2=role(selectors=[]), s1=role(R1))
     assert cluster.put("s2", role(R2)) == ["agg1", "agg2"], "CRA-T17: an added role"
     assert cluster.put("s2", role(R1)) == ["agg1", "agg2"], "a changed role"

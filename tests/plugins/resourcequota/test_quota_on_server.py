@@ -205,7 +205,11 @@ def test_a_resource_that_cannot_be_listed_hurts_only_its_names(
 def test_a_host_without_rights_to_a_resource_counts_the_others(
     quota_server: ApiServer,
 ) -> None:
-    """403 on a list is a problem of its own names (RQ-63, RQ-B54)."""
+    """
+    403 on a list is a problem of its own names (RQ-63, RQ-B54).
+
+    No right to get anything is needed either (RQ-51).
+    """
     place = QuotaNamespace(quota_server)
     read = {"verbs": ["list", "watch"], "apiGroups": [""]}
     rules = [

@@ -209,7 +209,7 @@ def test_urgent_quotas_go_first() -> None:
 
 
 def test_an_urgent_quota_overtakes() -> None:
-    """A new quota is synced before one that only has to be lowered (RQ-27, RQ-B52)."""
+    """A new quota is synced before one that only has to be lowered (RQ-27, RQ-29, RQ-B52)."""
     cluster = QuotaCluster()
     for name in ("a", "b"):
         cluster.put(POD, pod("p", namespace=name))

@@ -29,7 +29,7 @@ EVENTS = [rule("", "events", "create", "patch")]
 
 
 def test_the_controllers_own_role_is_enough(cidr_server: ApiServer, own: Net) -> None:
-    """Both kinds are listed and watched, one is patched; nothing is refused (SC-9, SC-110)."""
+    """Two kinds are listed and watched, one patched; nothing is refused (SC-9, SC-98, SC-110)."""
     mark = cidr_server.audit.mark()
     with cidr_host(cidr_server) as cluster:
         cluster.create(own.name, f"{own.v4}.0/24")

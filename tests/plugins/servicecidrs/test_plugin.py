@@ -374,7 +374,7 @@ async def test_a_lost_connection_is_told_like_a_refusal() -> None:
 
 @pytest.mark.virtual_time
 async def test_a_failure_is_retried_without_end() -> None:
-    """18 failures are waited out, 655 s the last; then it is done (SC-T23, SC-101, Diff. e)."""
+    """18 failures are waited out, 655 s the last; then done (SC-T23, SC-101, SC-102, Diff e)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
     cluster.answers.extend([ApiError("broken", status=500)] * 18)
     rig = Rig()
