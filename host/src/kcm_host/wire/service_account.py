@@ -79,9 +79,9 @@ class ServiceAccountTokens:
             try:
                 return await self._requested()
             except (HostError, msgspec.MsgspecError) as error:
-                refused = isinstance(error, ApiError) and error.status == 403
-                if refused or attempt == TRIES:
-                    raise self._problem(error, refused=refused) from error
+                # Refused as well: a server that has just started knows no roles for a moment.
+                if attempt == TRIES:
+                    raise self._problem(error) from error
             await asyncio.sleep(pause)
             pause *= 2
         raise AssertionError("the last try returns or raises")
@@ -137,7 +137,8 @@ class ServiceAccountTokens:
             content_type=JSON,
         )
 
-    def _problem(self, error: Exception, *, refused: bool) -> ConnectionProblem:
+    def _problem(self, error: Exception) -> ConnectionProblem:
+        refused = isinstance(error, ApiError) and error.status == 403
         remedy = (
             "grant create on serviceaccounts/token, and create on serviceaccounts, to the host's "
             "identity, or set 'serviceAccountCredentials: false'"
