@@ -3,9 +3,13 @@
 import itertools
 import json
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
+
+from quota_discovery import Discovery
+from quota_objects import Manifest
+from quota_streams import Stream
 
 from kcm_host.api import (
     AnyWatch,
@@ -18,34 +22,18 @@ from kcm_host.api import (
     Later,
     NotFound,
     Outcome,
-    Resource,
     Rewatch,
     Wake,
     Wanted,
 )
-from kcm_host.store.feed import Feed
 from kcm_host.store.view import StoreView
-from kcm_host.wire import decode
 from kcm_host_resourcequota import ResourceQuota
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
 from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
 from kcm_host_resourcequota.quantity import canonical, parse
-from kcm_host_resourcequota.services import ServiceEvaluator
 from kcm_host_resourcequota.settings import Settings
-from kcm_host_resourcequota.volume_claims import VolumeClaimEvaluator
 
 T = TypeVar("T")
-Manifest = dict[str, Any]
 
-SERVICE = ServiceEvaluator().kind
-VOLUME_CLAIM = VolumeClaimEvaluator().kind
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-SECRET = Kind("", "v1", "Secret", "secrets")
-WIDGET = Kind("example.com", "v1", "Widget", "widgets")
-ALL_VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
-SERVED = (POD, SERVICE, VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QUOTA, RESOURCE_CLAIM)
 #: 2026-01-01, in Unix seconds.
 BEGINNING = 1767225600.0
 
@@ -58,50 +46,6 @@ def run(sync: Coroutine[Any, Any, T]) -> T:
         result: T = stop.value
         return result
     raise AssertionError("the sync waits for something")
-
-
-class Discovery:
-    """What the server serves; a test changes `kinds`."""
-
-    def __init__(self, *kinds: Kind) -> None:
-        self.kinds = [*SERVED, DEVICE_CLASS, *kinds]
-        self.extra: list[Resource] = []
-
-    def resources(self) -> Sequence[Resource]:
-        return [*(Resource(kind, ALL_VERBS, True) for kind in self.kinds), *self.extra]
-
-    def serves(self, kind: Kind) -> bool:
-        return kind in self.kinds
-
-    def first_served(self, *kinds: Kind) -> Kind | None:
-        return next((kind for kind in kinds if kind in self.kinds), None)
-
-
-class Stream:
-    """One kind as the host follows it; while it is held, events wait, as on a slow connection."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.feed = Feed(kind)
-        self.waiting: list[tuple[str, Manifest]] = []
-        self.is_held = False
-
-    def tell(self, sort: str, manifest: Manifest) -> None:
-        self.waiting.append((sort, json.loads(json.dumps(manifest))))
-        self.flow()
-
-    def flow(self) -> None:
-        while self.waiting and not self.is_held and self.feed.synced:
-            sort, manifest = self.waiting.pop(0)
-            line = _line(sort, manifest)
-            self.feed.event(sort, line, decode.frame(line).object)
-
-    def list(self, manifests: Iterable[Manifest]) -> None:
-        self.waiting.clear()
-        self.feed.list_begins()
-        for manifest in manifests:
-            line = _line("ADDED", manifest)
-            self.feed.gather("ADDED", line, decode.frame(line).object)
-        self.feed.list_ends()
 
 
 class QuotaCluster:
@@ -417,42 +361,10 @@ class Follower:
             self.cluster.take(self.watch.synced(self.cluster.view))
 
 
-def _line(sort: str, manifest: Manifest) -> bytes:
-    return json.dumps({"type": sort, "object": manifest}).encode()
+def followed(cluster: QuotaCluster) -> set[Kind]:
+    """Give what is followed beside the quotas."""
+    return set(cluster.streams) - {RESOURCE_QUOTA}
 
 
 def _raise(error: BaseException) -> None:
     raise error
-
-
-def pod(
-    name: str,
-    *,
-    namespace: str = "a",
-    requests: Mapping[str, str] | None = None,
-    limits: Mapping[str, str] | None = None,
-    phase: str = "Running",
-    uid: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    status: Mapping[str, Any] | None = None,
-    **spec: Any,
-) -> Manifest:
-    """Give a pod with one container."""
-    resources = {"requests": dict(requests or {}), "limits": dict(limits or {})}
-    made = {"name": name, "namespace": namespace, **(metadata or {})}
-    if uid:
-        made["uid"] = uid
-    containers = [{"name": "c", "resources": resources}]
-    return {
-        "metadata": made,
-        "spec": {"containers": containers, **spec},
-        "status": {"phase": phase, **(status or {})},
-    }
-
-
-def named(name: str, namespace: str = "a", **fields: Any) -> Manifest:
-    """Give an object of which only the name matters."""
-    return {"metadata": {"name": name, "namespace": namespace}, **fields}
-
-
-Check = Callable[[], None]

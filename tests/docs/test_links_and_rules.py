@@ -4,31 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
+from docs.rules import AREAS, naming, said
 from pages import ROOT, files, pages
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-AREAS = "TTL|CRA|SC|RC|RQ|QV|QA|IQ|H"
-RULE = re.compile(rf"\b({AREAS})-([TB]?)(\d+[a-z]?)")
-#: Where a specification says a rule: in the first cell of a row, or at the head of a paragraph.
-SAID = re.compile(rf"^(?:\||\*\*|(?={RULE.pattern}[: ]))")
+RULE = naming(AREAS)
 #: `IQ-70..89`, `CRA-23 to 26`, `TTL-T18 to TTL-T20`: the ends must exist; so must each in a list.
 RANGE = re.compile(
     rf"\b(?P<area>{AREAS})-(?P<kind>[TB]?)(?P<first>\d+[a-z]?)"
     r"(?P<more>(?:(?:, | and | to |\.\.)(?:(?P=area)-)?[TB]?\d+[a-z]?\b(?! of| ms| s\b|:))+)"
 )
 EVERYWHERE = [*files(".py", ".md")]
-
-
-def defined() -> set[str]:
-    """Give the rules that the specifications have."""
-    rules: set[str] = set()
-    for page in (ROOT / "docs" / "spec").glob("*.md"):
-        for line in page.read_text().splitlines():
-            if SAID.match(line):
-                head = line.split("|")[1] if line.startswith("|") else line.split(" ")[0]
-                rules.update(match[0] for match in RULE.finditer(head))
-    return rules
 
 
 def cited(text: str) -> set[str]:
@@ -67,7 +54,7 @@ def test_relative_links_resolve(page: Path):
 
 def test_cited_rules_exist():
     """Whatever a test, a comment or a page cites stands in docs/spec."""
-    known = defined()
+    known = said(AREAS)
     assert len(known) > 300
     wrong = {
         f"{path.relative_to(ROOT)}: {rule}"

@@ -3,16 +3,16 @@
 import re
 from pathlib import Path
 
+from docs.rules import CONTROLLER_AREAS, naming, said
 from pages import ROOT
 
-AREAS = "TTL|CRA|SC|RC|RQ|QV|QA"
-RULE = re.compile(rf"\b({AREAS})-([TB]?)(\d+[a-z]?)")
+RULE = naming(CONTROLLER_AREAS)
 #: `RQ-10 to 13`, `RC-20, 21 and 23`, `SC-T1..T4`.
 CHAIN = re.compile(
-    rf"\b({AREAS})-[TB]?\d+[a-z]?(?:(?:, | and | to |\.\.)(?:(?:{AREAS})-)?[TB]?\d+[a-z]?\b)+"
+    rf"\b({CONTROLLER_AREAS})-[TB]?\d+[a-z]?"
+    rf"(?:(?:, | and | to |\.\.)(?:(?:{CONTROLLER_AREAS})-)?[TB]?\d+[a-z]?\b)+"
 )
 LINK = re.compile(r"(, | and | to |\.\.|^)([A-Z]+-)?([TB]?)(\d+)")
-SAID = re.compile(rf"^(?:\||\*\*|(?={RULE.pattern}[: ]))")
 SCENARIO = re.compile(r"\bT-\d+")
 
 #: Rules that say nothing a test of ours could show, with the reason.
@@ -39,17 +39,6 @@ WITHOUT_TEST = {
 BROAD = {Path(__file__), ROOT / "tests" / "parity" / "workloads"}
 
 
-def said() -> set[str]:
-    """Give the rules that the specifications of the controllers have."""
-    rules: set[str] = set()
-    for page in (ROOT / "docs" / "spec").glob("*.md"):
-        for line in page.read_text().splitlines():
-            if SAID.match(line):
-                head = line.split("|")[1] if line.startswith("|") else line.split(" ")[0]
-                rules.update(match[0] for match in RULE.finditer(head))
-    return rules
-
-
 def named(text: str) -> set[str]:
     """Give the rules that a text names, those within ranges too."""
     rules = {match[0] for match in RULE.finditer(text)}
@@ -71,7 +60,7 @@ def other_texts() -> list[str]:
 
 def test_every_rule_is_cited_by_a_test():
     """A rule without a test stands in the list above, and nothing else does."""
-    rules = said()
+    rules = said(CONTROLLER_AREAS)
     assert len(rules) > 850
     exempt = {rule for some in WITHOUT_TEST.values() for text in some for rule in named(text)}
     cited = set().union(*map(named, other_texts()))

@@ -105,21 +105,21 @@ def _verdicts(etcd: Etcd, scenarios: Sequence[Scenario]) -> list[str]:
 
 
 def _play_seeds(etcd: Etcd, workload: Workload, seeds: Sequence[int]) -> int:
-    failed: list[int] = []
+    failed: dict[int, str] = {}
     begin = time.monotonic()
     for start in range(0, len(seeds), AT_ONCE):
         part = seeds[start : start + AT_ONCE]
         verdicts = _verdicts(etcd, [workload.of_seed(seed) for seed in part])
-        failed += [seed for seed, text in zip(part, verdicts, strict=True) if text]
+        failed |= {seed: text for seed, text in zip(part, verdicts, strict=True) if text}
         done = f"{start + len(part)} of {len(seeds)} seeds, {time.monotonic() - begin:.0f} s"
         _say(f"{workload.controller}: {done}, {len(failed)} failed")
-    for seed in failed:
-        _tell_shortest(etcd, workload, seed)
+    for seed, text in failed.items():
+        _tell_shortest(etcd, workload, seed, text)
     return len(failed)
 
 
-def _tell_shortest(etcd: Etcd, workload: Workload, seed: int) -> None:
-    """Make a failing seed short and say how it fails; a failure that never comes again says so."""
+def _tell_shortest(etcd: Etcd, workload: Workload, seed: int, first: str) -> None:
+    """Make a failing seed short and say how it fails; one that fails no more is told whole."""
     told: dict[str, str] = {}
 
     def fail(candidates: Sequence[Moves]) -> list[bool]:
@@ -132,7 +132,8 @@ def _tell_shortest(etcd: Etcd, workload: Workload, seed: int) -> None:
 
     whole = workload.moves_of(seed)
     if not fail([whole])[0]:
-        _say(f"\n{workload.controller} seed {seed} differed once, but not when played again\n")
+        name = f"{workload.controller} seed {seed}"
+        _say(f"\n{name} differed once, but not when played again:\n{first}\n")
         return
     _say(f"making seed {seed} of {workload.controller} shorter")
     found = shortest(whole, fail)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 from parity import claim_shapes
@@ -10,6 +11,7 @@ from parity.compare import NOTHING, Deviation
 
 TTL = "node.alpha.kubernetes.io/ttl"
 PROGRAMS = ("kube-controller-manager", "kcm-host")
+USED = "f:status f:used f:"
 TTL_VALUES = ("0", "15", "30", "60", "300")
 
 
@@ -68,13 +70,28 @@ def _settles_first(found: Deviation) -> bool:
         return NOTHING not in (found.theirs, found.ours) and int(found.ours) > int(found.theirs)
     if found.path[0] != "looks" or found.path[-1] != "managedFields":
         return False
+    return _owned_otherwise(found) == {("the controller", "kube-apiserver")}
+
+
+def _counted_by_another(found: Deviation) -> bool:
+    """The same numbers in `used`, of which controller and server have written other ones."""
+    if found.path[0] != "looks" or not found.path[2].startswith("resourcequotas/"):
+        return False
+    if found.path[3:4] == ("managedFields",) and found.path[-1] == "fields":
+        return all(field.startswith(USED) for field in {*found.theirs} ^ {*found.ours})
+    if found.path[3:] != ("managedFields",):
+        return False
+    return _owned_otherwise(found) <= set(permutations(("the controller", "kube-apiserver")))
+
+
+def _owned_otherwise(found: Deviation) -> set[tuple[str | None, str | None]]:
+    """Give the owners on both sides, where they are others; None for all but numbers in `used`."""
     theirs, ours = _owners(found.theirs), _owners(found.ours)
     other = {field for field in theirs.keys() | ours.keys() if theirs.get(field) != ours.get(field)}
-    return all(
-        field.startswith("f:status f:used f:")
-        and (theirs.get(field), ours.get(field)) == ("the controller", "kube-apiserver")
+    return {
+        (theirs.get(field), ours.get(field)) if field.startswith(USED) else (None, None)
         for field in other
-    )
+    }
 
 
 def _owners(fields: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -132,6 +149,13 @@ DIFFERENCES = (
         "are in two queues at the start.",
         _fewer_too_late,
         everywhere=True,
+    ),
+    Difference(
+        "counted by another",
+        "RQ-15, RQ-253",
+        "The server counts a request before the object is there. A resync between the two takes "
+        "the number back, on either side, and then the controller counts the object.",
+        _counted_by_another,
     ),
     Difference(
         "resourcequota b",

@@ -64,6 +64,8 @@ class Scenario:
     """Whether the number of writes is the same each time; otherwise only which there are counts."""
     differs: tuple[str, ...] = ()
     """Names of the declared Differences that show here."""
+    by_chance: tuple[str, ...] = ()
+    """Names of the declared Differences that show here now and then."""
     also: tuple[str, ...] = ()
     """Further resources to collect, and references to objects that are not its own."""
     tolerant: bool = False

@@ -131,6 +131,30 @@ def test_shapes_excuse_nothing_else() -> None:
         assert unseen(found, [one.name for one in DIFFERENCES if not one.everywhere])
 
 
+def test_who_counted_may_be_chance_and_nothing_else() -> None:
+    """A number in `used` may be the server's or the controller's; its value is compared."""
+    of = ("looks", "end", "resourcequotas/$ns/$q", "managedFields")
+    limit, used = "f:status f:hard f:pods", "f:status f:used f:pods"
+    excused = ("counted by another",)
+
+    def owned(**fields: list[str]) -> list[dict[str, Any]]:
+        return [
+            {"manager": name.replace("_", "-"), "fields": each} for name, each in fields.items()
+        ]
+
+    theirs = owned(kube_controller_manager=[limit], kube_apiserver=[used])
+    assert not undeclared([Deviation(of, theirs, owned(kcm_host=[limit, used]))], excused)
+    assert undeclared([Deviation(of, theirs, owned(kcm_host=[limit], scenario=[used]))], excused)
+    assert undeclared(
+        [Deviation(of, theirs, owned(kcm_host=[used], kube_apiserver=[limit]))], excused
+    )
+    fields = (*of, "1", "fields")
+    assert not undeclared([Deviation(fields, [limit, used], [limit])], excused)
+    assert undeclared([Deviation(fields, [limit, used], [used])], excused)
+    value = ("looks", "end", "resourcequotas/$ns/$q", "status", "used", "pods")
+    assert undeclared([Deviation(value, "1", "2")], excused)
+
+
 def test_scenarios_have_names_of_their_own() -> None:
     """No two scenarios share a name, so no recording is taken for another."""
     assert twice() == []

@@ -1,10 +1,12 @@
 """Every declared Difference of a controller stands in the README of its plugin."""
 
+import re
+
 import pytest
 from pages import ROOT
 from parity.differences import DIFFERENCES, Difference
 
-OF_CONTROLLERS = [one for one in DIFFERENCES if not one.everywhere]
+OF_CONTROLLERS = [one for one in DIFFERENCES if re.search(r" [a-z]$", one.name)]
 
 
 @pytest.mark.parametrize("difference", OF_CONTROLLERS, ids=lambda one: one.name)

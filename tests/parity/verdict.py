@@ -14,7 +14,7 @@ def verdict(scenario: Scenario, theirs: Result, ours: Result) -> str:
         if result.problem:
             return f"{scenario.told()}\n\nthe {side} could not be played: {result.problem}"
     found = deviations(theirs, ours, scenario)
-    wrong = [str(each) for each in undeclared(found, scenario.differs)]
+    wrong = [str(each) for each in undeclared(found, (*scenario.differs, *scenario.by_chance))]
     wrong += [
         f"the declared Difference '{name}' does not show: take it out of the scenario or mend it"
         for name in unseen(found, scenario.differs)

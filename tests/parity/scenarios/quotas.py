@@ -19,6 +19,8 @@ _OFTEN = {
 }
 #: Twice a second all is counted again: whatever the reference is not told of, it soon finds.
 RESYNCING = Cluster(**_OFTEN)  # type: ignore[arg-type] # given by name
+#: For who plays there.
+BY_CHANCE = ("counted by another",)
 #: The same on a server that counts nothing itself and refuses nothing.
 UNCOUNTED = Cluster(server={"disable_admission": ["ResourceQuota"]}, **_OFTEN)  # type: ignore[arg-type] # given by name
 PROXIED = Cluster(proxied=True, reference_args=EVENTS.reference_args, settings=RESYNCING.settings)
@@ -29,6 +31,7 @@ CPU = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "200m", "
 def story(name: str, rules: str, *steps: Any, before: Iterable[Any] = (), **more: Any) -> Scenario:
     """Give a scenario of the resourcequota controller; where nothing is said, events decide."""
     more.setdefault("cluster", EVENTS)
+    more.setdefault("by_chance", BY_CHANCE if more["cluster"] is RESYNCING else ())
     return Scenario(name, "resourcequota", rules, steps, tuple(before), **more)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from parity.scenario import Scenario
 from parity.scenarios.quotas import (
+    BY_CHANCE,
     CPU,
     RESYNCING,
     UNCOUNTED,
@@ -205,6 +206,7 @@ def scenario(name: str, drawn: Moves) -> Scenario:
         before,
         counted=False,
         tolerant=True,
+        by_chance=BY_CHANCE,
     )
 
 

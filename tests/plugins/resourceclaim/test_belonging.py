@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import FOREIGN, by_name, by_template, claim, group, group_user, pod, user
+from claim_objects import FOREIGN, by_name, by_template, claim, group, group_user, pod, user
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.belonging import (

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from claim_cluster import FOREIGN, ClaimCluster, claim, pod, refused, user
+from claim_cluster import ClaimCluster, refused
+from claim_objects import FOREIGN, claim, pod, user
 
 from kcm_host.api import ApiError, Conflict
 from kcm_host_resourceclaim.claim import FINALIZER

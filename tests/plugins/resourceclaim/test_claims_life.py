@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from claim_cluster import FINALIZER, by_name, by_template
+from claim_objects import by_name, by_template
 from claims_on_server import WatchedClaims, bodies, consumer
+
+from kcm_host_resourceclaim.claim import FINALIZER
 
 CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
 STATUS, MAIN, DELETE = (

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from claim_cluster import by_name, by_template
+from claim_objects import by_name, by_template
 from claims_on_server import WatchedClaims, consumer
 from eventually import eventually
 

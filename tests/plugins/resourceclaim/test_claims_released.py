@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from claim_cluster import FINALIZER, FOREIGN, by_name, user
+from claim_objects import FOREIGN, by_name, user
 from claims_on_server import WatchedClaims, consumer
 from eventually import eventually
+
+from kcm_host_resourceclaim.claim import FINALIZER
 
 STATUS, MAIN, DELETE = (
     "PUT resourceclaims/status",

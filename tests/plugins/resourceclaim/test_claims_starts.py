@@ -1,6 +1,6 @@
 """Hosts of their own on a real server: after a down time, with settings, with few permissions."""
 
-from claim_cluster import by_name
+from claim_objects import by_name
 from claims_on_server import WatchedClaims, claims_host, consumer
 from eventually import eventually
 from granted_roles import granted

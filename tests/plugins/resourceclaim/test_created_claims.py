@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import claim
+from claim_objects import claim
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.claim import Claim

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import by_name, by_template, pod
+from claim_objects import by_name, by_template, pod
 
 from kcm_host_resourceclaim.entries import (
     Entry,

@@ -3,16 +3,8 @@
 from typing import Any
 
 import pytest
-from claim_cluster import (
-    ClaimCluster,
-    bare,
-    by_name,
-    by_template,
-    claim,
-    pod,
-    template,
-    user,
-)
+from claim_cluster import ClaimCluster
+from claim_objects import bare, by_name, by_template, claim, pod, template, user
 
 from kcm_host.api import Undecodable
 

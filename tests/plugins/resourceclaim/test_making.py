@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import claim_spec
+from claim_objects import claim_spec
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.devices import ClaimSpec

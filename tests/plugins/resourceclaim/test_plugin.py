@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from claim_cluster import GROUPS, ClaimCluster, Served, claim, group, pod, template
+from claim_cluster import GROUPS, ClaimCluster, Served
+from claim_objects import claim, group, pod, template
 from pydantic import ValidationError
 
 from kcm_host_resourceclaim import ResourceClaims

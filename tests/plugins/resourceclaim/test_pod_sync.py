@@ -4,17 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import (
-    ClaimCluster,
-    by_name,
-    by_template,
-    claim,
-    claim_spec,
-    pod,
-    refused,
-    template,
-    user,
-)
+from claim_cluster import ClaimCluster, refused
+from claim_objects import by_name, by_template, claim, claim_spec, pod, template, user
 
 from kcm_host.api import ApiError, Conflict, HostError, Key, Unreachable
 from kcm_host_resourceclaim.claim import Claim

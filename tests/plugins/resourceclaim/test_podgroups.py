@@ -4,19 +4,8 @@ import logging
 from typing import Any
 
 import pytest
-from claim_cluster import (
-    GROUPS,
-    ClaimCluster,
-    bare,
-    by_name,
-    by_template,
-    claim,
-    group,
-    group_user,
-    pod,
-    refused,
-    template,
-)
+from claim_cluster import GROUPS, ClaimCluster, refused
+from claim_objects import bare, by_name, by_template, claim, group, group_user, pod, template
 
 from kcm_host.api import ApiError
 from kcm_host_resourceclaim.problems import Problem

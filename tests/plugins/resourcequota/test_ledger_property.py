@@ -1,78 +1,39 @@
 """Whatever happens, the running totals are what a naive recount of all objects gives."""
 
-import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from quota_cluster import (
-    BEGINNING,
-    CONFIG_MAP,
-    DEVICE_CLASS,
-    POD,
-    RESOURCE_CLAIM,
-    RESOURCE_QUOTA,
-    SERVICE,
-    VOLUME_CLAIM,
-    WIDGET,
-    Discovery,
-    Manifest,
-    QuotaCluster,
-    named,
-    pod,
+from quota_cluster import BEGINNING, QuotaCluster
+from quota_discovery import CONFIG_MAP, WIDGET, Discovery
+from quota_draws import (
+    NAMES,
+    NAMESPACES,
+    SCOPES,
+    drawn_pod,
+    drawn_service,
+    drawn_volume_claim,
+    timestamp,
 )
+from quota_manifests import named
+from quota_objects import Manifest
 
 from kcm_host.api import Key, Kind
 from kcm_host_resourcequota.calculation import format_of
+from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
+from kcm_host_resourcequota.device_classes import DEVICE_CLASS
 from kcm_host_resourcequota.evaluator import Evaluator
-from kcm_host_resourcequota.model import QuotaObject
+from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
+from kcm_host_resourcequota.pods import POD
 from kcm_host_resourcequota.quantity import Format
 from kcm_host_resourcequota.quotas import Asked
+from kcm_host_resourcequota.services import SERVICE
+from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
 
 SEEDS = range(24)
 STEPS = 250
-NAMESPACES = ("a", "b")
-GPU_CLASS = "gpu.deviceclass.resource.k8s.io/devices"
-NAMES = (
-    "pods",
-    "count/pods",
-    "cpu",
-    "requests.cpu",
-    "limits.memory",
-    "requests.example.com/gpu",
-    "requests.deviceclass.resource.kubernetes.io/gpu",
-    GPU_CLASS,
-    "count/resourceclaims.resource.k8s.io",
-    "services",
-    "services.nodeports",
-    "persistentvolumeclaims",
-    "requests.storage",
-    "gold.storageclass.storage.k8s.io/requests.storage",
-    "configmaps",
-    "count/widgets.example.com",
-    "limits.example.com/nobody",
-)
-SCOPES: tuple[dict[str, Any], ...] = (
-    {},
-    {},
-    {"scopes": ["Terminating"]},
-    {"scopes": ["NotTerminating", "NotBestEffort"]},
-    {"scopes": ["BestEffort"]},
-    {"scopes": ["PriorityClass"]},
-    {"scopes": ["VolumeAttributesClass"]},
-    *(
-        {"scopeSelector": {"matchExpressions": [{"scopeName": scope, "operator": how, **values}]}}
-        for scope, how, values in (
-            ("PriorityClass", "In", {"values": ["high", "low"]}),
-            ("PriorityClass", "NotIn", {"values": ["high"]}),
-            ("PriorityClass", "In", {"values": ["x" * 64]}),
-            ("VolumeAttributesClass", "In", {"values": ["gold"]}),
-            ("VolumeAttributesClass", "DoesNotExist", {}),
-        )
-    ),
-)
 #: One step: which action, and the numbers it draws from. Cutting steps leaves the others alone.
 Step = tuple[str, int]
 
@@ -106,7 +67,7 @@ class World:
     # -- what happens
 
     def do_pod(self, draw: random.Random) -> None:
-        self.cluster.put(POD, random_pod(draw))
+        self.cluster.put(POD, drawn_pod(draw))
 
     do_pod_again = do_pod
 
@@ -124,18 +85,10 @@ class World:
             self._change(POD, found, metadata={**found["metadata"], **going})
 
     def do_service(self, draw: random.Random) -> None:
-        sort = draw.choice(("ClusterIP", "NodePort", "LoadBalancer"))
-        ports = [{"port": port, "nodePort": draw.choice((0, 30000))} for port in range(2)]
-        spec = {"type": sort, "ports": ports[: draw.randint(1, 2)]}
-        self.cluster.put(SERVICE, named(draw.choice("xy"), draw.choice(NAMESPACES), spec=spec))
+        self.cluster.put(SERVICE, drawn_service(draw))
 
     def do_volume_claim(self, draw: random.Random) -> None:
-        spec = {
-            "storageClassName": draw.choice(("gold", "silver")),
-            "resources": {"requests": {"storage": draw.choice(("1Gi", "5G", "0.1Gi"))}},
-            "volumeAttributesClassName": draw.choice(("", "gold", "silver")),
-        }
-        self.cluster.put(VOLUME_CLAIM, named(draw.choice("vw"), draw.choice(NAMESPACES), spec=spec))
+        self.cluster.put(VOLUME_CLAIM, drawn_volume_claim(draw))
 
     def do_claim(self, draw: random.Random) -> None:
         self.cluster.put(RESOURCE_CLAIM, self._claim(draw))
@@ -165,7 +118,7 @@ class World:
         if found := self._any(POD, draw):
             key = Key(found["metadata"]["name"], found["metadata"]["namespace"])
             del self.cluster.objects[POD][key]
-            fresh = random_pod(draw)
+            fresh = drawn_pod(draw)
             fresh["metadata"] |= {"name": key.name, "namespace": key.namespace, "uid": "another"}
             self.cluster.put(POD, fresh)
 
@@ -322,43 +275,6 @@ class World:
                 ],
             }
         return made
-
-
-def random_pod(draw: random.Random) -> Manifest:
-    """Give a pod with random requests, scopes and phase."""
-    requests = {
-        name: draw.choice(values)
-        for name, values in (
-            ("cpu", ("100m", "1", "250m")),
-            ("memory", ("64Mi", "100M")),
-            ("example.com/gpu", ("1", "2")),
-            ("deviceclass.resource.kubernetes.io/gpu", ("1",)),
-        )
-        if draw.random() < 0.4
-    }
-    spec: dict[str, Any] = {}
-    if draw.random() < 0.3:
-        spec["activeDeadlineSeconds"] = 60
-    if draw.random() < 0.5:
-        spec["priorityClassName"] = draw.choice(("high", "low"))
-    status: dict[str, Any] = {}
-    if draw.random() < 0.2:
-        status["extendedResourceClaimStatus"] = {"resourceClaimName": draw.choice("cde")}
-    return pod(
-        draw.choice(("p", "q", "r", "s", "t")),
-        namespace=draw.choice(NAMESPACES),
-        requests=requests,
-        limits={"memory": "128Mi"} if draw.random() < 0.3 else {},
-        phase=draw.choice(("Running", "Running", "Failed")),
-        status=status,
-        **spec,
-    )
-
-
-def timestamp(seconds: float) -> str:
-    """Give an instant as the server writes it."""
-    when = dt.datetime.fromtimestamp(int(seconds), tz=dt.UTC)
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def steps_of(seed: int) -> list[Step]:

@@ -1,8 +1,11 @@
 """Lower numbers: at once for what went, after the settle time for what never came."""
 
-from quota_cluster import POD, RESOURCE_QUOTA, QuotaCluster, pod
+from quota_cluster import QuotaCluster
+from quota_manifests import pod
 
 from kcm_host.api import Conflict, Key
+from kcm_host_resourcequota.model import RESOURCE_QUOTA
+from kcm_host_resourcequota.pods import POD
 from kcm_host_resourcequota.settling import Settling
 
 

@@ -3,19 +3,14 @@
 from collections.abc import Mapping
 
 import pytest
-from quota_cluster import (
-    CONFIG_MAP,
-    POD,
-    RESOURCE_QUOTA,
-    WIDGET,
-    Discovery,
-    QuotaCluster,
-    named,
-    pod,
-)
+from quota_cluster import QuotaCluster
+from quota_discovery import CONFIG_MAP, WIDGET, Discovery
+from quota_manifests import named, pod
 
 from kcm_host.api import EVENT, Key, Permission
 from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.model import RESOURCE_QUOTA
+from kcm_host_resourcequota.pods import POD
 from kcm_host_resourcequota.settings import Settings
 
 PREFIX = "kcm_host_resourcequota_"

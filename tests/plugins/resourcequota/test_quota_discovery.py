@@ -1,0 +1,190 @@
+"""Resources that come, go, move, cannot be listed or cannot be counted."""
+
+import pytest
+from quota_cluster import QuotaCluster, followed
+from quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
+from quota_manifests import named, pod
+
+from kcm_host.api import Kind, Resource, Timer
+from kcm_host_resourcequota.catalog import countable
+from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
+from kcm_host_resourcequota.device_classes import DEVICE_CLASS
+from kcm_host_resourcequota.model import RESOURCE_QUOTA
+from kcm_host_resourcequota.pods import POD
+
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+EVENT = Kind("", "v1", "Event", "events")
+NEW_EVENT = Kind("events.k8s.io", "v1", "Event", "events")
+POD_METRICS = Kind("metrics.k8s.io", "v1", "PodMetrics", "pods")
+WIDGET_V2 = Kind("example.com", "v2", "Widget", "widgets")
+
+
+def test_a_resource_whose_group_is_missing_stays() -> None:
+    """
+    The host keeps what it knew of a group that does not answer; nothing begins anew.
+
+    RQ-T115, RQ-T116, RQ-231 to RQ-233.
+    """
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    key = cluster.quota("count/widgets.example.com")
+    cluster.start()
+    cluster.watch_more()
+    cluster.put(WIDGET, named("w"))
+    cluster.advance(1)
+    assert cluster.used(key) == {"count/widgets.example.com": "1"}
+
+
+@pytest.mark.parametrize("present_at_start", [False, True], ids=["T117", "T118"])
+def test_a_resource_that_cannot_be_listed_hurts_only_its_names(present_at_start: bool) -> None:
+    """
+    Other quotas and other names are right at once, and its own once it can be listed.
+
+    RQ-T117, RQ-T118, RQ-T121, RQ-T122, RQ-13, RQ-14, RQ-32, RQ-219, RQ-225, RQ-236, RQ-237, D-1.
+    """
+    cluster = QuotaCluster(discovery=Discovery(*([WIDGET] if present_at_start else [])))
+    cluster.unlistable[WIDGET] = "500: conversion webhook failed"
+    cluster.put(POD, pod("p"))
+    fine = cluster.quota("pods", name="fine")
+    broken = cluster.quota("pods", "count/widgets.example.com", name="broken")
+    cluster.start()
+    if not present_at_start:
+        cluster.discovery.kinds.append(WIDGET)
+        cluster.watch_more()
+        cluster.advance(1)
+    assert cluster.used(fine) == {"pods": "1"}
+    assert cluster.used(broken) == {"pods": "1"}
+    cluster.make_listable(WIDGET)
+    cluster.put(WIDGET, named("w"))
+    cluster.advance(1)
+    assert cluster.used(broken) == {"pods": "1", "count/widgets.example.com": "1"}
+
+
+def test_a_partial_discovery_is_enough() -> None:
+    """
+    What is known is counted; the rest is when its group answers.
+
+    RQ-T120, RQ-12, RQ-211: without any answer the host does not start the controller.
+    """
+    cluster = QuotaCluster()
+    everything, cluster.discovery.kinds = cluster.discovery.kinds, [POD, RESOURCE_QUOTA]
+    cluster.put(CONFIG_MAP, named("c"))
+    key = cluster.quota("pods", "configmaps")
+    cluster.start()
+    assert cluster.used(key) == {"pods": "0"}
+    cluster.discovery.kinds = everything
+    cluster.watch_more()
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "0", "configmaps": "1"}
+
+
+def test_a_new_resource_is_counted_as_soon_as_it_is_known() -> None:
+    """Not at the next resync (RQ-238, D-18, RQ-B14, RQ-202, RQ-T102)."""
+    cluster = QuotaCluster()
+    for number in range(4):
+        cluster.put(WIDGET, named(f"w{number}"))
+    key = cluster.quota("count/widgets.example.com")
+    cluster.start()
+    assert cluster.used(key) == {}
+    cluster.discovery.kinds.append(WIDGET)
+    cluster.watch_more()
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"count/widgets.example.com": "4"}
+
+
+def test_names_of_a_vanished_resource_keep_their_usage() -> None:
+    """Watch, records and evaluator go; the entry stays (RQ-T119, RQ-44, RQ-203, RQ-220, D-11)."""
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    for number in range(4):
+        cluster.put(WIDGET, named(f"w{number}"))
+    key = cluster.quota("count/widgets.example.com")
+    cluster.start()
+    cluster.discovery.kinds.remove(WIDGET)
+    cluster.watch_more()
+    cluster.advance(400)
+    assert cluster.used(key) == {"count/widgets.example.com": "4"}
+    assert followed(cluster) == {POD}
+
+
+def test_a_resource_in_another_version_is_followed_there() -> None:
+    """With a new list, and right afterwards (Q-23, D-11)."""
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    cluster.put(WIDGET, named("w"))
+    key = cluster.quota("count/widgets.example.com")
+    cluster.start()
+    cluster.discovery.kinds.remove(WIDGET)
+    cluster.discovery.kinds.append(WIDGET_V2)
+    cluster.watch_more()
+    for number in range(2):
+        cluster.put(WIDGET_V2, named(f"w{number}"))
+    cluster.advance(1)
+    assert followed(cluster) == {POD, WIDGET_V2}
+    assert cluster.used(key) == {"count/widgets.example.com": "2"}
+
+
+def test_what_can_be_counted_follows_from_discovery() -> None:
+    """
+    Namespaced, all four verbs, the preferred version, not ignored.
+
+    RQ-T103, RQ-T104, RQ-205, RQ-210, RQ-213.
+    """
+    read_only = frozenset({"get", "list"})
+    resources = [
+        Resource(WIDGET, ALL_VERBS, False),
+        Resource(WIDGET_V2, ALL_VERBS, True),
+        Resource(POD_METRICS, read_only, True),
+        Resource(NODE, ALL_VERBS, True),
+        Resource(EVENT, ALL_VERBS, True),
+        Resource(NEW_EVENT, ALL_VERBS, True),
+    ]
+    assert countable(resources) == {"widgets.example.com": WIDGET_V2}
+
+
+def test_names_of_ignored_resources_have_no_usage() -> None:
+    """Nobody serves them (RQ-T101, RQ-T104, RQ-205)."""
+    cluster = QuotaCluster()
+    discovery = cluster.discovery
+    discovery.kinds += [EVENT, NEW_EVENT, NODE, Kind("apps", "v1", "Deployment", "deployments")]
+    key = cluster.quota(
+        "count/events",
+        "count/events.events.k8s.io",
+        "count/nodes",
+        "count/deployments.apps",
+        "count/deployments.extensions",
+    )
+    cluster.start()
+    assert cluster.used(key) == {"count/deployments.apps": "0"}
+
+
+def test_extended_names_wait_for_the_device_classes() -> None:
+    """Nobody knows before who serves them (RQ-16, Q-9, D-9)."""
+    cluster = QuotaCluster()
+    cluster.unlistable[DEVICE_CLASS] = "503"
+    key = cluster.quota("requests.example.com/gpu", "pods")
+    cluster.start()
+    assert cluster.used(key) == {"pods": "0"}
+    cluster.make_listable(DEVICE_CLASS)
+    cluster.advance(0.2)
+    assert cluster.used(key) == {"pods": "0", "requests.example.com/gpu": "0"}
+
+
+def test_a_server_without_device_classes_serves_extended_names() -> None:
+    """Then pods alone do; names of claims are not counted (RQ-187)."""
+    cluster = QuotaCluster()
+    cluster.discovery.kinds.remove(DEVICE_CLASS)
+    cluster.discovery.kinds.remove(RESOURCE_CLAIM)
+    cluster.put(POD, pod("p", requests={"example.com/gpu": "1"}))
+    key = cluster.quota("requests.example.com/gpu", "count/resourceclaims.resource.k8s.io")
+    cluster.start()
+    assert cluster.used(key) == {"requests.example.com/gpu": "1"}
+
+
+def test_discovery_is_not_asked_for_by_a_timer() -> None:
+    """The host does that; every minute, only what nobody mentions any more is looked for (RQ-5)."""
+    cluster = QuotaCluster()
+    cluster.start()
+    timers = cluster.controller.kcm_timers(cluster.settings)
+    assert [each.every.total_seconds() for each in timers if isinstance(each, Timer)] == [
+        1,
+        60,
+        300,
+    ]

@@ -1,0 +1,129 @@
+"""Which ServiceCIDRs are woken by a change of one of them, or of an address."""
+
+import pytest
+from plugins.servicecidrs.cidr_memory import (
+    IS_TERMINATING,
+    SEVEN,
+    STATUS_F,
+    Cluster,
+    Manifest,
+    address,
+    cidr,
+)
+
+NEIGHBOURS = {
+    "a": cidr("10.0.0.0/24", deleted=4),
+    "b": cidr("10.0.0.0/16", deleted=4),
+    "c": cidr("192.168.0.0/16", deleted=4),
+    "alive": cidr("10.0.0.0/8"),
+}
+
+
+def test_an_address_wakes_the_deleted_that_could_serve_it() -> None:
+    """Coming, changing its labels and going: two of three, no living one (SC-T21, SC-23, SC-25)."""
+    cluster = Cluster(NEIGHBOURS)
+    tell = cluster.addresses.tell
+    assert tell("ADDED", "10.0.0.7", address()) == ["a", "b"]
+    assert tell("MODIFIED", "10.0.0.7", address(manager="x")) == ["a", "b"], "Difference c"
+    assert tell("DELETED", "10.0.0.7", address()) == []
+    assert tell("ADDED", "10.0.0.0", address()) == [], "SC-43: the network address"
+    assert tell("ADDED", "10.0.1.0", address()) == ["b"]
+    assert tell("DELETED", "10.0.1.0", address()) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        pytest.param("not-an-ip", address(), id="SC-T22"),
+        pytest.param("10.0.0.7", address(manager="other.example"), id="SC-T20"),
+        pytest.param("10.0.0.7", {}, id="no labels"),
+    ],
+)
+def test_an_unmanaged_address_wakes_nobody(name: str, state: Manifest) -> None:
+    """Neither when it comes nor when it goes (SC-26)."""
+    cluster = Cluster(NEIGHBOURS)
+    assert cluster.addresses.tell("ADDED", name, state) == []
+    assert cluster.addresses.tell("DELETED", name, state) == []
+
+
+def test_an_address_wakes_only_whom_it_changes() -> None:
+    """One blocked already stays as it is until its last address goes (Difference b)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4, ready=IS_TERMINATING)}, SEVEN)
+    assert cluster.addresses.tell("ADDED", "10.0.0.8", address()) == []
+    assert cluster.addresses.tell("DELETED", "10.0.0.7", address()) == []
+    assert cluster.addresses.tell("DELETED", "10.0.0.8", address()) == ["a"]
+    assert cluster.addresses.tell("ADDED", "10.0.0.9", address()) == []
+
+
+def test_a_first_list_queues_what_has_something_to_do() -> None:
+    """Complete ones not at all (SC-T31, Difference a), deleted ones once, in whichever order."""
+    complete = {"a": cidr("10.0.0.0/24"), "b": cidr("10.0.0.0/16")}
+    assert Cluster(complete, SEVEN).cidrs.queued == []
+    cluster = Cluster({"new": cidr("10.1.0.0/24", ready=None), **NEIGHBOURS}, SEVEN)
+    assert cluster.cidrs.queued == ["new", "a", "b", "c"]
+    assert cluster.addresses.queued == []
+
+
+def test_a_new_range_wakes_the_deleted_it_overlaps() -> None:
+    """Of a new object or added to an old one, a smaller one or a parent (SC-T12, SC-20, SC-21)."""
+    blocked = {"a": cidr("10.0.0.0/24", "2001:db8::/112", deleted=4, ready=IS_TERMINATING)}
+    cluster = Cluster(blocked, {**SEVEN, "2001:db8::7": address("IPv6")})
+    new = cidr("10.0.0.0/16", ready=None, finalizers=())
+    assert cluster.cidrs.tell("ADDED", "b", new) == ["b"], "a is kept by its IPv6 address"
+    both = cidr("10.0.0.0/16", "2001:db8::/64")
+    assert cluster.cidrs.tell("MODIFIED", "b", both) == ["a"], "Difference c"
+    cluster = Cluster(blocked, {"2001:db8::7": address("IPv6")})
+    assert cluster.cidrs.tell("ADDED", "b", cidr("2001:db8::/120")) == ["a"]
+    assert cluster.cidrs.tell("ADDED", "c", cidr("192.168.0.0/16")) == []
+
+
+def test_only_changes_that_leave_something_to_do_wake() -> None:
+    """An echo of the controller's own writes does not, a deletion does (SC-T28, Difference a)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", finalizers=(), ready=None)})
+    tell = cluster.cidrs.tell
+    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", ready=None)) == ["a"], "half of it"
+    assert tell("MODIFIED", "a", cidr("10.0.0.0/24")) == []
+    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", finalizers=())) == ["a"], "taken away"
+    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", deleted=0)) == ["a"]
+    assert tell("DELETED", "a", cidr("10.0.0.0/24", deleted=0)) == []
+
+
+def test_a_list_read_again_is_like_its_changes() -> None:
+    """What only a relist shows is felt: addresses gone, ranges that came (SC-25, SC-27, IQ-51)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4, ready=IS_TERMINATING)}, SEVEN)
+    cluster.addresses.queued.clear()
+    cluster.addresses.relist(SEVEN)
+    assert cluster.addresses.queued == []
+    cluster.addresses.relist({"10.0.1.7": address()})
+    assert cluster.addresses.queued == ["a"]
+    cluster.cidrs.queued.clear()
+    cluster.cidrs.relist({"b": cidr("10.0.0.0/16", deleted=4)})
+    assert cluster.cidrs.queued == ["b"]
+    assert cluster.status()["kept"] == [{"serviceCIDR": "b", "keptBy": "10.0.1.7"}]
+
+
+async def test_one_that_is_gone_is_forgotten() -> None:
+    """It shares no address any more, and is woken by none, not even as its namesake (SC-44)."""
+    both = {"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/24", deleted=4)}
+    cluster = Cluster(both, SEVEN)
+    assert cluster.cidrs.tell("DELETED", "b", both["b"]) == [], "its going frees nobody"
+    assert cluster.status()["deleting"] == 1
+    await cluster.sync()
+    assert cluster.written == [("a", STATUS_F)]
+    assert cluster.addresses.tell("ADDED", "10.0.0.8", address()) == ["a"]
+    cluster.cidrs.tell("DELETED", "a", both["a"])
+    assert cluster.cidrs.tell("ADDED", "a", cidr("10.0.0.0/24")) == []
+    assert cluster.addresses.tell("DELETED", "10.0.0.7", address()) == []
+    assert cluster.status() == {
+        "serviceCIDRs": 1,
+        "managedAddresses": 1,
+        "undecodable": 0,
+        "deleting": 0,
+        "kept": [],
+    }
+
+
+def test_one_that_is_held_by_others_says_what_keeps_it() -> None:
+    """Without this controller's finalizer a deleted one is looked at all the same (SC-61)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}, SEVEN)
+    assert cluster.cidrs.queued == ["a"]

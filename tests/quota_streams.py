@@ -1,0 +1,41 @@
+"""The watch of one kind as the quota cluster tells it, line by line, or holds it back."""
+
+import json
+from collections.abc import Iterable
+
+from quota_objects import Manifest
+
+from kcm_host.api import Kind
+from kcm_host.store.feed import Feed
+from kcm_host.wire import decode
+
+
+class Stream:
+    """One kind as the host follows it; while it is held, events wait, as on a slow connection."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.feed = Feed(kind)
+        self.waiting: list[tuple[str, Manifest]] = []
+        self.is_held = False
+
+    def tell(self, sort: str, manifest: Manifest) -> None:
+        self.waiting.append((sort, json.loads(json.dumps(manifest))))
+        self.flow()
+
+    def flow(self) -> None:
+        while self.waiting and not self.is_held and self.feed.synced:
+            sort, manifest = self.waiting.pop(0)
+            line = _line(sort, manifest)
+            self.feed.event(sort, line, decode.frame(line).object)
+
+    def list(self, manifests: Iterable[Manifest]) -> None:
+        self.waiting.clear()
+        self.feed.list_begins()
+        for manifest in manifests:
+            line = _line("ADDED", manifest)
+            self.feed.gather("ADDED", line, decode.frame(line).object)
+        self.feed.list_ends()
+
+
+def _line(sort: str, manifest: Manifest) -> bytes:
+    return json.dumps({"type": sort, "object": manifest}).encode()
