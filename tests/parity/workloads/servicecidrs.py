@@ -99,9 +99,9 @@ def moves(random: Random) -> Moves:
     Give what happens: ranges, then what lies in them, and twice deletions and what follows.
 
     Once a range is being deleted, one thing happens at a time: what frees it and what keeps it
-    would run against each other. Ranges grow only while nobody is being deleted or the
-    controllers are down, as the reference does not notice (the declared Difference
-    servicecidrs c).
+    would run against each other, as would two changes of one's finalizers. Ranges grow only
+    while nobody is being deleted or the controllers are down, as the reference does not notice
+    (the declared Difference servicecidrs c).
     """
     of = _Ranges(random)
     quiet = {of.wider: 2, of.told: 2, of.finalized: 2, of.touched: 1}
@@ -111,7 +111,7 @@ def moves(random: Random) -> Moves:
     held = (*(of.served() for _ in range(3)), of.foreign())
     return [
         first,
-        (*held, *of.draw(quiet, 2)),
+        (*held, *of.draw(quiet, 1)),
         (of.deleted(),),
         of.draw(within, 1),
         of.draw(after | {of.wider: 3}, 1),
