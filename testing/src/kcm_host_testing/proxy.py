@@ -192,9 +192,6 @@ class FaultProxy:
     def _run(self, started: Future[None]) -> None:
         with asyncio.Runner(loop_factory=TidyLoop) as runner:
             runner.run(self._serve(started))
-            loop = runner.get_loop()
-            assert isinstance(loop, TidyLoop)
-            runner.run(loop.abort_all())
 
     async def _serve(self, started: Future[None]) -> None:
         """Everything that lives in the thread."""

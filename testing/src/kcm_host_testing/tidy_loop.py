@@ -1,12 +1,13 @@
-"""An event loop that can end every connection it opened, at once."""
+"""An event loop that ends with every connection it opened."""
 
 import asyncio
 from typing import Any
+from weakref import WeakSet
 
 
 class TidyLoop(asyncio.SelectorEventLoop):
     """
-    Remembers the connections it opened.
+    Closes the connections it opened when it is closed itself.
 
     A TLS connection that is closed says goodbye in the background and waits for the other side;
     a loop that ends meanwhile leaves it open, and the warning appears in whatever test runs
@@ -15,19 +16,23 @@ class TidyLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: list[asyncio.Transport] = []
+        self._opened: WeakSet[asyncio.Transport] = WeakSet()
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
         """Open a connection as every loop does."""
         transport, protocol = await super().create_connection(*args, **options)
-        self._opened.append(transport)
+        self._opened.add(transport)
         return transport, protocol
 
-    async def abort_all(self) -> None:
-        """Close every connection without a goodbye; returns when the sockets are closed."""
+    def close(self) -> None:
+        """Close every connection without a goodbye, then the loop."""
+        if not self.is_closed():
+            self.run_until_complete(self._abort_all())
+        super().close()
+
+    async def _abort_all(self) -> None:
         for transport in self._opened:
             transport.abort()
-        self._opened.clear()
         # One turn for TLS to let go of its socket, one for the socket to be closed.
         for _ in range(3):
             await asyncio.sleep(0)

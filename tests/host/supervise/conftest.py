@@ -29,13 +29,6 @@ def site(tmp_path: Path) -> PluginSite:
 
 
 @pytest.fixture
-def fault_proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
-    """Give a proxy without TLS, whose goodbyes would outlast the event loop of a test."""
-    with FaultProxy(api_server, tls=False) as running:
-        yield running
-
-
-@pytest.fixture
 def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
     """Start hosts behind the proxy; they end with the test."""
     with ExitStack() as stack:

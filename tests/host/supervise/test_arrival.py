@@ -36,7 +36,8 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
 
     async def unknown() -> Access:
-        return Access({"Authorization": "Bearer unknown"})
+        known = await connection.credentials.current()
+        return dataclasses.replace(known, headers={"Authorization": "Bearer unknown"})
 
     told = dataclasses.replace(connection, credentials=Credentials(unknown))
     async with Client(told, lambda _: None) as made:

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -26,13 +26,6 @@ NAMESPACES = "/api/v1/namespaces"
 WATCH = (("watch", "true"),)
 
 Connect = Callable[..., Awaitable[Client]]
-
-
-@pytest.fixture
-def fault_proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
-    """Give a proxy without TLS, whose goodbyes would outlast the shortest of these tests."""
-    with FaultProxy(api_server, tls=False) as running:
-        yield running
 
 
 @pytest.fixture
@@ -131,7 +124,7 @@ async def test_calls_carry_what_they_are_given(
     (record,) = records
     assert (record.method, record.verb, record.status) == ("POST", "create", 201)
     assert (record.sent_bytes, record.received_bytes) == (len(body), len(answer))
-    assert record.host == fault_proxy.url.removeprefix("http://")
+    assert record.host == fault_proxy.url.removeprefix("https://")
     assert 0 < record.seconds < 10
 
 

@@ -18,6 +18,7 @@ from yarl import URL
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
+from kcm_host.wire.connections import Connections
 from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access
 from kcm_host.wire.identity.problem import ConnectionProblem
@@ -231,7 +232,7 @@ def _encoded(query: Query) -> str:
 
 def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
+        connector=Connections(limit=0, keepalive_timeout=90),
         timeout=timeout,
         skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -1,6 +1,6 @@
 """Reflectors of the ConfigMaps of one namespace, through a proxy of faults."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -20,13 +20,6 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the waits between two tries begin with 50 ms instead of 0.8 s."""
     monkeypatch.setattr(backoff, "BASE_SECONDS", 0.05)
     monkeypatch.setattr(backoff, "MAX_SECONDS", 0.4)
-
-
-@pytest.fixture
-def fault_proxy(api_server: ApiServer) -> Iterator[FaultProxy]:
-    """Give a proxy without TLS, whose goodbyes would outlast the event loop of a test."""
-    with FaultProxy(api_server, tls=False) as running:
-        yield running
 
 
 @pytest.fixture

@@ -45,11 +45,15 @@ async def test_the_version_is_that_of_the_first_page(
     def claim_another(line: bytes) -> bytes:
         return line.replace(b'"metadata":{"resourceVersion":"', b'"metadata":{"resourceVersion":"9')
 
-    fault_proxy.add(Rewrite(claim_another), when=lambda request: "continue" in request.query)
+    pages = fault_proxy.add(
+        Rewrite(claim_another), when=lambda request: "continue" in request.query
+    )
     mirror = await follow()
     await until(lambda: "watch" in mirror.shapes)
     (watch,) = (request for request in mirror.requests if request.watch and not _streams(request))
-    assert watch.query["resourceVersion"] == version
+    # The server's own leases may have moved the version on before the first page; no 9 leads.
+    assert int(version) <= int(watch.query["resourceVersion"]) < int(f"9{version}")
+    assert pages.hits == 1
 
 
 async def test_selectors_are_on_every_page(follow: Follow, config_maps: ConfigMaps) -> None:
