@@ -74,11 +74,14 @@ class Story:
 
     def ends_in(self, expected: Outcome, *, timeout_seconds: float = 60.0) -> None:
         """Wait until the objects are as expected and the host has stopped writing."""
-        eventually(
-            lambda: self.outcome() == expected,
-            "the objects are those of an undisturbed run",
-            timeout_seconds=timeout_seconds,
-        )
+        try:
+            eventually(
+                lambda: self.outcome() == expected,
+                "the objects are those of an undisturbed run",
+                timeout_seconds=timeout_seconds,
+            )
+        except AssertionError as late:
+            raise AssertionError(f"{late}; {_difference(self.outcome(), expected)}") from None
         self.server.audit.wait_until_quiet(1.0, timeout_seconds=20, user_agent="kcm-host/")
         assert self.outcome() == expected
 
@@ -105,6 +108,16 @@ class Story:
     def _changed_part(self, name: str, resource: str) -> Callable[[], object]:
         body = {"rules": [rule(resource)]}
         return lambda: self._rbac.patch_cluster_role(name, body, _request_timeout=10)
+
+
+def _difference(found: Outcome, expected: Outcome) -> str:
+    """Name what is not as expected, as (found, expected)."""
+    return ", ".join(
+        f"{name}: {(one.get(name), other.get(name))}"
+        for one, other in zip(found, expected, strict=True)
+        for name in sorted({*one, *other})
+        if one.get(name) != other.get(name)
+    )
 
 
 def _done(step: Callable[[], object]) -> None:

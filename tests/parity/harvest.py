@@ -43,7 +43,7 @@ class Harvest:
             for item in self._items("events")
             if not _is_of_the_server(item)
             and prefix
-            in f"{item['involvedObject'].get('namespace')} {item['involvedObject']['name']}"
+            in f"{item['involvedObject'].get('namespace')} {item['involvedObject'].get('name')}"
         }
         return sorted(told)
 

@@ -54,11 +54,15 @@ def test_no_quiet_is_an_error_that_names_the_last_write(
 ) -> None:
     """When the time is shorter than the rest that is asked for, the last write is named."""
     mark = api_server.audit.mark()
-    core: Any = client.CoreV1Api(api_server.client())
+    api = api_server.client()
+    api.user_agent = "restless-test/1"
+    core: Any = client.CoreV1Api(api)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "restless"}})
     api_server.audit.wait_for(lambda e: e.name == "restless", since=mark)
     with pytest.raises(TimeoutError, match="restless"):
-        api_server.audit.wait_until_quiet(5, timeout_seconds=0.2, since=mark)
+        api_server.audit.wait_until_quiet(
+            5, timeout_seconds=0.2, user_agent="restless-test/", since=mark
+        )
 
 
 def test_an_entry_that_never_comes_is_an_error(api_server: ApiServer) -> None:

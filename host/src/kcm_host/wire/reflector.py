@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 SHORT_SECONDS = 1.0
 #: While the first data is awaited, silence is told this often (IQ-15).
 PATIENCE_SECONDS = 10.0
+#: A server that asks for patience (429) has as much before the stream counts as broken: it does so
+#: for a moment when a kind has just been defined.
+BUSY_SECONDS = 5.0
 EVENTS = ("ADDED", "MODIFIED", "DELETED")
 
 Lines = AsyncIterator[bytes]
@@ -60,6 +63,7 @@ class Reflector:
         self._clock = clock
         self._backoff = Backoff(clock, random.random)
         self._unavailable = False
+        self._busy_since: float | None = None
         self._kinds = (selection.kind.name, "PartialObjectMetadata")
 
     async def run(self) -> None:
@@ -135,8 +139,7 @@ class Reflector:
     async def _streams_again(self, error: ApiError | Unreachable, version: str) -> bool:
         """Say whether a failed streaming list is worth another try, after its wait (IQ-13)."""
         if _is_busy(error):
-            self._broken(error)
-            await self._wait()
+            await self._hold_out(error)
             return True
         if isinstance(error, ApiError) and (is_gone(error) or is_too_large(error)):
             if not version:
@@ -222,6 +225,7 @@ class Reflector:
             self._log(logging.INFO, "stream works again")
         self.phase = "following"
         self.error = ""
+        self._busy_since = None
 
     def _broken(self, error: Exception) -> None:
         """Remember and tell a failure, once as long as it stays the same."""
@@ -239,8 +243,18 @@ class Reflector:
         except (ApiError, Unreachable) as error:
             if not _is_busy(error):
                 raise
+            await self._hold_out(error)
+
+    async def _hold_out(self, error: ApiError | Unreachable) -> None:
+        """Wait for a server that is not there, which is told, or busy, which is if it lasts."""
+        now = self._clock()
+        if self._busy_since is None:
+            self._busy_since = now
+        if isinstance(error, ApiError) and now - self._busy_since < BUSY_SECONDS:
+            self._log(logging.DEBUG, "server asks for patience", reason=str(error))
+        else:
             self._broken(error)
-            await self._wait()
+        await self._wait()
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._backoff.seconds())

@@ -77,24 +77,44 @@ async def test_every_round_tries_streaming_first(
     await mirror.hears("+a")
 
 
-@pytest.mark.parametrize("refusal", [429, "refused"])
-async def test_a_busy_server_is_asked_for_a_stream_again(
-    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps, refusal: int | str
+async def test_a_server_that_is_away_is_asked_for_a_stream_again(
+    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
 ) -> None:
-    """Connection refused or 429: after a wait the streaming list is tried again (IQ-13)."""
+    """Connection refused: told, and after a wait the streaming list is tried again (IQ-13)."""
     await config_maps.create("a")
-    if refusal == 429:
-        fault_proxy.add(Answer(429, status(429, "TooManyRequests")), query=STREAMING, times=3)
-    else:
-        fault_proxy.refuse()
+    fault_proxy.refuse()
     mirror = await follow()
     await until(lambda: len(mirror.records) >= 3)
     assert mirror.reflector.phase == "broken"
-    fault_proxy.accept() if refusal == "refused" else None
+    fault_proxy.accept()
     await mirror.synced()
     assert set(mirror.shapes) == {"stream"}
-    assert mirror.reflector.phase == "following"
-    assert not mirror.reflector.error
+    assert (mirror.reflector.phase, mirror.reflector.error) == ("following", "")
+
+
+@pytest.mark.parametrize(
+    ("patience", "phase", "told"), [(5.0, "listing", ""), (0.0, "broken", "429 TooManyRequests")]
+)
+async def test_a_busy_server_is_asked_for_a_stream_again(
+    follow: Follow,
+    fault_proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    patience: float,
+    phase: str,
+    told: str,
+) -> None:
+    """429: after a wait the streaming list is tried again; told when it lasts (IQ-13)."""
+    monkeypatch.setattr(reflector, "BUSY_SECONDS", patience)
+    busy = fault_proxy.add(Answer(429, status(429, "TooManyRequests")), query=STREAMING)
+    mirror = await follow()
+    await mirror.asks(3)
+    assert mirror.reflector.phase == phase
+    assert told in mirror.reflector.error
+    assert bool(mirror.reflector.error) is bool(told)
+    busy.remove()
+    await mirror.synced()
+    assert set(mirror.shapes) == {"stream"}
+    assert (mirror.reflector.phase, mirror.reflector.error) == ("following", "")
 
 
 @pytest.mark.parametrize(
