@@ -46,7 +46,9 @@ def test_an_api_server_that_dies_for_half_a_minute(story: Story, undisturbed: Ou
         story.server.start()
         load.join()
         story.second_chapter()
-        story.ends_in(undisturbed)
+        # A stream that was away for half a minute may wait a minute for its next try (IQ-2), and
+        # once more when the server does not know its version any longer (IQ-27).
+        story.ends_in(undisturbed, timeout_seconds=150)
         assert host.page("/readyz")[0] == 200
         assert host.controller("ttl")["restarts"] == 0
 
