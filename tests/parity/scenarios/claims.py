@@ -1,6 +1,7 @@
 """Requests about pods, claims and templates, for the scenarios that need some."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from parity.scenario import Cluster, Scenario
@@ -24,7 +25,25 @@ RESTLESS = {"restless": True}
 
 def story(name: str, rules: str, *steps: Step, **more: Any) -> Scenario:
     """Give a scenario of the resourceclaim controller; all claims are compared."""
-    return Scenario(name, "resourceclaim", rules, steps, also=("resourceclaims",), **more)
+    played = tuple(_known_first(steps))
+    return Scenario(name, "resourceclaim", rules, played, also=("resourceclaims",), **more)
+
+
+def _known_first(steps: Sequence[Step]) -> Iterator[Step]:
+    """
+    Wait between templates and who asks for them.
+
+    Controllers hear of both over different watches, and warn when the pod is the first.
+    """
+    for step, then in zip_longest(steps, steps[1:]):
+        yield step
+        if _is_template(step) and isinstance(then, Ask) and not _is_template(then):
+            yield Quiet()
+
+
+def _is_template(step: Step) -> bool:
+    templates = "resourceclaimtemplates/"
+    return isinstance(step, Ask) and step.verb == "create" and step.ref.startswith(templates)
 
 
 # Objects as users make them.
