@@ -1,6 +1,7 @@
 """Which event loop an async test runs on: the real clock, or a virtual one where it is marked."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -8,7 +9,9 @@ from virtual_time import VirtualTimeLoop
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register our own marker."""
+    """Register our own marker, and let everybody hear interrupts."""
+    # A shell that runs the tests in the background has them ignored, and processes inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers",
         "virtual_time: run the async test on a loop whose clock jumps ahead when nothing is ready",
