@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from kcm_host.wire.connections import Connections
 from kcm_host.wire.identity.connection import connect
+from kcm_host.wire.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def ask():
         access = await connection.credentials.current()
         timeout = aiohttp.ClientTimeout(total=5)
         async with (
-            aiohttp.ClientSession(connector=Connections(), timeout=timeout) as session,
+            aiohttp.ClientSession(connector=Pool(), timeout=timeout) as session,
             session.get(
                 connection.base_url + path,
                 headers=access.headers,

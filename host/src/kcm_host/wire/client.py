@@ -18,10 +18,10 @@ from yarl import URL
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
-from kcm_host.wire.connections import Connections
 from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access
 from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.pool import Pool
 from kcm_host.wire.status import error_of_answer
 
 CONNECT_SECONDS = 30
@@ -232,7 +232,7 @@ def _encoded(query: Query) -> str:
 
 def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=Connections(limit=0, keepalive_timeout=90),
+        connector=Pool(limit=0, keepalive_timeout=90),
         timeout=timeout,
         skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
         cookie_jar=aiohttp.DummyCookieJar(),

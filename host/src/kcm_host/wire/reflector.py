@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 SHORT_SECONDS = 1.0
 #: While the first data is awaited, silence is told this often (IQ-15).
 PATIENCE_SECONDS = 10.0
-#: A server that asks for patience (429) has as much before the stream counts as broken: it does so
-#: for a moment when a kind has just been defined.
+#: A server may ask for patience (429) this long before the stream counts as broken: it does so for
+#: a moment when a kind has just been defined.
 BUSY_SECONDS = 5.0
 EVENTS = ("ADDED", "MODIFIED", "DELETED")
 
@@ -246,7 +246,7 @@ class Reflector:
             await self._hold_out(error)
 
     async def _hold_out(self, error: ApiError | Unreachable) -> None:
-        """Wait for a server that is not there, which is told, or busy, which is if it lasts."""
+        """Wait for a server that is away, which is told at once, or busy, which is if it lasts."""
         now = self._clock()
         if self._busy_since is None:
             self._busy_since = now

@@ -86,7 +86,7 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
     server = silent(answer)
     trust = ssl.create_default_context(cafile=str(tmp_path / certificate.CERTIFICATE))
 
-    async def nobody() -> Access:
+    async def trusting() -> Access:
         return Access({}, trust)
 
     async def give_up() -> None:
@@ -94,7 +94,7 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
             base_url=server.url,
             origin="a test",
             authority="a test",
-            credentials=Credentials(nobody, first=Access({}, trust)),
+            credentials=Credentials(trusting),
         )
         async with Client(connection, lambda record: None) as client:
             call = asyncio.create_task(

@@ -6,7 +6,7 @@ from weakref import WeakSet
 import aiohttp
 
 
-class Connections(aiohttp.TCPConnector):
+class Pool(aiohttp.TCPConnector):
     """
     Keeps connections for the next request, and ends every one of them when it is closed.
 
