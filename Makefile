@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity bench cluster wheels constraints clean
+.PHONY: help demo test check fuzz parity bench cluster wheels constraints clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ check: $(VENV)/ready ## Lint, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/ready ## Try EXAMPLES random inputs for each reader of foreign data (default 20000)
+	@FUZZ_EXAMPLES=$(or $(EXAMPLES),20000) $(BIN)/pytest tests/fuzz -p no:randomly
 
 parity: cluster ## Play SEEDS random workloads a controller to the reference and to us (default 20)
 	@PYTHONPATH=tests $(BIN)/python -m parity --seeds $(or $(SEEDS),20)

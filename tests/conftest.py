@@ -1,11 +1,29 @@
-"""Which event loop an async test runs on: the real clock, or a virtual one where it is marked."""
+"""The event loop of async tests, and how many random inputs a property test tries."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Mapping
 
 import pytest
+from hypothesis import HealthCheck, settings
 from virtual_time import VirtualTimeLoop
+
+_TOO_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+# A run of all tests tries the same inputs every time; `make fuzz` draws new ones at each run.
+settings.register_profile(
+    "same", derandomize=True, database=None, deadline=None, suppress_health_check=_TOO_SLOW
+)
+settings.register_profile(
+    "random",
+    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "100")),
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_TOO_SLOW,
+)
+settings.load_profile("random" if "FUZZ_EXAMPLES" in os.environ else "same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,29 @@
+"""What every test with random data from outside counts and asserts."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: CPU seconds of this thread that one input may take: the load of the machine does not count.
+MOST_SECONDS = 1.0
+
+#: How many inputs of each sort were tried in this run.
+TRIED: Counter[str] = Counter()
+
+
+@contextmanager
+def one_input(sort: str, *, refused_by: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """
+    Count one input of `sort`, and fail when reading it takes longer than a second of CPU.
+
+    `refused_by` are the errors with which a reader may refuse an input; any other fails the test.
+    """
+    TRIED[sort] += 1
+    started = time.thread_time()
+    try:
+        yield
+    except refused_by:
+        pass
+    seconds = time.thread_time() - started
+    assert seconds < MOST_SECONDS, f"{sort}: one input took {seconds:.1f} s of CPU"
