@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: CPU seconds of this thread that one input may take: the load of the machine does not count.
 MOST_SECONDS = 1.0
@@ -21,9 +21,7 @@ def one_input(sort: str, *, refused_by: tuple[type[Exception], ...] = ()) -> Ite
     """
     TRIED[sort] += 1
     started = time.thread_time()
-    try:
+    with suppress(refused_by):
         yield
-    except refused_by:
-        pass
     seconds = time.thread_time() - started
     assert seconds < MOST_SECONDS, f"{sort}: one input took {seconds:.1f} s of CPU"
