@@ -1,0 +1,86 @@
+"""
+The property that wake-ups are complete (F-52).
+
+Whatever happens in a world, and in whatever order its streams tell of it: once all is quiet, a
+sync of every key writes nothing. A write would be one that a missed wake-up has left undone.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_time import VirtualTimeLoop
+from worlds.running import World, running
+
+#: Returns a world before anything happened in it; called on the event loop.
+MakeWorld = Callable[[random.Random], World]
+#: Does one random change to a world and returns what it did; empty: there was nothing to do.
+Change = Callable[[World, random.Random], str]
+#: So many changes are made at the least in one run of the tests.
+LEAST_CHANGES = 2000
+STEPS = 48
+#: After so many steps one looks whether anything was missed.
+LOOK_EVERY = 12
+STORY_SHOWN = 40
+
+
+def check_completeness(
+    make_world: MakeWorld, changes: Mapping[Change, int], *, worlds: int = 50
+) -> None:
+    """
+    Fail when a wake-up is missed in one of so many random worlds of 48 changes each.
+
+    `changes` has the weight of each sort of change. A step is the seed of its change and 0 stands
+    for no change, so that a failing story gets shorter when hypothesis tries smaller numbers.
+    """
+    made = 0
+    # `make fuzz` asks for more.
+    worlds = max(worlds, settings.default.max_examples if _is_random() else 0)
+
+    @settings(max_examples=worlds)
+    @given(steps=st.lists(st.integers(0, 2**32 - 1), min_size=STEPS, max_size=STEPS))
+    def play(steps: list[int]) -> None:
+        nonlocal made
+        made += _play(make_world, changes, steps)
+
+    play()
+    assert made >= LEAST_CHANGES, f"only {made} changes: too many found nothing to do"
+
+
+def _is_random() -> bool:
+    return not settings.default.derandomize
+
+
+def _play(make_world: MakeWorld, changes: Mapping[Change, int], steps: list[int]) -> int:
+    loop = VirtualTimeLoop()
+    # Streams that end and keys that fail are a part of every world.
+    logging.disable(logging.ERROR)
+    try:
+        return loop.run_until_complete(_played(make_world, changes, steps))
+    finally:
+        logging.disable(logging.NOTSET)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _played(make_world: MakeWorld, changes: Mapping[Change, int], steps: list[int]) -> int:
+    story: list[str] = []
+    async with running(make_world(random.Random(steps[-1]))) as world:
+        for number, step in enumerate(steps, start=1):
+            if step:
+                chance = random.Random(step)
+                (change,) = chance.choices(list(changes), list(changes.values()))
+                story.append(change(world, chance))
+                await world.pause()
+            if number % LOOK_EVERY == 0 or number == len(steps):
+                await world.quiet()
+                await _nothing_missed(world, story)
+    return sum(map(bool, story))
+
+
+async def _nothing_missed(world: World, story: list[str]) -> None:
+    missed = await world.missed()
+    told = "\n  ".join([each for each in story if each][-STORY_SHOWN:])
+    assert not missed, f"missed wake-ups: {missed}\nafter:\n  {told}"

@@ -1,0 +1,127 @@
+"""A controller as the host runs it, beside an API server in memory."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from worlds.objects import Objects
+from worlds.server import Server
+
+from kcm_host import __version__
+from kcm_host.api import Key, Kind, Resource
+from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.loading.finder import find
+from kcm_host.loading.loader import load
+from kcm_host.loading.plugin import Plugin
+from kcm_host.loading.roles import CONTROLLER
+from kcm_host.supervise.controller import Controller
+from kcm_host.supervise.start import Services, Setup
+from kcm_host.supervise.streams import Streams
+from kcm_host.wire.discovery import ServedKinds
+
+#: Virtual seconds after which everything that is under way has arrived, graces included.
+QUIET_SECONDS = 75.0
+VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
+
+
+class Discoverer:
+    """What is served: the kinds of the world."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.present = ServedKinds(Resource(kind, VERBS, preferred=True) for kind in kinds)
+
+
+class World:
+    """
+    One controller with its server; `chance` decides everything that is random.
+
+    `keys` has the kinds whose objects are keys, each with the `Key.kind` of these keys.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        chance: random.Random,
+        *,
+        keys: Mapping[Kind, str],
+        others: Iterable[Kind] = (),
+        make: Callable[[], object] | None = None,
+        workers: int = 4,
+        **settings: Any,
+    ) -> None:
+        kinds = (*keys, *others)
+        self._keys = keys
+        self.chance = chance
+        self.server = Server(kinds, chance)
+        self.syncs: list[SyncRecord] = []
+        plugin = _plugin(name, make)
+        model = plugin.settings_model
+        streams = Streams(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        services = Services(
+            client=self.server,
+            own_clients={},
+            streams=streams,
+            discoverer=Discoverer(kinds),
+            on_sync=self._on_sync,
+        )
+        setup = Setup(plugin, model(**settings) if model else None, workers)
+        self.streams = streams
+        self.controller = Controller(setup, services)
+
+    def __getitem__(self, kind: Kind) -> Objects:
+        return self.server[kind]
+
+    async def pause(self) -> None:
+        """Let a random short time pass, often none."""
+        await asyncio.sleep(self.chance.choice((0.0, 0.0, 0.01, 0.05, 0.3, 2.0)))
+
+    async def quiet(self) -> None:
+        """Let everything that is under way come to its end."""
+        await asyncio.sleep(QUIET_SECONDS)
+
+    async def missed(self) -> list[str]:
+        """Return the writes of a sync of every key in a quiet world: wake-ups that were missed."""
+        before = len(self.server.writes)
+        start = self.controller._start
+        for kind, key_kind in self._keys.items():
+            for each in self.server[kind].all():
+                meta = each["metadata"]
+                key = Key(meta["name"], meta.get("namespace", ""), key_kind)
+                start.queue.add(key, Cause("resync", time.monotonic()))
+        await self.quiet()
+        return self.server.writes[before:]
+
+    def failing(self) -> dict[str, int]:
+        """Return the keys whose last sync failed, with the number of failures."""
+        return self.controller._start.queue.state().failing
+
+    def _on_sync(self, record: SyncRecord) -> None:
+        self.syncs.append(record)
+        self.controller.count(record)
+
+
+@asynccontextmanager
+async def running(world: World) -> AsyncIterator[World]:
+    """Run the controller of a world; it ends with the block."""
+    assert world.controller.prepare()
+    world.streams.open()
+    life = asyncio.create_task(world.controller.run(), name="controller")
+    try:
+        await world.quiet()
+        yield world
+        assert not life.done(), life.result()
+    finally:
+        await world.controller.cancel()
+        life.cancel()
+        await asyncio.wait({life})
+        await world.streams.close()
+
+
+def _plugin(name: str, make: Callable[[], object] | None) -> Plugin:
+    loading = load(find(CONTROLLER.group), [name], host_version=__version__)
+    plugin = loading.plugins[name]
+    return replace(plugin, cls=make) if make is not None else plugin  # type: ignore[arg-type]
