@@ -18,6 +18,15 @@ class UndeclaredWrite(HostError):
     """A write was tried that `kcm_writes` does not declare; nothing was sent."""
 
 
+class InvalidKey(HostError):
+    """
+    A request was tried whose kind and key name no single object; nothing was sent.
+
+    A name and a namespace are one segment of a path each: a request with an empty name would go
+    to all objects of the kind.
+    """
+
+
 class Undecodable(HostError):
     """An object exists, but none of its versions fitted the watch's model."""
 

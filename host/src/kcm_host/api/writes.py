@@ -59,7 +59,8 @@ class Writer(Protocol):
     The only way from a sync to a request.
 
     Every method sends one request and returns when the server has answered. A write that
-    `kcm_writes` does not declare raises `UndeclaredWrite` and sends nothing. An error answer
+    `kcm_writes` does not declare raises `UndeclaredWrite` and sends nothing; so does one to no
+    single object (an empty name, a missing namespace), which raises `InvalidKey`. An error answer
     raises `ApiError`, a lost connection `Unreachable`; let them pass, and the key is retried.
     A 429, or a 5xx that says when to come back, is waited for and tried again, up to ten times
     (IQ-111); meanwhile no other write of this controller goes out.

@@ -51,7 +51,7 @@ def update(kind: Kind, whole: Mapping[str, Any], subresource: str) -> Write:
             f"update of a '{kind}' without resourceVersion; change what Objects.whole gave, "
             "so that nothing newer is overwritten"
         )
-    key = Key(metadata["name"], metadata.get("namespace", ""))
+    key = Key(metadata.get("name", ""), metadata.get("namespace", ""))
     body = orjson.dumps(_of_kind(kind, whole))
     return Write(kind, key, "update", body, JSON, subresource, whole=True)
 

@@ -13,6 +13,7 @@ from kcm_host.api.writes import EVENT, Permission, Receipt, Write
 from kcm_host.sync import requests
 from kcm_host.sync.own_writes import KeyWrites
 from kcm_host.sync.sender import Sender
+from kcm_host.wire.paths import check_key
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import SyncSpan
@@ -119,7 +120,7 @@ class SyncWriter:
     ) -> None:
         """See `Writer.event`."""
         for verb in ("create", "patch"):
-            self._check(Write(EVENT, key, verb))
+            self._check_declared(EVENT, verb)
         if self._tell_users is not None:
             who = component or self._controller
             self._tell_users(kind, key, reason, message, warning, who)
@@ -134,13 +135,18 @@ class SyncWriter:
         return receipt
 
     def _check(self, write: Write) -> None:
-        if Permission(write.kind, write.verb, write.subresource) in self._permissions:
+        """Raise unless the write goes to one object and was declared; called before any request."""
+        self._check_declared(write.kind, write.verb, write.subresource)
+        check_key(write.kind, write.key)
+
+    def _check_declared(self, kind: Kind, verb: str, subresource: str = "") -> None:
+        if Permission(kind, verb, subresource) in self._permissions:
             return
-        what = f"{write.kind}/{write.subresource}" if write.subresource else str(write.kind)
-        of = f", subresource='{write.subresource}'" if write.subresource else ""
+        what = f"{kind}/{subresource}" if subresource else str(kind)
+        of = f", subresource='{subresource}'" if subresource else ""
         raise UndeclaredWrite(
-            f"{self._controller} tried to {write.verb} '{what}', which kcm_writes does not "
-            f"declare; add Permission(kind, '{write.verb}'{of}) for that kind to it"
+            f"{self._controller} tried to {verb} '{what}', which kcm_writes does not "
+            f"declare; add Permission(kind, '{verb}'{of}) for that kind to it"
         )
 
     async def _spanned(self, write: Write, send: _Send) -> Receipt:
