@@ -12,18 +12,21 @@ from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Verdict, assemble, verdicts
-from kcm_host.supervise.plan import plan
+from kcm_host.supervise.plan import tracing_of
+from kcm_host.wire.identity.connection import Connection, connect
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 @click.command()
 @with_settings
+@click.option("--offline", is_flag=True, help="Leave the kubeconfig out; none is needed then.")
 @output_option
-def check(loaded: Loaded, output: str) -> None:
+def check(loaded: Loaded, *, offline: bool, output: str) -> None:
     """
     See whether a config file could run: its settings, its plugins, its kubeconfig.
 
     The API server is not asked, so a wrong address or an expired token is only seen by "run".
+    With --offline the kubeconfig is not read either, as in a pipeline that has none.
 
     \b
     Exit codes:
@@ -34,25 +37,31 @@ def check(loaded: Loaded, output: str) -> None:
     settings = loaded.settings
     try:
         assembly = assemble(loaded)
-        whole = plan(settings, assembly, environ=os.environ)
+        connection = None if offline else connect(settings.kubeconfig, environ=os.environ)
+        tracing = tracing_of(settings.telemetry.traces)
     except (ConfigError, TracingUnavailable) as error:
         fail(error, BAD_CONFIG, form=settings.log.format)
     except ConnectionProblem as problem:
         fail(problem, problem.exit_code, form=settings.log.format)
-    if whole.tracing is not None:
-        whole.tracing.stop(timeout_seconds=1)
-    connection = whole.connection
+    if tracing is not None:
+        tracing.stop(timeout_seconds=1)
     found = [_record(verdict) for verdict in verdicts(assembly)]
-    warnings = [*loaded.warnings, *assembly.warnings]
+    warnings = [*loaded.warnings, *assembly.warnings, *(connection.warnings if connection else ())]
     if output == "json":
-        where = {"server": connection.base_url, "origin": connection.origin}
-        show_json({**where, "warnings": warnings, **_by_role(found)})
+        show_json({**_server(connection), "warnings": warnings, **_by_role(found)})
     else:
         for warning in warnings:
             warn(warning)
-        click.echo(f"server {connection.base_url}, by {connection.origin}")
+        if connection is not None:
+            click.echo(f"server {connection.base_url}, by {connection.origin}")
         show_table(found, ("name", "role", "state", "version", "workers", "problem"))
     sys.exit(FAILURE if assembly.quarantined else 0)
+
+
+def _server(connection: Connection | None) -> dict[str, str | None]:
+    if connection is None:
+        return {"server": None, "origin": None}
+    return {"server": connection.base_url, "origin": connection.origin}
 
 
 def _record(verdict: Verdict) -> dict[str, object]:

@@ -19,6 +19,7 @@ from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Assembly, assemble
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import plan
+from kcm_host.wire.identity.connection import connect
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,9 @@ def run(loaded: Loaded) -> None:
         _report(assembly)
         if not assembly.setups:
             fail("no controller can run, every one is broken; see above", FAILURE, form=form)
-        whole = plan(settings, assembly, environ=os.environ)
+        connection = connect(settings.kubeconfig, environ=os.environ)
+        _warn(connection.warnings, about="connection")
+        whole = plan(settings, assembly, connection=connection)
         log.info("kcm-host starts", extra={"kv": {"version": __version__}})
         code = asyncio.run(Host(whole).run())
     except (ConfigError, TracingUnavailable) as error:
@@ -70,9 +73,9 @@ def _report(assembly: Assembly) -> None:
         log.error("plugin quarantined", extra={"kv": _facts(broken)}, exc_info=_with_stack(broken))
 
 
-def _warn(warnings: tuple[str, ...]) -> None:
+def _warn(warnings: tuple[str, ...], *, about: str = "config") -> None:
     for warning in warnings:
-        log.warning("config", extra={"kv": {"warning": warning}})
+        log.warning(about, extra={"kv": {"warning": warning}})
 
 
 def _facts(broken: Quarantined) -> dict[str, str]:

@@ -13,7 +13,7 @@ from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.trace import start_tracing
 from kcm_host.supervise.assembly import Assembly
 from kcm_host.supervise.start import Setup
-from kcm_host.wire.identity.connection import Connection, connect
+from kcm_host.wire.identity.connection import Connection
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing
@@ -34,14 +34,12 @@ class Plan(msgspec.Struct, frozen=True):
     tracing: "Tracing | None" = None
 
 
-def plan(settings: HostSettings, assembly: Assembly, *, environ: Mapping[str, str]) -> Plan:
+def plan(settings: HostSettings, assembly: Assembly, *, connection: Connection) -> Plan:
     """
-    Give what a host runs with; finds the API server's address, but does not talk to it.
+    Give what a host runs with.
 
-    Raises `ConnectionProblem` for an unusable kubeconfig, `TracingUnavailable` when a package
-    for the configured traces is missing.
+    Raises `TracingUnavailable` when a package for the configured traces is missing.
     """
-    connection = connect(settings.kubeconfig, environ=environ)
     return Plan(
         connection=connection,
         setups=assembly.setups,
@@ -51,11 +49,12 @@ def plan(settings: HostSettings, assembly: Assembly, *, environ: Mapping[str, st
         start_timeout=settings.start_timeout,
         shutdown_timeout=settings.shutdown_timeout,
         service_accounts=settings.service_account_credentials,
-        tracing=_tracing(settings.telemetry.traces),
+        tracing=tracing_of(settings.telemetry.traces),
     )
 
 
-def _tracing(traces: TracesSettings) -> "Tracing | None":
+def tracing_of(traces: TracesSettings) -> "Tracing | None":
+    """Give the started tracing, None without an exporter; raises `TracingUnavailable`."""
     if traces.exporter == "none":
         return None
     return start_tracing(

@@ -199,13 +199,34 @@ async def test_a_failing_program_is_an_error(failing, plugin):
     assert message.endswith("Install it from somewhere.")
 
 
-async def test_a_missing_program_is_an_error(failing):
-    """A command that does not exist is named together with the install hint."""
-    stanza = {"apiVersion": V1, "command": "no-such-plugin", "installHint": "Get it."}
-    message = await failing(stanza)
-    assert "exec plugin 'no-such-plugin' of user 'u1'" in message
-    assert "cannot be started: No such file or directory" in message
+@pytest.mark.parametrize(
+    ("command", "fact"),
+    [
+        ("no-such-plugin", "is not on PATH;"),
+        ("./no-such-plugin", "does not exist;"),
+        ("./config", "is no program that may be run;"),
+    ],
+)
+def test_a_missing_program_is_an_error(connected, command, fact):
+    """A command that cannot be run is named with the install hint before it is needed (F-87)."""
+    stanza = {"apiVersion": V1, "command": command, "installHint": "Get it."}
+    with pytest.raises(ConnectionProblem) as caught:
+        connected(cluster=CLUSTER, user={"exec": stanza})
+    message = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert message.startswith("exec plugin '")
+    assert f"{command.removeprefix('./')}' of user 'u1'" in message
+    assert fact in message
     assert message.endswith("Get it.")
+
+
+async def test_a_program_that_vanishes_is_an_error(plugin, connected):
+    """A command that was there at the start and is not there now is named too."""
+    stanza = plugin("exit 0")
+    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    Path(stanza["command"]).unlink()
+    with pytest.raises(ConnectionProblem, match="cannot be started: No such file or directory"):
+        await connection.credentials.current()
 
 
 @pytest.mark.parametrize(

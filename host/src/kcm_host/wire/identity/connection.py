@@ -1,9 +1,8 @@
 """Finds the API server and our credentials: a kubeconfig or the pod's service account."""
 
 import base64
-import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,8 +19,6 @@ from kcm_host.wire.identity.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, 
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -31,7 +28,8 @@ class Connection:
     `base_url` has no slash at its end. `origin` and `authority` are for messages: where all
     this came from, and which certificates vouch for the server; `trust` holds those.
     `tls_server_name` is the name to check the server's certificate against, None for the host of
-    the URL.
+    the URL. `warnings` are what an operator should know before the first request: `check` prints
+    them, `run` logs them.
     """
 
     base_url: str
@@ -41,6 +39,7 @@ class Connection:
     trust: Trust = field(default=Trust(), repr=False)
     proxy: str | None = field(default=None, repr=False)
     tls_server_name: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def connect(
@@ -128,7 +127,6 @@ def _from_kubeconfig(
     trust = _trust(chosen)
     tls = _tls(chosen, trust) if is_tls(base_url) else None
     fetch, first = _source(chosen, tls=tls, environ=environ, clock=clock)
-    _warn(base_url, chosen)
     return Connection(
         base_url=base_url,
         credentials=Credentials(fetch, first=first, clock=clock),
@@ -139,6 +137,7 @@ def _from_kubeconfig(
         if cluster.proxy_url
         else proxy_from_environment(base_url, environ),
         tls_server_name=cluster.tls_server_name or None,
+        warnings=tuple(_warnings(base_url, chosen)),
     )
 
 
@@ -221,14 +220,14 @@ def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
     return {}
 
 
-def _warn(base_url: str, chosen: Chosen) -> None:
+def _warnings(base_url: str, chosen: Chosen) -> Iterator[str]:
     if not is_tls(base_url) and not is_loopback(urlsplit(base_url).hostname or ""):
-        logger.warning(
-            "credentials travel unencrypted",
-            extra={"kv": {"server": base_url, "origin": chosen.origin}},
+        yield (
+            f"credentials travel unencrypted to {base_url}; write https:// as 'server' in "
+            f"{chosen.origin}"
         )
-    if chosen.cluster.insecure_skip_tls_verify:
-        logger.warning(
-            "the server's certificate is not checked",
-            extra={"kv": {"server": base_url, "origin": chosen.origin}},
+    if is_tls(base_url) and chosen.cluster.insecure_skip_tls_verify:
+        yield (
+            f"the certificate of {base_url} is not checked; put a certificate-authority in place "
+            f"of insecure-skip-tls-verify into {chosen.origin}"
         )

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -64,6 +65,15 @@ class ExecPlugin:
     tls: ClientTls | None
     clock: Clock
     time_limit: timedelta = TIME_LIMIT
+
+    def refuse_missing(self) -> None:
+        """Raise ConnectionProblem if there is no such program; nothing is run."""
+        if shutil.which(self.command, path=os.pathsep.join(os.get_exec_path(self.variables))):
+            return
+        if os.sep not in self.command:
+            raise self._problem("is not on PATH")
+        exists = Path(self.command).exists()
+        raise self._problem("is no program that may be run" if exists else "does not exist")
 
     async def fetch(self) -> Access:
         """Give the printed credentials; raises ConnectionProblem that names the program."""
@@ -175,7 +185,7 @@ def exec_plugin(
         "spec": {"interactive": False, **_cluster_info(chosen)},
     }
     variables = {item.name: item.value for item in stanza.env}
-    return ExecPlugin(
+    plugin = ExecPlugin(
         stanza,
         _command(stanza.command, chosen.user_file.absolute().parent),
         chosen.user_place,
@@ -183,6 +193,8 @@ def exec_plugin(
         tls,
         clock,
     )
+    plugin.refuse_missing()
+    return plugin
 
 
 def _command(command: str, folder: Path) -> str:
