@@ -1,5 +1,6 @@
 """What a scrape of the metrics holds."""
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -12,6 +13,15 @@ from kcm_host.api.states import HostState, RequestRecord
 from kcm_host.observe.metrics import Metrics
 
 HOST = "127.0.0.1:6443"
+#: The labels of the stream of all nodes.
+NODES = {
+    "group": "",
+    "version": "v1",
+    "resource": "nodes",
+    "namespace": "",
+    "label_selector": "",
+    "field_selector": "",
+}
 
 
 def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) -> float:
@@ -65,14 +75,10 @@ def a_request(
             {"name": "kcm-host", "group": "", "version": "v1", "resource": "nodes"},
             456789012345678,
         ),
-        ("kcm_host_stream_synced", {"group": "", "version": "v1", "resource": "nodes"}, 1),
-        ("kcm_host_stream_objects", {"group": "", "version": "v1", "resource": "nodes"}, 12),
-        ("kcm_host_stream_lists_total", {"group": "", "version": "v1", "resource": "nodes"}, 1),
-        (
-            "kcm_host_stream_undecodable_objects",
-            {"group": "", "version": "v1", "resource": "nodes"},
-            1,
-        ),
+        ("kcm_host_stream_synced", NODES, 1),
+        ("kcm_host_stream_objects", NODES, 12),
+        ("kcm_host_stream_lists_total", NODES, 1),
+        ("kcm_host_stream_undecodable_objects", NODES, 1),
         ("kcm_host_controller_ready", {"controller": "ttl"}, 1),
         ("kcm_host_controller_restarts_total", {"controller": "ttl"}, 0),
         ("kcm_host_ready", {}, 1),
@@ -165,16 +171,52 @@ def test_watch_is_counted_but_not_timed(state: HostState) -> None:
     assert b"rest_client_request_duration_seconds_count{" not in metrics.render(state)
 
 
-def test_streams_of_one_resource_are_one_series(state: HostState) -> None:
-    """Streams that differ in namespace or selector alone are added up, never shown twice."""
+def test_two_streams_of_one_selection_hold_its_objects_once(state: HostState) -> None:
+    """Two streams for two models of a kind hold no more objects than the server has (F-91)."""
     [nodes] = state.streams
-    more = msgspec.structs.replace(nodes, label_selector="a=b", synced=False, resource_version="7")
-    both = msgspec.structs.replace(state, streams=(nodes, more))
-    labels = {"group": "", "version": "v1", "resource": "nodes"}
-    assert sample(Metrics(), both, "kcm_host_stream_objects", **labels) == 24
-    assert sample(Metrics(), both, "kcm_host_stream_synced", **labels) == 0
-    newest = sample(Metrics(), both, "informer_store_resource_version", name="kcm-host", **labels)
+    again = msgspec.structs.replace(nodes, objects=11, undecodable_count=0, lists=2)
+    both = msgspec.structs.replace(state, streams=(nodes, again))
+    assert sample(Metrics(), both, "kcm_host_stream_objects", **NODES) == 12
+    assert sample(Metrics(), both, "kcm_host_stream_undecodable_objects", **NODES) == 1
+    assert sample(Metrics(), both, "kcm_host_stream_lists_total", **NODES) == 3
+    assert sample(Metrics(), both, "kcm_host_stream_synced", **NODES) == 1
+
+
+def test_streams_of_other_selections_are_series_of_their_own(state: HostState) -> None:
+    """What a selector leaves out of one stream is not counted twice in another's sum (F-91)."""
+    [nodes] = state.streams
+    some = msgspec.structs.replace(
+        nodes, label_selector="a=b", objects=5, synced=False, resource_version="7"
+    )
+    both = msgspec.structs.replace(state, streams=(nodes, some))
+    of_some = {**NODES, "label_selector": "a=b"}
+    assert sample(Metrics(), both, "kcm_host_stream_objects", **NODES) == 12
+    assert sample(Metrics(), both, "kcm_host_stream_objects", **of_some) == 5
+    assert sample(Metrics(), both, "kcm_host_stream_synced", **NODES) == 1
+    assert sample(Metrics(), both, "kcm_host_stream_synced", **of_some) == 0
+    resource = {"group": "", "version": "v1", "resource": "nodes"}
+    newest = sample(Metrics(), both, "informer_store_resource_version", name="kcm-host", **resource)
     assert newest == 456789012345678
+
+
+def test_broken_stream_is_not_synced(state: HostState) -> None:
+    """A stream that had all objects once and does not follow any more counts as 0 (F-91)."""
+    broken = msgspec.structs.replace(state.streams[0], phase="broken", error="403 Forbidden")
+    later = msgspec.structs.replace(state, streams=(broken,))
+    assert sample(Metrics(), later, "kcm_host_stream_synced", **NODES) == 0
+
+
+def test_help_texts_are_plain_sentences(state: HostState) -> None:
+    """Every metric of ours says in words what it counts, without numbers of rules (F-91)."""
+    metrics = Metrics()
+    metrics.on_sync(a_sync())
+    metrics.on_request(a_request())
+    helps = re.findall(r"^# HELP (\S+) (.*)$", metrics.render(state).decode(), re.MULTILINE)
+    assert len(helps) > 20
+    for name, text in helps:
+        if not name.startswith("process_"):
+            assert re.fullmatch(r"[A-Z0-9][^()`]+\.", text), (name, text)
+            assert not re.search(r"\b[A-Z]+-\d", text), (name, text)
 
 
 def test_stream_without_a_version_is_zero(state: HostState) -> None:

@@ -31,7 +31,7 @@ def get(pages: Pages, path: str, method: str = "GET") -> tuple[int, str, http.cl
 
 
 @contextmanager
-def serving(loop_thread, host_state: Callable[[], HostState], **options) -> Iterator[Pages]:
+def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Iterator[Pages]:
     """Serve pages of a host at a free port, with a watchdog over its loop."""
     watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, tick_seconds=0.02)
     loop_thread.call(watchdog.start)
@@ -55,14 +55,14 @@ def serving(loop_thread, host_state: Callable[[], HostState], **options) -> Iter
 @pytest.fixture
 def pages(loop_thread, state) -> Iterator[Pages]:
     """Serve a host that is ready."""
-    with serving(loop_thread, lambda: state) as pages:
+    with serving(loop_thread, lambda **_: state) as pages:
         yield pages
 
 
 @pytest.fixture
 def pages_unready(loop_thread, unready) -> Iterator[Pages]:
     """Serve a host that is not ready."""
-    with serving(loop_thread, lambda: unready) as pages:
+    with serving(loop_thread, lambda **_: unready) as pages:
         yield pages
 
 
@@ -96,7 +96,7 @@ def test_readyz_verbose_shows_ready_controllers_too(pages, pages_unready) -> Non
 def test_unready_host_without_unready_controllers_says_so(loop_thread, state) -> None:
     """A host that is not ready for a reason of its own is 503 all the same."""
     alone = msgspec.structs.replace(state, ready=False)
-    with serving(loop_thread, lambda: alone) as pages:
+    with serving(loop_thread, lambda **_: alone) as pages:
         assert get(pages, "/readyz")[:2] == (503, "readyz check failed\n")
 
 
@@ -115,7 +115,9 @@ def test_status_is_json_with_camel_case_names(pages) -> None:
 def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
     """A plugin's status that JSON cannot hold is shown as text, and spoils no page."""
     odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
-    with serving(loop_thread, lambda: msgspec.structs.replace(state, controllers=(odd,))) as pages:
+    with serving(
+        loop_thread, lambda **_: msgspec.structs.replace(state, controllers=(odd,))
+    ) as pages:
         shown = json.loads(get(pages, "/status")[1])["controllers"][0]["status"]
     assert shown == {"kinds": ["1j"], "loop": "<built-in function print>"}
 
@@ -136,13 +138,29 @@ def test_metrics_of_controllers_are_asked_for_on_the_loop(loop_thread, state) ->
         threads.append(threading.get_ident())
         return [Metric("acme_claims", "Claims.", "gauge", (({}, len(threads)),))]
 
-    with serving(loop_thread, lambda: state, plugin_metrics=lambda: {"acme": ask}) as pages:
+    with serving(loop_thread, lambda **_: state, plugin_metrics=lambda: {"acme": ask}) as pages:
         get(pages, "/status")
         assert "acme_claims 1.0" in get(pages, "/metrics")[1]
         assert "acme_claims 2.0" in get(pages, "/metrics")[1]
         loop_thread.call(lambda: threads.append(threading.get_ident()))
     assert len(threads) == 3
     assert len(set(threads)) == 1
+
+
+def test_status_alone_asks_plugins_for_theirs(loop_thread, state) -> None:
+    """Probes and scrapes take the state without what plugins say of themselves (F-40)."""
+    asked: list[bool] = []
+
+    def host_state(*, with_status: bool) -> HostState:
+        asked.append(with_status)
+        return state
+
+    with serving(loop_thread, host_state) as pages:
+        for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
+            assert get(pages, path)[0] == 200
+        assert True not in asked
+        assert get(pages, "/status")[0] == 200
+    assert asked[-1] is True
 
 
 def test_root_lists_the_pages(pages) -> None:
@@ -183,7 +201,7 @@ def test_nothing_is_cached_or_sniffed(pages, path: str) -> None:
 @pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
 def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str) -> None:
     """While a plugin blocks the loop, pages that need it are 503 with that reason."""
-    with serving(loop_thread, lambda: state, patience_seconds=0.1) as pages:
+    with serving(loop_thread, lambda **_: state, patience_seconds=0.1) as pages:
         blocker.block(loop_thread)
         status, body, _ = get(pages, path)
         assert status == 503
@@ -195,7 +213,7 @@ def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str
 
 def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
     """A short stall is no death: `/livez` stays 200 during it."""
-    with serving(loop_thread, lambda: state) as pages:
+    with serving(loop_thread, lambda **_: state) as pages:
         blocker.block(loop_thread)
         assert get(pages, "/livez")[0] == 200
         blocker.released.set()
@@ -203,7 +221,7 @@ def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) ->
 
 def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
     """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
-    with serving(loop_thread, lambda: state, dead_seconds=0.5) as pages:
+    with serving(loop_thread, lambda **_: state, dead_seconds=0.5) as pages:
         blocker.block(loop_thread)
         loop_thread.until(lambda: get(pages, "/livez")[0] == 500)
         assert "controller 'acme' blocks it" in get(pages, "/livez")[1]
@@ -214,7 +232,7 @@ def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, b
 def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
     """A page that fails says why, each time; the log says it once."""
 
-    def broken() -> HostState:
+    def broken(**_: object) -> HostState:
         raise KeyError("nodes")
 
     with serving(loop_thread, broken) as pages:
@@ -230,7 +248,7 @@ def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
         complaint = f"pages cannot be served at '{bind}': it is in use; set http.bind to .*port 0"
         with (
             pytest.raises(AddressUnusable, match=complaint),
-            serving(loop_thread, lambda: state, bind=bind),
+            serving(loop_thread, lambda **_: state, bind=bind),
         ):
             pass
 
@@ -246,7 +264,10 @@ def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
 )
 def test_unusable_address_is_an_error(loop_thread, state, bind: str, fact: str) -> None:
     """An address that cannot be bound is an error that says what is wrong with it."""
-    with pytest.raises(AddressUnusable, match=fact), serving(loop_thread, lambda: state, bind=bind):
+    with (
+        pytest.raises(AddressUnusable, match=fact),
+        serving(loop_thread, lambda **_: state, bind=bind),
+    ):
         pass
 
 
@@ -256,7 +277,7 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
-    with serving(loop_thread, lambda: state, bind="[::1]:0") as pages:
+    with serving(loop_thread, lambda **_: state, bind="[::1]:0") as pages:
         assert pages.address.startswith("[::1]:")
         connection = http.client.HTTPConnection("::1", int(pages.address.rpartition(":")[2]))
         connection.request("GET", "/livez")
@@ -267,7 +288,7 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
 def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
     """Stopping while the loop is blocked ends open questions and leaves no thread behind."""
     asked: list[tuple[int, str]] = []
-    with serving(loop_thread, lambda: state, patience_seconds=60) as pages:
+    with serving(loop_thread, lambda **_: state, patience_seconds=60) as pages:
         blocker.block(loop_thread)
         client = threading.Thread(target=lambda: asked.append(get(pages, "/readyz")[:2]))
         client.start()
@@ -281,7 +302,7 @@ def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> N
 
 def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
     """A connection that never sends a request is cut at the stop."""
-    with serving(loop_thread, lambda: state) as pages:
+    with serving(loop_thread, lambda **_: state) as pages:
         host, _, port = pages.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=20) as silent:
             loop_thread.until(

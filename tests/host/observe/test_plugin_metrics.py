@@ -1,6 +1,7 @@
 """Metrics of controllers in a scrape: the sound ones are shown, the others spoil nothing."""
 
 import logging
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -180,3 +181,65 @@ def test_what_was_told_can_be_changed_afterwards(metrics: Metrics, state: HostSt
     told = metrics.plugins.asked({"acme": lambda: [metric]})
     labels["shop"] = "b"
     assert 'acme_claims{shop="a"} 3.0' in metrics.render(state, told).decode()
+
+
+def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A text with a new value at every scrape fills neither memory nor log (F-46)."""
+
+    def failing(number: int) -> Callable[[], Sequence[Metric]]:
+        def ask() -> Sequence[Metric]:
+            raise ValueError(f"no claim {number}")
+
+        return ask
+
+    for number in range(3000):
+        wrong = Metric("acme_x", "h", "gauge", ((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
+        metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)})
+    assert [record.getMessage() for record in caplog.records] == [
+        "a metric is left out",
+        "a controller's metrics failed",
+    ]
+
+
+def test_names_without_end_are_forgotten(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A controller that makes up bad names for ever costs no memory (F-46)."""
+    logging.disable(logging.WARNING)
+    try:
+        tracemalloc.start()
+        before = 0
+        for number in range(40_000):
+            wrong = Metric(f"acme {number}", "h", "gauge", ())
+            metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong]})
+            if number == 10_000:
+                before = tracemalloc.get_traced_memory()[0]
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+        logging.disable(logging.NOTSET)
+    assert grown < 100_000
+
+
+def test_a_huge_wrong_value_is_shortened(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log line shows the beginning of what is wrong (F-46)."""
+    scrape(metrics, state, acme=[Metric("acme_x", "h", "gauge", (("x" * 100_000,),))])  # type: ignore[arg-type]
+    (problem,) = problems(caplog)
+    assert len(problem) < 200
+
+
+@pytest.mark.parametrize("where", ["help", "label"])
+def test_text_that_is_no_unicode_spoils_no_scrape(
+    metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    """A lone surrogate cannot be sent: that metric is left out and the others are shown (F-23)."""
+    odd = "\udc80"
+    text, labels = (odd, {}) if where == "help" else ("Help.", {"a": odd})
+    families = scrape(metrics, state, acme=[Metric("acme_x", text, "gauge", ((labels, 1),)), MADE])
+    assert "acme_made" in families
+    assert "acme_x" not in families
+    assert "cannot be written as UTF-8" in problems(caplog)[0]

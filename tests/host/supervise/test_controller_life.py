@@ -160,3 +160,18 @@ def test_a_status_that_raises_is_told_in_its_place(
 
 def _at_least(count: int, found: list[Any]) -> list[Any] | None:
     return found if len(found) >= count else None
+
+
+def test_only_the_status_page_asks_a_plugin_for_its_status(
+    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+) -> None:
+    """However often the host is probed and scraped, `kcm_status` is not called (F-40)."""
+    asked = """
+    self.asked = getattr(self, "asked", 0) + 1
+    self.synced.add(f"asked {self.asked}")
+    """
+    site.plugin("costly", loop(namespace=namespace, status=asked))
+    host = run_loops("costly")
+    for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
+        assert host.page(path)[0] == 200
+    assert synced(host, "costly") == ["asked 1"]

@@ -54,7 +54,7 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     exception in its watch functions, or for what the server serves since), `quarantined` (the
     plugin is broken) or `stopped`.
     It is ready while it runs and all its streams follow the server. `status` is what the plugin's
-    `kcm_status` said.
+    `kcm_status` said; empty where only probes and scrapes ask.
     """
 
     name: str

@@ -45,6 +45,7 @@ SUFFIXES = {
     "histogram": ("", "_bucket", "_count", "_sum"),
 }
 RESOURCE = ("group", "version", "resource")
+SELECTION = (*RESOURCE, "namespace", "label_selector", "field_selector")
 
 _process = ProcessCollector(registry=None)
 
@@ -108,15 +109,23 @@ def queue_name(controller: str) -> str:
 def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
     """Give the state of the work queues; a controller without one counts as empty."""
     states = {queue_name(one.name): one.queue or NO_QUEUE for one in controllers}
-    depth = GaugeMetricFamily("workqueue_depth", "Keys that wait for a worker.", labels=["name"])
+    depth = GaugeMetricFamily(
+        "workqueue_depth",
+        "Keys that wait for a worker, and keys that changed while a worker has them.",
+        labels=["name"],
+    )
     adds = CounterMetricFamily(
-        "workqueue_adds", "Keys that were queued while they were not yet.", labels=["name"]
+        "workqueue_adds", "Keys added to the queue that were not in it already.", labels=["name"]
     )
     retries = CounterMetricFamily(
-        "workqueue_retries", "Keys queued again, at once or delayed (IQ-89).", labels=["name"]
+        "workqueue_retries",
+        "Keys added again after a failed sync or for a later time.",
+        labels=["name"],
     )
     unfinished = GaugeMetricFamily(
-        "workqueue_unfinished_work_seconds", "Ages of running syncs, summed.", labels=["name"]
+        "workqueue_unfinished_work_seconds",
+        "Sum of the ages of all running syncs.",
+        labels=["name"],
     )
     longest = GaugeMetricFamily(
         "workqueue_longest_running_processor_seconds",
@@ -135,16 +144,20 @@ def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
 def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
     """Give how syncs ended and how long they took."""
     queued = HistogramMetricFamily(
-        "workqueue_queue_duration_seconds", "Time from queued to taken.", labels=["name"]
+        "workqueue_queue_duration_seconds",
+        "Time that a key waits in the queue until a worker takes it.",
+        labels=["name"],
     )
     worked = HistogramMetricFamily(
-        "workqueue_work_duration_seconds", "Time from taken to done.", labels=["name"]
+        "workqueue_work_duration_seconds",
+        "Time that a worker needs for a key.",
+        labels=["name"],
     )
     seconds = HistogramMetricFamily(
-        "kcm_host_sync_duration_seconds", "Time a sync took.", labels=["controller"]
+        "kcm_host_sync_duration_seconds", "Time that a sync takes.", labels=["controller"]
     )
     outcomes = CounterMetricFamily(
-        "kcm_host_syncs", "Syncs by how they ended.", labels=["controller", "outcome"]
+        "kcm_host_syncs", "Syncs that ended, by outcome.", labels=["controller", "outcome"]
     )
     for name, one in syncs.items():
         _add(queued, (queue_name(name),), one.queued)
@@ -160,17 +173,21 @@ def controller_families(
 ) -> Iterator[Metric]:
     """Give which controllers run, are ready, were restarted, and failed to tell their metrics."""
     running = GaugeMetricFamily(
-        "running_managed_controllers", "Whether a controller runs.", labels=["name", "manager"]
+        "running_managed_controllers", "1 while the controller runs.", labels=["name", "manager"]
     )
     ready = GaugeMetricFamily(
-        "kcm_host_controller_ready", "Whether a controller is ready.", labels=["controller"]
+        "kcm_host_controller_ready",
+        "1 while the controller runs and all its watches follow the server.",
+        labels=["controller"],
     )
     restarts = CounterMetricFamily(
-        "kcm_host_controller_restarts", "Restarts of a controller.", labels=["controller"]
+        "kcm_host_controller_restarts",
+        "Times that a controller was started again.",
+        labels=["controller"],
     )
     errors = CounterMetricFamily(
         "kcm_host_plugin_metrics_errors",
-        "Exceptions out of a controller's `kcm_metrics`.",
+        "Exceptions that the kcm_metrics hook of a controller raised.",
         labels=["controller"],
     )
     for one in controllers:
@@ -185,16 +202,33 @@ def request_families(metrics: Metrics) -> Iterator[Metric]:
     """Give the requests to the API server, under the names of client-go."""
     total = CounterMetricFamily(
         "rest_client_requests",
-        "Attempts of requests by answer (H-75).",
+        "Attempts of requests to the API server, by status code of the answer.",
         labels=["code", "method", "host"],
     )
     for series, count in list(metrics.answers.items()):
         total.add_metric(series, count)
     yield total
     seen = list(metrics.requests.items())
-    yield _per_host(seen, "duration_seconds", "Time to the whole answer.", lambda one: one.seconds)
-    yield _per_host(seen, "size_bytes", "Size of request bodies.", lambda one: one.sent, "request")
-    yield _per_host(seen, "size_bytes", "Size of answers.", lambda one: one.received, "response")
+    yield _per_host(
+        seen,
+        "duration_seconds",
+        "Time until the whole answer was read, watches left out.",
+        lambda one: one.seconds,
+    )
+    yield _per_host(
+        seen,
+        "size_bytes",
+        "Size of request bodies, watches left out.",
+        lambda one: one.sent,
+        "request",
+    )
+    yield _per_host(
+        seen,
+        "size_bytes",
+        "Size of answer bodies, watches left out.",
+        lambda one: one.received,
+        "response",
+    )
 
 
 def _per_host(
@@ -213,34 +247,50 @@ def _per_host(
 
 def stream_families(streams: Iterable[StreamState]) -> Iterator[Metric]:
     """
-    Give the streams, one series for each resource.
+    Return the streams, one series for each selection of a resource.
 
-    Several streams of one resource (namespaces, selectors) are added up; the resource is synced
-    when all of them are.
+    Two streams with one selection (a controller that came later reads other fields) hold the same
+    objects: these are counted once, and are synced when both are.
     """
-    of: dict[tuple[str, str, str], list[StreamState]] = {}
-    for stream in streams:
-        of.setdefault((stream.group, stream.version, stream.resource), []).append(stream)
+    of: dict[tuple[str, ...], list[StreamState]] = {}
+    for one in streams:
+        resource = (one.group, one.version, one.resource)
+        selection = (*resource, one.namespace, one.label_selector, one.field_selector)
+        of.setdefault(selection, []).append(one)
     synced = GaugeMetricFamily(
-        "kcm_host_stream_synced", "Whether all objects were received once.", labels=RESOURCE
+        "kcm_host_stream_synced",
+        "1 while all objects are known and the changes of the server are followed.",
+        labels=SELECTION,
     )
-    objects = GaugeMetricFamily("kcm_host_stream_objects", "Objects held.", labels=RESOURCE)
+    objects = GaugeMetricFamily("kcm_host_stream_objects", "Objects held.", labels=SELECTION)
     undecodable = GaugeMetricFamily(
-        "kcm_host_stream_undecodable_objects", "Objects that do not fit.", labels=RESOURCE
+        "kcm_host_stream_undecodable_objects",
+        "Objects whose fields are not as a controller expects them.",
+        labels=SELECTION,
     )
-    lists = CounterMetricFamily("kcm_host_stream_lists", "Complete lists read.", labels=RESOURCE)
-    versions = GaugeMetricFamily(
+    lists = CounterMetricFamily("kcm_host_stream_lists", "Complete lists read.", labels=SELECTION)
+    for labels, those in of.items():
+        synced.add_metric(labels, all(one.synced and not one.error for one in those))
+        objects.add_metric(labels, max(one.objects for one in those))
+        undecodable.add_metric(labels, max(one.undecodable_count for one in those))
+        lists.add_metric(labels, sum(one.lists for one in those))
+    yield from (synced, objects, undecodable, lists, _versions(streams))
+
+
+def _versions(streams: Iterable[StreamState]) -> Metric:
+    """Return the newest version of each resource, under the name and labels of client-go."""
+    newest: dict[tuple[str, str, str], int] = {}
+    for one in streams:
+        resource = (one.group, one.version, one.resource)
+        newest[resource] = max(newest.get(resource, 0), version_number(one))
+    family = GaugeMetricFamily(
         "informer_store_resource_version",
-        "Last 15 digits of the newest version seen.",
+        "Last 15 digits of the newest resource version seen.",
         labels=("name", *RESOURCE),
     )
-    for resource, those in of.items():
-        synced.add_metric(resource, all(one.synced for one in those))
-        objects.add_metric(resource, sum(one.objects for one in those))
-        undecodable.add_metric(resource, sum(one.undecodable_count for one in those))
-        lists.add_metric(resource, sum(one.lists for one in those))
-        versions.add_metric((PROGRAM, *resource), max(map(version_number, those)))
-    yield from (synced, objects, undecodable, lists, versions)
+    for resource, version in newest.items():
+        family.add_metric((PROGRAM, *resource), version)
+    return family
 
 
 def version_number(stream: StreamState) -> int:
@@ -253,18 +303,22 @@ def host_families(metrics: Metrics, state: HostState) -> Iterator[Metric]:
     """Give writes, and what concerns the host as a whole."""
     writes = CounterMetricFamily(
         "kcm_host_writes",
-        "Writes of syncs by answer.",
+        "Writes to the API server, by status code of the answer.",
         labels=["controller", "verb", "kind", "code"],
     )
     for series, count in list(metrics.writes.items()):
         writes.add_metric(series, count)
     yield writes
     yield CounterMetricFamily(
-        "kcm_host_observer_errors", "Exceptions out of extensions.", value=metrics.observer_errors
+        "kcm_host_observer_errors",
+        "Exceptions that the kcm_observe hooks of extensions raised.",
+        value=metrics.observer_errors,
     )
-    yield GaugeMetricFamily("kcm_host_ready", "Whether the host is ready.", value=state.ready)
+    yield GaugeMetricFamily("kcm_host_ready", "1 while /readyz answers 200.", value=state.ready)
     info = GaugeMetricFamily(
-        "kcm_host_build_info", "What runs here.", labels=["version", "python_version"]
+        "kcm_host_build_info",
+        "Versions of the host and of Python.",
+        labels=["version", "python_version"],
     )
     info.add_metric([state.version, platform.python_version()], 1)
     yield info

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs
 
 from kcm_host.api.states import HostState
@@ -28,6 +28,13 @@ FACTS = {
 }
 
 
+class StateOf(Protocol):
+    """Gives the state of the host."""
+
+    def __call__(self, *, with_status: bool) -> HostState:
+        """Return the state at this moment; see `Host.state`."""
+
+
 class AddressUnusable(Exception):
     """The pages cannot be served at the configured address."""
 
@@ -39,8 +46,10 @@ class Pages:
     The threads are why `/livez` still answers while a plugin blocks the event loop, and why it
     can turn 500 when the loop has not answered the watchdog for `dead_seconds`. The other
     pages show the state of one moment on the loop: `host_state` is called there, once a request,
-    and must not block; so is `plugin_metrics`, which says what to call for the metrics of each
-    controller. When the loop does not get to it in 2 s these pages are 503 and say so.
+    and must not block. `with_status` is True for `/status` alone: what a plugin says of itself may
+    cost more than a probe should. `plugin_metrics`, which says what to call for the metrics of each
+    controller, is called there too. When the loop does not get to it in 2 s these pages are 503
+    and say so.
     """
 
     def __init__(
@@ -48,7 +57,7 @@ class Pages:
         bind: str,
         *,
         loop: asyncio.AbstractEventLoop,
-        host_state: Callable[[], HostState],
+        host_state: StateOf,
         watchdog: Watchdog,
         metrics: Metrics,
         plugin_metrics: Callable[[], Offers] = dict,
@@ -102,9 +111,11 @@ class Pages:
                 return self._livez()
             case "/readyz":
                 verbose = "verbose" in parse_qs(target.query, keep_blank_values=True)
-                return self._asked(lambda: answers.readyz(self._host_state(), verbose=verbose))
+                return self._asked(
+                    lambda: answers.readyz(self._host_state(with_status=False), verbose=verbose)
+                )
             case "/status":
-                return self._asked(lambda: answers.status(self._host_state()))
+                return self._asked(lambda: answers.status(self._host_state(with_status=True)))
             case "/metrics":
                 return self._scrape()
             case "/":
@@ -133,7 +144,9 @@ class Pages:
         return Answer(200, self._metrics.render(state, told), answers.PROMETHEUS)
 
     def _moment(self) -> tuple[HostState, Told]:
-        return self._host_state(), self._metrics.plugins.asked(self._plugin_metrics())
+        return self._host_state(with_status=False), self._metrics.plugins.asked(
+            self._plugin_metrics()
+        )
 
     def _silent(self, error: NoReply) -> Answer:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()

@@ -5,9 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kcm_host.api.errors import PLUGIN_FAILURES, HostError
 from kcm_host.api.metrics import Metric
+from kcm_host.observe.lines import one_line
+from kcm_host.observe.log import OncePerFact
 from kcm_host.observe.sound_metrics import copy_of, problem_of
 
 log = logging.getLogger(__name__)
+
+#: Of a name that is wrong in itself, so much is told.
+NAME_SHOWN = 100
+#: The sorts of mistakes, as keys of what was logged.
+BAD, TAKEN, FAILED = "bad", "taken", "failed"
 
 Ask = Callable[[], Sequence[Metric]]
 #: By controller, what to call for its metrics now; that may raise.
@@ -21,13 +28,14 @@ class PluginMetrics:
     Asks controllers for their metrics.
 
     Prometheus refuses a whole scrape for one bad line, so a bad metric is left out and the others
-    are shown. Each mistake is logged once.
+    are shown. Each mistake is logged once, whatever its text, which may differ at
+    every scrape.
     """
 
     def __init__(self) -> None:
         #: By controller, exceptions out of its `kcm_metrics`.
         self.errors: dict[str, int] = {}
-        self._logged: set[tuple[str, ...]] = set()
+        self._once = OncePerFact()
 
     def asked(self, offers: Offers) -> Told:
         """
@@ -51,13 +59,14 @@ class PluginMetrics:
                     owners[metric.name] = f"controller '{controller}'"
                     yield metric
                 else:
-                    self._leave_out(controller, metric.name, f"{owner} has a metric of that name")
+                    problem = f"{owner} has a metric of that name"
+                    self._leave_out(TAKEN, controller, metric.name, problem)
 
     def _sound(self, controller: str, ask: Ask) -> Iterator[Metric]:
         for metric in self._answer(controller, ask):
             problem = problem_of(metric)
             if problem:
-                self._leave_out(controller, str(metric.name), problem)
+                self._leave_out(BAD, controller, str(metric.name)[:NAME_SHOWN], problem)
             else:
                 yield copy_of(metric)
 
@@ -66,16 +75,13 @@ class PluginMetrics:
             return ask()
         except PLUGIN_FAILURES as error:
             self.errors[controller] = self.errors.get(controller, 0) + 1
-            own = isinstance(error, HostError)
-            text = str(error) if own else f"{type(error).__name__}: {error}"
-            self._warn("a controller's metrics failed", controller=controller, error=text)
+            text = str(error) if isinstance(error, HostError) else one_line(error)
+            if self._once.say((FAILED, controller, type(error).__name__), ""):
+                pairs = {"controller": controller, "error": text}
+                log.warning("a controller's metrics failed", extra={"kv": pairs})
             return ()
 
-    def _leave_out(self, controller: str, name: str, problem: str) -> None:
-        self._warn("a metric is left out", controller=controller, metric=name, problem=problem)
-
-    def _warn(self, event: str, **pairs: str) -> None:
-        fact = (event, *pairs.values())
-        if fact not in self._logged:
-            self._logged.add(fact)
-            log.warning(event, extra={"kv": pairs})
+    def _leave_out(self, why: str, controller: str, name: str, problem: str) -> None:
+        if self._once.say((why, controller, name), ""):
+            pairs = {"controller": controller, "metric": name, "problem": problem}
+            log.warning("a metric is left out", extra={"kv": pairs})

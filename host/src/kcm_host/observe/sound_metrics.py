@@ -7,6 +7,8 @@ from kcm_host.api.metrics import Metric
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 _TYPES = ("counter", "gauge")
+#: Of a wrong value, so much is told.
+_SHOWN = 100
 
 
 def problem_of(metric: Metric) -> str:
@@ -25,9 +27,11 @@ def _problems(metric: Metric) -> Iterator[str]:
     if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
         yield "this is no name; use letters, digits and '_', with no digit first"
     if not isinstance(metric.help, str):
-        yield f"its help is {metric.help!r}; give a sentence"
+        yield f"its help is {_seen(metric.help)}; give a sentence"
+    elif not _is_unicode(metric.help):
+        yield "its help cannot be written as UTF-8; replace its lone surrogates"
     if metric.type not in _TYPES:
-        yield f"its type is {metric.type!r}; give 'counter' or 'gauge'"
+        yield f"its type is {_seen(metric.type)}; give 'counter' or 'gauge'"
     if metric.type == "counter" and not metric.name.endswith("_total"):
         yield "it is a counter; let its name end with '_total'"
     if isinstance(metric.series, str) or not isinstance(metric.series, Sequence):
@@ -42,9 +46,24 @@ def _series_problems(series: object) -> Iterator[str]:
         case (Mapping() as labels, int() | float()):
             for name, value in labels.items():
                 if not isinstance(value, str):
-                    yield f"label {name!r} is {value!r}; give a string"
+                    yield f"label {_seen(name)} is {_seen(value)}; give a string"
+                elif not _is_unicode(value):
+                    yield f"label {_seen(name)} cannot be written as UTF-8: {_seen(value)}"
         case _:
-            yield f"a series is {series!r}; give a pair of labels and number"
+            yield f"a series is {_seen(series)}; give a pair of labels and number"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _seen(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _label_problems(all_labels: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -52,11 +71,12 @@ def _label_problems(all_labels: Sequence[Mapping[str, str]]) -> Iterator[str]:
     for labels in all_labels:
         for name in labels:
             if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith("__"):
-                yield f"{name!r} is no name of a label; use letters, digits and '_'"
+                yield f"{_seen(name)} is no name of a label; use letters, digits and '_'"
         if labels.keys() != all_labels[0].keys():
             first, other = (", ".join(sorted(one)) or "none" for one in (all_labels[0], labels))
+            first, other = first[:_SHOWN], other[:_SHOWN]
             yield f"its series have different labels, {first} and {other}; give all the same"
         values = frozenset(labels.items())
         if values in seen:
-            yield f"two of its series have the labels {dict(labels)}; add them up"
+            yield f"two of its series have the labels {_seen(dict(labels))}; add them up"
         seen.add(values)

@@ -113,8 +113,12 @@ class Controller:
         elif start.more is not None:
             start.more.ask_soon()
 
-    def state(self) -> ControllerState:
-        """Give what is known of it at this moment."""
+    def state(self, *, with_status: bool) -> ControllerState:
+        """
+        Return what is known of it at this moment.
+
+        `with_status` also calls `kcm_status`, whose cost may grow with the cluster.
+        """
         candidate = self._setup.plugin.candidate
         start = self._start
         problems = start.following.problems() if start else []
@@ -132,7 +136,7 @@ class Controller:
             syncs=sum(self._outcomes.values()),
             errors=self._outcomes["error"] + self._outcomes["timeout"],
             queue=start.queue.state() if start else None,
-            status=self._status(),
+            status=self._status() if with_status else {},
         )
 
     def metrics(self) -> tuple[Metric, ...]:

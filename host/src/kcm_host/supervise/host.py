@@ -77,9 +77,10 @@ class Host:
             if self._plan.tracing is not None:
                 self._plan.tracing.stop(TRACES_SECONDS)
 
-    def state(self) -> HostState:
-        """Give what is known of everything at this moment."""
-        states = [controller.state() for controller in self._controllers.values()]
+    def state(self, *, with_status: bool) -> HostState:
+        """Return what is known of everything; `with_status` also asks the plugins themselves."""
+        controllers = self._controllers.values()
+        states = [controller.state(with_status=with_status) for controller in controllers]
         states += [_broken(found) for found in self._plan.quarantined.values()]
         if not self._controllers:
             states += [_awaiting(setup.plugin.name) for setup in self._plan.setups]

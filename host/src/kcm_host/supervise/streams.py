@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from itertools import islice
 from typing import Any
 
+from kcm_host.api.kinds import Key
 from kcm_host.api.states import StreamState
 from kcm_host.api.watches import AnyWatch
 from kcm_host.store.feed import Feed, Follower
@@ -30,7 +32,7 @@ class Stream:
         """Give what is known of it at this moment."""
         selection, reflector = self.selection, self.reflector
         stores = [shelf.store for shelf in self.feed.shelves]
-        bad = sorted({str(key) for store in stores for key in store.undecodable})
+        bad = frozenset[Key]().union(*(store.undecodable for store in stores))
         return StreamState(
             group=selection.kind.group,
             version=selection.kind.version,
@@ -44,7 +46,8 @@ class Stream:
             objects=max((len(store) for store in stores), default=0),
             resource_version=reflector.version if reflector else "",
             lists=reflector.lists if reflector else 0,
-            undecodable=tuple(bad[:UNDECODABLE_SHOWN]),
+            # Not the first of all in order: a sort of every key would cost each look at the state.
+            undecodable=tuple(sorted(map(str, islice(bad, UNDECODABLE_SHOWN)))),
             undecodable_count=len(bad),
             controllers=tuple(sorted(set(self.names.values()))),
             error=self.problem(),

@@ -276,5 +276,12 @@ def unreachable(what: str) -> Iterator[None]:
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
         refused = isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED
-        text = str(error) or type(error).__name__
-        raise Unreachable(f"{what}: no answer: {text}", refused=refused) from error
+        raise Unreachable(f"{what}: no answer: {_told(error)}", refused=refused) from error
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Its own text shows the TLS context as an object of Python.
+        fact = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
+        return f"cannot connect to {error.host}:{error.port}: {fact}"
+    return str(error) or type(error).__name__
