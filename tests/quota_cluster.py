@@ -1,5 +1,6 @@
 """The quota controller between a server in memory and the host's own stores."""
 
+import asyncio
 import itertools
 import json
 import math
@@ -75,6 +76,8 @@ class QuotaCluster:
         self.followers: dict[tuple[Kind, type[Any]], Follower] = {}
         self.updates: list[Manifest] = []
         self.answers: list[HostError] = []
+        #: What comes instead of the answers to the next updates that are carried out.
+        self.lost: list[BaseException] = []
         self.events: list[tuple[Key, str, str]] = []
         self.due: dict[Key, Lane] = {}
         self.failures: dict[Key, int] = {}
@@ -255,12 +258,12 @@ class QuotaCluster:
             self.sync(key)
         return done
 
-    def sync(self, key: Key) -> Outcome | HostError:
+    def sync(self, key: Key) -> Outcome | BaseException:
         """Sync one quota; a failure is tried again as the host does."""
         self.syncs.append(key)
         try:
             outcome = run(self.controller.kcm_sync(key, self.view, self))
-        except HostError as error:
+        except (HostError, asyncio.CancelledError) as error:
             failures = self.failures[key] = self.failures.get(key, 0) + 1
             self.add(key, Lane.NORMAL, 0.005 * 2 ** (failures - 1))
             return error
@@ -312,6 +315,8 @@ class QuotaCluster:
         status = {name: value for name, value in sent["status"].items() if value}
         if status != stored.get("status"):
             self.put(kind, {**stored, "status": status})
+        if self.lost:
+            raise self.lost.pop(0)
         return self.objects[kind][key]
 
     def event(

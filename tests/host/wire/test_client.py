@@ -12,6 +12,7 @@ import pytest
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.states import RequestRecord
+from kcm_host.sync.worker import SYNC_SECONDS
 from kcm_host.wire import client as wire_client
 from kcm_host.wire.client import JSON, Client, user_agent
 from kcm_host.wire.identity.connection import Connection, connect
@@ -344,6 +345,11 @@ async def test_watches_take_no_connections_from_calls(
         async with asyncio.timeout(5):
             await get(client)
         assert len(fault_proxy.requests(when=lambda one: one.watch and one.open)) == 120
+
+
+def test_a_call_ends_long_before_its_sync() -> None:
+    """A sync whose request gets no answer learns that, instead of being cancelled itself (F-5)."""
+    assert wire_client.CALL_SECONDS <= SYNC_SECONDS / 2
 
 
 async def test_only_silence_ends_a_watch(

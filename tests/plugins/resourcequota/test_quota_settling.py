@@ -1,9 +1,12 @@
 """Lower numbers: at once for what went, after the settle time for what never came."""
 
+import asyncio
+
+import pytest
 from quota_cluster import QuotaCluster
 from quota_manifests import pod
 
-from kcm_host.api import Conflict, Key
+from kcm_host.api import ApiError, Conflict, Key, Unreachable
 from kcm_host_resourcequota.model import RESOURCE_QUOTA
 from kcm_host_resourcequota.pods import POD
 from kcm_host_resourcequota.settling import Settling
@@ -204,3 +207,63 @@ def test_many_deletions_are_few_writes() -> None:
     cluster.advance(0.1)
     assert cluster.used(key) == {"pods": "0"}
     assert len(cluster.updates) - before <= 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(asyncio.CancelledError(), id="the sync ran out of time"),
+        pytest.param(Unreachable("no answer"), id="no answer came"),
+        pytest.param(ApiError("etcd did not answer in time", status=500), id="the server failed"),
+        pytest.param(ApiError("timeout", status=504), id="a proxy failed"),
+        pytest.param(Conflict("changed", status=409), id="it was sent twice"),
+        pytest.param(Unreachable("no server", refused=True), id="sent again to nobody"),
+    ],
+)
+def test_a_write_without_an_answer_is_not_repeated_an_hour_later(answer: BaseException) -> None:
+    """
+    It took off what went, so nothing of that is owed when admission raises `used` again.
+
+    F-5: five pods, one goes, the answer to the write of 4 is lost; later `used` 5 is honest.
+    """
+    cluster, key = with_pods(5)
+    cluster.lost.append(answer)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(3600.5)
+    assert cluster.used(key) == {"pods": "4"}
+    cluster.admit(key, pods=1)
+    cluster.advance(5)
+    assert cluster.used(key) == {"pods": "5"}
+
+
+def test_a_write_that_perhaps_arrived_is_repeated_after_the_settle_time() -> None:
+    """What it would have taken off looks like a request on its way until then (F-5)."""
+    cluster, key = with_pods(5)
+    cluster.advance(60)
+    cluster.answers.append(Unreachable("no answer"))
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(9.9)
+    assert cluster.used(key) == {"pods": "5"}
+    cluster.advance(0.3)
+    assert cluster.used(key) == {"pods": "4"}
+
+
+def test_what_another_writer_took_off_is_not_taken_off_again() -> None:
+    """A second controller lowers first; the raise that follows belongs to a request (F-5)."""
+    cluster, key = with_pods(5)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.set_used(key, pods="4")
+    cluster.admit(key, pods=1)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.release(RESOURCE_QUOTA)
+    cluster.advance(5)
+    assert cluster.used(key) == {"pods": "5"}
+
+
+def test_a_resync_takes_off_nothing_that_could_not_be_counted_meanwhile() -> None:
+    """While a pod is unreadable nobody sees requests arrive: the leak is no longer sure (F-5)."""
+    settling = Settling(now=0.0, settle_seconds=1000.0)
+    settling.resynced(settling.decide({"pods": 4}, {"pods": 5}, now=1.0))
+    settling.decide({}, {"pods": 5}, now=2.0)
+    found = settling.decide({"pods": 4}, {"pods": 5}, now=3.0, resync=True)
+    assert found.targets == {"pods": 5}

@@ -25,7 +25,8 @@ from kcm_host.wire.pool import Pool
 from kcm_host.wire.status import error_of_answer
 
 CONNECT_SECONDS = 30
-CALL_SECONDS = 60
+#: Half of what a sync may take: a sync whose request gets no answer hears of it and can act on it.
+CALL_SECONDS = 30
 #: The server sends a bookmark about once a minute; a watch silent for longer than this is dead.
 SILENCE_SECONDS = 150
 

@@ -144,6 +144,7 @@ class Routing:
     def ended(self, found: Assessment) -> None:
         """Take note that a quota is as it should be, for now."""
         key = found.quota.key
+        self.settling[key].ended()
         if key in self._resyncing:
             self._resyncing.discard(key)
             self.settling[key].resynced(found.decision)
@@ -200,9 +201,11 @@ class Routing:
         return {name: step for name, step in steps.items() if step}
 
     def _note_changes(self, before: Quota, after: Quota) -> None:
+        settling = self.settling[after.key]
         for name in before.numbers.keys() | after.numbers.keys():
-            if before.numbers.get(name) != after.numbers.get(name):
-                self.settling[after.key].changed(name, now=self._clock())
+            old, new = before.numbers.get(name, 0), after.numbers.get(name, 0)
+            if old != new or (name in before.numbers) != (name in after.numbers):
+                settling.changed(name, now=self._clock(), lowered=old - new)
 
     def _forget(self, key: Key) -> None:
         self.settling.pop(key, None)

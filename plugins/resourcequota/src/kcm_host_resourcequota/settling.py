@@ -35,6 +35,10 @@ class Settling:
     honest (RQ-253). Taken off at once is only what the ledger saw go; whatever else is above
     the total has to stay unchanged for the settle time first (RQ-B32). Times are seconds on one
     monotonic clock.
+
+    What went is taken off once. It is no longer owed as soon as a write that takes it off is on
+    its way, and only a refusal makes it owed again: of a write without an answer nobody knows
+    whether it arrived.
     """
 
     def __init__(self, *, now: float, settle_seconds: float) -> None:
@@ -48,8 +52,11 @@ class Settling:
         self._blocked: dict[str, float] = {}
         #: Since when something that went is not written.
         self.waiting_since: float | None = None
-        #: A lowering is being tried again; what is owed stays owed meanwhile.
-        self.retrying = False
+        #: What the write on its way, or the last one, takes off and `used` has not shown yet.
+        self._sent: dict[str, int] = {}
+        self._sent_at = now
+        #: The last write was refused; what is owed stays owed until the next one.
+        self._is_refused = False
 
     def moved(self, steps: Mapping[str, int], *, now: float) -> None:
         """Take note that totals of the quota have changed by so much."""
@@ -61,9 +68,16 @@ class Settling:
                 self._owed_at = now
                 self.waiting_since = self.waiting_since or now
 
-    def changed(self, name: str, *, now: float) -> None:
-        """Take note that `used` has another number for a name, whoever wrote it."""
+    def changed(self, name: str, *, now: float, lowered: int = 0) -> None:
+        """
+        Take note that `used` has another number for a name, `lowered` by so much.
+
+        Admission never lowers: what our own write did not take off, another writer did.
+        """
         self._changed[name] = now
+        if lowered > 0:
+            own = self._sent.pop(name, 0)
+            _subtract(self._owed, name, max(lowered - own, 0))
 
     def decide(
         self,
@@ -85,30 +99,51 @@ class Settling:
         leaked: dict[str, int] = {}
         left: dict[str, int] = {}
         waits: dict[str, float] = {}
+        floors: dict[str, int] = {}
         for name, total in totals.items():
             excess = max(used.get(name, total) - total, 0)
             owed[name] = min(self._owed.get(name, 0), excess)
             rest = excess - owed[name]
-            floor = self._floor[name] = min(self._floor.get(name, 0), rest)
-            wait = self._changed.get(name, self._born) + self._settle_seconds - now
+            floor = 0 if name in self._sent else min(self._floor.get(name, 0), rest)
+            floors[name] = floor
+            wait = self._still_since(name) + self._settle_seconds - now
             leaked[name] = rest if wait <= 0 else floor if resync else 0
             left[name] = rest - leaked[name]
             targets[name] = total + left[name]
             if left[name]:
                 waits[name] = wait
+        # Of a name that cannot be counted, nobody knows what was above its total meanwhile.
+        self._floor = floors
         self._blocked = {name: self._blocked.get(name, now) for name in waits}
         shortest = min(waits.values(), default=0.0)
         return Decision(targets, owed, leaked, left, tuple(waits), shortest)
 
-    def written(self, decision: Decision) -> None:
-        """Take note that a decision is in the status now, or perhaps is."""
-        self.retrying = False
+    def sending(self, decision: Decision, *, now: float) -> None:
+        """Take note that a decision is about to be written."""
+        self._is_refused = False
+        sums = {name: owed + decision.leaked[name] for name, owed in decision.owed.items()}
+        self._sent = {name: amount for name, amount in sums.items() if amount}
+        self._sent_at = now
         for name, amount in decision.owed.items():
-            left = self._owed.pop(name, 0) - amount
-            if left > 0:
-                self._owed[name] = left
-        for name, amount in decision.leaked.items():
-            self._floor[name] = max(self._floor.get(name, 0) - amount, 0)
+            _subtract(self._owed, name, amount)
+
+    def refused(self, decision: Decision) -> None:
+        """
+        Take note that the server has not taken the decision that was sent.
+
+        What `used` has shown to be taken off meanwhile is not owed again: somebody else did it,
+        or the request was sent twice and arrived at first.
+        """
+        self._is_refused = True
+        for name, amount in decision.owed.items():
+            back = min(amount, self._sent.get(name, 0))
+            if back:
+                self._owed[name] = self._owed.get(name, 0) + back
+        self._sent.clear()
+
+    def ended(self) -> None:
+        """Take note that a sync has nothing left to write."""
+        self._is_refused = False
         if not self._owed:
             self.waiting_since = None
 
@@ -120,7 +155,19 @@ class Settling:
         """Since when a number has been above its total without being lowered."""
         return min(self._blocked.values(), default=None)
 
+    def _still_since(self, name: str) -> float:
+        """Since when neither `used` nor the total has changed, nor might have."""
+        changed = self._changed.get(name, self._born)
+        return max(changed, self._sent_at) if name in self._sent else changed
+
     def _expire(self, now: float) -> None:
-        if self._owed and not self.retrying and now - self._owed_at > EVIDENCE_SECONDS:
+        if self._owed and not self._is_refused and now - self._owed_at > EVIDENCE_SECONDS:
             self._owed.clear()
             self.waiting_since = None
+
+
+def _subtract(amounts: dict[str, int], name: str, amount: int) -> None:
+    """Take an amount off what is known of a name, which is dropped at 0."""
+    left = amounts.pop(name, 0) - amount
+    if left > 0:
+        amounts[name] = left

@@ -27,6 +27,8 @@ from kcm_host_resourcequota.status import Assessment, status_of
 log = logging.getLogger(__name__)
 
 INVALID = 422
+#: From here on, a status says that the server failed, not that it refused.
+FAILED = 500
 
 
 class Syncing:
@@ -75,20 +77,16 @@ class Syncing:
         status = status_of(whole, found, total)
         settling = self._routing.settling[key]
         resync = self._routing.is_resyncing(key)
-        settling.retrying = True
+        since = settling.waiting_since
+        settling.sending(found.decision, now=self._clock())
         try:
             await self._update(whole, status, writer)
-        except Conflict:
-            self.figures.conflicts += 1
+        except (ApiError, Unreachable) as error:
+            self.figures.conflicts += isinstance(error, Conflict)
+            if not may_have_arrived(error):
+                settling.refused(found.decision)
             raise
-        except Unreachable as error:
-            if not error.refused:
-                # It may have arrived; taking off the same once more would be too much.
-                settling.written(found.decision)
-            raise
-        since = settling.waiting_since
         waited = self._clock() - since if since is not None else None
-        settling.written(found.decision)
         self.figures.wrote(found, resync=resync, waited_seconds=waited)
 
     @staticmethod
@@ -106,6 +104,14 @@ class Syncing:
             log.warning("usage refused by the server", extra={"kv": {"error": str(error)}})
             status = {**status, "used": {**used, **kept}}
             await writer.update(RESOURCE_QUOTA, {**whole, "status": status}, subresource="status")
+
+
+def may_have_arrived(error: ApiError | Unreachable) -> bool:
+    """Whether the server may have done what was asked, although it did not say so."""
+    if isinstance(error, Unreachable):
+        return not error.refused
+    # A server or a proxy that fails answers so also for what has already been stored.
+    return error.status >= FAILED
 
 
 def refused_names(error: ApiError, used: Mapping[str, str]) -> set[str]:
