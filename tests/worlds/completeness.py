@@ -20,7 +20,7 @@ MakeWorld = Callable[[random.Random], World]
 Change = Callable[[World, random.Random], str]
 #: So many changes are made at the least in one run of the tests.
 LEAST_CHANGES = 2000
-STEPS = 48
+STEPS = 60
 #: After so many steps one looks whether anything was missed.
 LOOK_EVERY = 12
 STORY_SHOWN = 40
@@ -30,7 +30,7 @@ def check_completeness(
     make_world: MakeWorld, changes: Mapping[Change, int], *, worlds: int = 50
 ) -> None:
     """
-    Fail when a wake-up is missed in one of so many random worlds of 48 changes each.
+    Fail when a wake-up is missed in one of so many random worlds of 60 changes at the most.
 
     `changes` has the weight of each sort of change. A step is the seed of its change and 0 stands
     for no change, so that a failing story gets shorter when hypothesis tries smaller numbers.

@@ -34,7 +34,7 @@ class Server:
         self._version = 100
         self._cuts: dict[str, asyncio.Event] = {}
         self.expired: dict[str, int] = {}
-        #: Writes that arrived, without Events.
+        #: Writes that changed something, Events left out.
         self.writes: list[str] = []
         clock = asyncio.get_running_loop().time
         self.kinds = {
@@ -54,11 +54,14 @@ class Server:
     async def call(self, method: str, path: str, **request: Any) -> bytes:
         """See `Client.call`."""
         await self._delay()
+        before, parts = self._version, _Path(path)
         try:
-            answer = self._answer(method, _Path(path), request)
+            answer = self._answer(method, parts, request)
         except Refused as refused:
             body = json.dumps({"message": str(refused), "reason": refused.reason}).encode()
             raise error_of_answer(refused.status, body, {}, f"{method} {path}") from None
+        if self._version > before and parts.resource != EVENTS.resource:
+            self.writes.append(f"{method} {path} {(request.get('body') or b'').decode()}")
         await self._delay()
         return json.dumps(answer).encode()
 
@@ -103,8 +106,6 @@ class Server:
     def _answer(self, method: str, path: "_Path", request: dict[str, Any]) -> Object:
         objects = self.kinds[path.resource]
         body = json.loads(request.get("body") or b"{}")
-        if method != "GET" and objects.kind != EVENTS:
-            self.writes.append(f"{method} {path.text} {body}")
         match method:
             case "GET":
                 found = objects.get(path.name, path.namespace)
@@ -142,7 +143,6 @@ class _Path:
     """A request path in its parts."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
         parts = text.strip("/").split("/")
         rest = parts[2:] if parts[0] == "api" else parts[3:]
         self.namespace = ""

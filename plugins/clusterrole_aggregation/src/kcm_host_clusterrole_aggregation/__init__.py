@@ -1,13 +1,27 @@
 """The clusterrole-aggregation controller: roles made of the rules of other roles."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from kcm_host.api import Change, Done, Key, Kind, Permission, View, Watch, Writer, hookimpl
+from kcm_host.api import (
+    Change,
+    Done,
+    Key,
+    Kind,
+    Later,
+    Outcome,
+    Permission,
+    View,
+    Watch,
+    Writer,
+    hookimpl,
+)
 from kcm_host_clusterrole_aggregation.logic import apply_body, collect_rules, matchers_of
 from kcm_host_clusterrole_aggregation.model import Role
+from kcm_host_clusterrole_aggregation.order import ECHO_TIME, Rules, WriteOrder
 from kcm_host_clusterrole_aggregation.selectors import BadSelector
 
 CLUSTER_ROLE = Kind(
@@ -24,12 +38,14 @@ class ClusterRoleAggregation:
     Keeps the rules of every ClusterRole with an aggregation rule equal to what that selects.
 
     A key is the name of an aggregated role. Any change of any role queues all of them: cheaper
-    than knowing who selects whom, because few roles are aggregated.
+    than knowing who selects whom, because few roles are aggregated. `clock` gives seconds on a
+    monotonic clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         #: All aggregated roles: looking for them in the store at every change would be quadratic.
         self._aggregated: set[Key] = set()
+        self._order = WriteOrder(clock)
 
     @hookimpl
     def kcm_watches(self) -> Sequence[Watch[Role]]:
@@ -46,19 +62,29 @@ class ClusterRoleAggregation:
         return [Permission(CLUSTER_ROLE, "patch"), Permission(CLUSTER_ROLE, "escalate")]
 
     @hookimpl
-    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Done:
+    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """
         Write the collected rules when the role has others, or the same in another order.
 
-        Raises `BadSelector` before anything is written.
+        Not before the aggregated roles that it collects from are right: the echo of their write
+        queues it again, and `Later` does where none comes. Raises `BadSelector` before anything is
+        written.
         """
-        roles = view.of(CLUSTER_ROLE, Role)
-        role = roles.get(key.name)
+        roles = dict(view.of(CLUSTER_ROLE, Role).items())
+        role = roles.get(key)
         if role is None or role.aggregation_rule is None:
             return Done()
-        rules = collect_rules(key.name, role.aggregation_rule, tuple(roles.items()))
-        if rules != (role.rules or ()):
+        rules = _collected(key, roles)
+        if rules == (role.rules or ()):
+            self._order.forget(key)
+            return Done()
+        aggregated = {each: roles[each] for each in self._aggregated if each in roles}
+        if self._order.waits_for(key, aggregated, lambda each: _collected(each, roles)):
+            return Later(ECHO_TIME)
+        try:
             await writer.apply(CLUSTER_ROLE, key, apply_body(rules), field_manager=FIELD_MANAGER)
+        finally:
+            self._order.written(key, rules)
         return Done()
 
     @hookimpl
@@ -84,6 +110,7 @@ class ClusterRoleAggregation:
             self._aggregated.add(change.key)
         else:
             self._aggregated.discard(change.key)
+            self._order.forget(change.key)
         if change.initial:
             return (change.key,) if is_aggregated else ()
         return tuple(self._aggregated)
@@ -98,3 +125,8 @@ class ClusterRoleAggregation:
                 tuple(matchers_of(key.name, role.aggregation_rule))
             except BadSelector as bad:
                 yield str(bad)
+
+
+def _collected(key: Key, roles: Mapping[Key, Role]) -> Rules:
+    aggregation = roles[key].aggregation_rule
+    return collect_rules(key.name, aggregation, tuple(roles.items())) if aggregation else ()

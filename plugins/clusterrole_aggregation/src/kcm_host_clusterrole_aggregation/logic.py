@@ -10,7 +10,8 @@ from kcm_host.api import Key
 from kcm_host_clusterrole_aggregation.model import AggregationRule, Role, Rule
 from kcm_host_clusterrole_aggregation.selectors import Matcher, compile_selector
 
-_NO_LABELS: Mapping[str, str] = {}
+#: Of a role without labels.
+NO_LABELS: Mapping[str, str] = {}
 
 
 def matchers_of(name: str, aggregation: AggregationRule) -> Iterator[Matcher]:
@@ -38,7 +39,7 @@ def collect_rules(
         sources = [
             (key.name, role.rules or ())
             for key, role in roles
-            if matches(role.metadata.labels or _NO_LABELS) and key.name != name
+            if matches(role.metadata.labels or NO_LABELS) and key.name != name
         ]
         # Strings are ordered by code point, which is the order of their UTF-8 bytes (CRA-24).
         for _, rules in sorted(sources, key=itemgetter(0)):
