@@ -1,5 +1,6 @@
 """Failures are counted for each key and forgotten with its success."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.views import View
+from kcm_host.api.wakes import Lane
 from kcm_host.api.writes import Receipt, Write, Writer
 
 pytestmark = pytest.mark.virtual_time
@@ -89,3 +91,46 @@ async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
     assert [record.retry_after_seconds for record in records if record.key == A] == [
         0.005 * 2**number for number in range(9)
     ]
+
+
+@pytest.mark.parametrize("step", [ValueError("no"), Later(timedelta(milliseconds=5))])
+@pytest.mark.parametrize(
+    ("lane", "order"), [(Lane.IDLE, "acba"), (Lane.NORMAL, "acab"), (Lane.URGENT, "acab")]
+)
+async def test_a_key_comes_again_in_its_lane(
+    rig: Rig, step: Outcome | Exception, lane: Lane, order: str
+) -> None:
+    """A failed or delayed key is neither promoted nor demoted (F-17)."""
+    steps = iter([step])
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        if key.name == "c":
+            await asyncio.sleep(1)
+        step = next(steps, Done())
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    rig.queue.add(A, CAUSE, lane=lane)
+    rig.queue.add(Key("c"), CAUSE, lane=lane)
+    async with rig.working(sync):
+        await asyncio.sleep(0.5)
+        # While c is synced, a is due again and waits in the queue; then b comes.
+        rig.queue.add(B, CAUSE)
+        await asyncio.sleep(1)
+    assert "".join(record.key.name for record in rig.syncs.records) == order
+
+
+async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
+    """When its retry is due it goes before keys of lower lanes that wait for longer (F-17)."""
+    rig.queue.add(A, CAUSE, lane=Lane.URGENT)
+    for number in range(3):
+        rig.queue.add(Key(f"k{number}"), CAUSE, after=0.004)
+    slow = scripted(ValueError("no"), *[Done()] * 4)
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await asyncio.sleep(0.01 if key == Key("k0") else 0)
+        return await slow(key, view, writer, settings)
+
+    records = await rig.run(sync, seconds=1)
+    assert [record.key.name for record in records] == ["a", "k0", "a", "k1", "k2"]

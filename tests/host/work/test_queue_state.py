@@ -1,12 +1,16 @@
 """What the queue says about itself, for people and metrics."""
 
 import asyncio
+import time
+from collections.abc import Callable
+from random import Random
 
 import pytest
 from host.work.queue_steps import A, B, C, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import QueueState
+from kcm_host.work.limiter import RetryLimiter
 from kcm_host.work.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
@@ -73,3 +77,23 @@ async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
     failing = queue.state().failing
     assert set(failing) == {f"k{number}" for number in range(0, 30, 3)}
     assert set(failing.values()) == {2}
+
+
+def test_the_worst_keys_are_found_without_a_sort() -> None:
+    """The state is asked for at every scrape: with many failing keys it costs one walk (F-42)."""
+    limiter = RetryLimiter(lambda: 0.0)
+    keys = [Key(f"k{number}") for number in range(20_000)]
+    failures = Random(1).choices(range(1, 9), k=len(keys))
+    for key, times in zip(keys, failures, strict=True):
+        for _ in range(times):
+            limiter.when(key)
+    expected = sorted(failures, reverse=True)[:10]
+    assert list(limiter.worst(10).values()) == expected
+    sort = min(_cpu_seconds(lambda: sorted(keys, key=limiter.failures)) for _ in range(5))
+    assert min(_cpu_seconds(lambda: limiter.worst(10)) for _ in range(5)) < sort / 2
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started

@@ -112,12 +112,12 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
     try:
         async with asyncio.timeout(SYNC_SECONDS) as limit:
             outcome = await bench.sync(item.key, view, writer, bench.settings)
-        end = _settle(bench, item.key, outcome, span)
+        end = _settle(bench, item, outcome, span)
     except PLUGIN_FAILURES as error:
         pairs = {"controller": bench.controller, "key": str(item.key)}
         log.debug("sync raised", exc_info=True, extra={"kv": pairs})
         late = isinstance(error, TimeoutError) and limit.expired()
-        end = _retry(bench, item.key, error, span, late=late)
+        end = _retry(bench, item, error, span, late=late)
     finally:
         record = SyncRecord(
             bench.controller,
@@ -178,27 +178,27 @@ def _told(bench: Bench) -> TellUsers | None:
     return tell
 
 
-def _settle(bench: Bench, key: Key, outcome: Outcome, span: "SyncSpan | None") -> _End:
-    bench.queue.forget(key)
+def _settle(bench: Bench, item: Item, outcome: Outcome, span: "SyncSpan | None") -> _End:
+    bench.queue.forget(item.key)
     match outcome:
         case Done():
             return _End("done")
         case Later(after):
             seconds = after.total_seconds()
-            bench.queue.later(key, _again("timer", span), after=seconds)
+            bench.queue.later(item.key, _again("timer", span), after=seconds, lane=item.lane)
             return _End("later", seconds)
 
 
 def _retry(
-    bench: Bench, key: Key, error: BaseException, span: "SyncSpan | None", *, late: bool
+    bench: Bench, item: Item, error: BaseException, span: "SyncSpan | None", *, late: bool
 ) -> _End:
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
     if late:
         text = f"no end after {SYNC_SECONDS:.0f} s"
-    seconds = bench.queue.retry(key, _again("retry", span))
+    seconds = bench.queue.retry(item.key, _again("retry", span), lane=item.lane)
     pairs = {
         "controller": bench.controller,
-        "key": str(key),
+        "key": str(item.key),
         "error": text,
         "retry_in": f"{seconds:.3g}s",
     }

@@ -1,6 +1,8 @@
 """How long a failed key waits: per key exponential, and one bucket over the whole queue."""
 
+import heapq
 from collections.abc import Callable
+from operator import itemgetter
 
 from kcm_host.api.kinds import Key
 
@@ -58,5 +60,4 @@ class RetryLimiter:
 
     def worst(self, most: int) -> dict[Key, int]:
         """Give the keys with the most failures in a row, at most `most` of them."""
-        ranked = sorted(self._failures.items(), key=lambda item: -item[1])
-        return dict(ranked[:most])
+        return dict(heapq.nlargest(most, self._failures.items(), key=itemgetter(1)))

@@ -26,6 +26,7 @@ class Item(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...]
     merged: int
     queued_seconds: float
+    lane: Lane = Lane.NORMAL
 
 
 class QueueClosed(Exception):
@@ -81,17 +82,17 @@ class WorkQueue:
         latest = pending.since + seconds * LONGEST_REST
         self._delays.put_off(key, pending, due=due, latest=latest)
 
-    def retry(self, key: Key, cause: Cause) -> float:
+    def retry(self, key: Key, cause: Cause, *, lane: Lane = Lane.NORMAL) -> float:
         """Queue `key` after a failure and give the seconds it waits (IQ-87)."""
         delay = self._limiter.when(key)
         self._retries += 1
-        self.add(key, cause, after=delay)
+        self.add(key, cause, after=delay, lane=lane)
         return delay
 
-    def later(self, key: Key, cause: Cause, *, after: float) -> None:
-        """Queue `key` again after a time its sync asked for; counted as a retry (IQ-89)."""
+    def later(self, key: Key, cause: Cause, *, after: float, lane: Lane = Lane.NORMAL) -> None:
+        """Queue a key again after a time its sync asked for; counted as a retry (IQ-89)."""
         self._retries += 1
-        self.add(key, cause, after=after)
+        self.add(key, cause, after=after, lane=lane)
 
     def forget(self, key: Key) -> None:
         """Take the failures of `key` as over; a delayed add of it stays (IQ-86)."""
@@ -114,7 +115,8 @@ class WorkQueue:
         pending = self._dirty.pop(key)
         now = self._loop.time()
         self._processing[key] = now
-        return Item(key, tuple(pending.causes), pending.merged, now - pending.since)
+        waited = now - pending.since
+        return Item(key, tuple(pending.causes), pending.merged, waited, pending.lane)
 
     def done(self, key: Key) -> None:
         """Say that the worker has finished with `key`; it is queued anew if it changed since."""
