@@ -144,3 +144,32 @@ def test_a_consumer_too_new_for_the_store_stays(claims: WatchedClaims) -> None:
     claims.settle()
     assert claims.writes() == []
     assert claims.consumers("c") == ["p"]
+
+
+def test_a_consumer_that_does_not_name_the_claim_releases_it(claims: WatchedClaims) -> None:
+    """F-50: a deleted claim goes when its last user has ended, whatever that asked for."""
+    pod = claims.plain_pod("p")
+    claims.claim()
+    claims.allocate("c", consumer(pod))
+    claims.delete("resourceclaims", "c")
+    claims.settle()
+    assert claims.writes() == []
+    claims.phase("p", "Succeeded")
+    claims.settle()
+    assert claims.writes() == [STATUS, MAIN]
+    assert "c" not in claims.names()
+
+
+def test_a_namesake_ends_the_claim_of_its_predecessor(claims: WatchedClaims) -> None:
+    """F-51: an allocated claim that a finalizer keeps is deleted when the next pod p comes."""
+    pod = claims.plain_pod("p")
+    claims.claim(owner=pod)
+    claims.allocate("c")
+    claims.settle()
+    claims.delete("pods", "p")
+    claims.settle()
+    assert claims.writes() == []
+    claims.plain_pod("p")
+    claims.settle()
+    assert claims.writes() == [DELETE, STATUS, MAIN]
+    assert "c" not in claims.names()

@@ -62,9 +62,9 @@ def test_a_deleted_claim_does_not_wake_a_pod_that_is_done() -> None:
 def test_pods_with_extended_resources_release_their_claim() -> None:
     """When they end, or are gone; a running one needs nothing (T-63, RC-17 to RC-19)."""
     running = bare(pod(extended="c", phase="Running", node="n"))
-    cluster = ClaimCluster()
-    assert cluster.put(running) == []
+    cluster = ClaimCluster(claim(owner="p", allocated=True, consumers=[user("p")]))
     for phase in ("Succeeded", "Failed"):
+        assert cluster.put(running) == []
         assert cluster.put(bare(pod(extended="c", phase=phase, node="n"))) == [CLAIM_KEY]
     cluster.put(running)
     assert cluster.remove("pods", "p") == [CLAIM_KEY]
@@ -73,8 +73,8 @@ def test_pods_with_extended_resources_release_their_claim() -> None:
 
 def test_an_ended_pod_needs_no_work_itself() -> None:
     """Not even for an entry that nobody understands (T-64, D-1)."""
-    ended = pod("p", {"name": "new"}, extended="c", phase="Succeeded")
-    assert ClaimCluster().put(ended) == [CLAIM_KEY]
+    ended = pod("p", {"name": "new"}, phase="Succeeded")
+    assert ClaimCluster().put(ended) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,9 @@ def test_an_ended_pod_needs_no_work_itself() -> None:
         pytest.param(
             pod("p", by_name("a", "gone"), by_template("b")), [POD_KEY], id="T-68: the second entry"
         ),
-        pytest.param(pod("p", by_template("a"), names={"a": "foreign"}), [], id="of another"),
+        pytest.param(
+            pod("p", by_template("a"), names={"a": "foreign"}), [POD_KEY], id="of another"
+        ),
         pytest.param(pod(deleting=True, node="n"), [], id="deleting"),
         pytest.param(pod(**RECORDED, deleting=True), [CLAIM_KEY], id="deleted before it ran"),
         pytest.param(pod(**RECORDED, node="n"), [], id="T-67: reserved"),
@@ -103,8 +105,8 @@ def test_an_ended_pod_needs_no_work_itself() -> None:
         ),
         pytest.param(
             pod("p", by_name("a", "c"), by_name("b", "free"), phase="Failed", node="n"),
-            ["claim:ns/c", "claim:ns/free"],
-            id="T-90: ended",
+            [CLAIM_KEY],
+            id="T-90: ended, and free needs nothing",
         ),
     ],
 )
@@ -179,7 +181,12 @@ def test_an_object_listed_again_wakes_nobody() -> None:
 
 def test_a_removed_pod_releases_its_claims() -> None:
     """Whatever its phase; a pod without claims is not remembered (RC-17 to RC-19)."""
-    cluster = ClaimCluster(pod("p", by_template(), by_name("x", "shared"), **RECORDED))
+    used: Any = {"allocated": True, "consumers": [user("p")]}
+    cluster = ClaimCluster(
+        pod("p", by_template(), by_name("x", "shared"), **RECORDED),
+        claim(**GENERATED, **used),
+        claim("shared", **used),
+    )
     cluster.put(bare(pod("plain")))
     assert cluster.remove("pods", "p") == [CLAIM_KEY, "claim:ns/shared"]
     assert cluster.remove("pods", "plain") == []

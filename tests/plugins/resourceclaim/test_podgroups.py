@@ -258,16 +258,17 @@ def test_a_group_is_woken_by_its_claim_and_template() -> None:
 
 def test_a_group_made_anew_while_the_watch_was_away_is_two() -> None:
     """The claims of the old one are looked at (D-11, RC-28)."""
-    cluster = ClaimCluster(group(names={"res": "c"}), claim(**OF_GROUP), **GROUPS)
+    used: Any = {"allocated": True, "consumers": [group_user("g")]}
+    cluster = ClaimCluster(group(names={"res": "c"}), claim(**OF_GROUP, **used), **GROUPS)
     assert cluster.put(group(uid="new")) == ["claim:ns/c", "podgroup:ns/g"]
 
 
-def test_groups_that_are_only_looked_up_queue_nothing() -> None:
-    """No keys and no indexes without group claims (RC-5)."""
-    cluster = ClaimCluster(**LOOKUPS)
-    assert cluster.put(group()) == cluster.remove("podgroups", "g") == []
+def test_groups_that_are_only_looked_up_wake_the_pods_that_wait_for_them() -> None:
+    """F-50: nothing else is queued for them without group claims (RC-5, Difference s)."""
+    cluster = ClaimCluster(pod("p", by_template(), group="g"), **LOOKUPS)
+    assert cluster.put(group()) == ["pod:ns/p"]
+    assert cluster.put(bare(group("h"))) == cluster.remove("podgroups", "h") == []
     assert cluster.watches["podgroups"].indexes == {}
-    assert set(cluster.watches["pods"].indexes) == {"claim", "template"}
 
 
 def test_a_pod_does_not_make_the_claim_of_its_group() -> None:
@@ -277,7 +278,7 @@ def test_a_pod_does_not_make_the_claim_of_its_group() -> None:
     assert ClaimCluster(**GROUPS).put(lost) == ["pod:ns/p"], "the group is missing"
     assert ClaimCluster().put(lost) == ["pod:ns/p"], "switched off"
     unknown = group("g", {"name": "new"}, by_template())
-    assert ClaimCluster(unknown, **GROUPS).put(lost) == [], "no target"
+    assert ClaimCluster(unknown, **GROUPS).put(lost) == ["pod:ns/p"], "no target"
 
 
 async def test_claims_of_groups_are_left_to_the_garbage_collector() -> None:

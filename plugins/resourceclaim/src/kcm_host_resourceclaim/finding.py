@@ -123,18 +123,19 @@ async def _create(
     _check_allowed(spec, known)
     body = new_claim(template, entry=entry.name, kind=kind, owner=key, uid=uid)
     count = partial(known.memory.creations.count, kind, admin_access=spec.asks_for_admin_access)
-    try:
-        answer = await writer.create(known.api.claims, body, namespace=key.namespace)
-    except HostError as error:
-        count(success=False)
-        raise Problem(CREATE + server_message(error)) from error
-    count(success=True)
-    created: str = answer["metadata"]["name"]
-    known.remember_created(
-        Key(created, key.namespace),
-        msgspec.convert(answer, Claim),
-        answer["metadata"]["resourceVersion"],
-    )
+    with known.creating(uid):
+        try:
+            answer = await writer.create(known.api.claims, body, namespace=key.namespace)
+        except HostError as error:
+            count(success=False)
+            raise Problem(CREATE + server_message(error)) from error
+        count(success=True)
+        created: str = answer["metadata"]["name"]
+        known.remember_created(
+            Key(created, key.namespace),
+            msgspec.convert(answer, Claim),
+            answer["metadata"]["resourceVersion"],
+        )
     return created
 
 

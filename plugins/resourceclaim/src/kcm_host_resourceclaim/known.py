@@ -1,12 +1,13 @@
 """What the stores and the controller's own memory know at this moment."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kcm_host.api import Key, View
 from kcm_host_resourceclaim.claim import Claim
 from kcm_host_resourceclaim.memory import Memory
-from kcm_host_resourceclaim.owners import owner_value
+from kcm_host_resourceclaim.owners import group_value, owner_value, pod_value
 from kcm_host_resourceclaim.pod import POD, Pod
 from kcm_host_resourceclaim.podgroup import PodGroup
 from kcm_host_resourceclaim.problems import NO_GROUP, NO_GROUPS, PermanentProblem, Problem
@@ -14,7 +15,8 @@ from kcm_host_resourceclaim.served import Api
 from kcm_host_resourceclaim.template import Template
 
 #: The names of the indexes, as the watches declare them.
-BY_CLAIM, BY_TEMPLATE, BY_GROUP, BY_OWNER = "claim", "template", "group", "owner"
+BY_CLAIM, BY_TEMPLATE, BY_GROUP = "claim", "template", "group"
+BY_OWNER, BY_JUDGE = "owner", "judge"
 
 
 class Known:
@@ -62,6 +64,15 @@ class Known:
         """Give a claim, also one just created that the store does not show yet (RC-15)."""
         return self.memory.created.get(key) or self.claim(key)
 
+    @contextmanager
+    def creating(self, uid: str) -> Iterator[None]:
+        """Take note that a claim is being created for the owner with this UID."""
+        self.memory.creating.add(uid)
+        try:
+            yield
+        finally:
+            self.memory.creating.discard(uid)
+
     def remember_created(self, key: Key, claim: Claim, version: str) -> None:
         """Take note of a claim just created, unless its store has shown it already."""
         stored = self.claim(key)
@@ -108,6 +119,14 @@ class Known:
         if self.api.groups is None or not self.api.group_claims:
             return iter(())
         return self._view.of(self.api.groups, PodGroup).by_index(index, str(key))
+
+    def claims_judged_by_pod(self, key: Key) -> Iterator[tuple[Key, Claim]]:
+        """Give the claims with a consumer or owning pod of this name."""
+        return self._view.of(self.api.claims, Claim).by_index(BY_JUDGE, pod_value(key))
+
+    def claims_judged_by_group(self, key: Key) -> Iterator[tuple[Key, Claim]]:
+        """Give the claims with a PodGroup of this name as consumer."""
+        return self._view.of(self.api.claims, Claim).by_index(BY_JUDGE, group_value(key))
 
     def pods(self) -> Iterator[tuple[Key, Pod]]:
         """Give all pods."""

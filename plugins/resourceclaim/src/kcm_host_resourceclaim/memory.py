@@ -17,4 +17,6 @@ class Memory:
     #: Deleted claims whose last finalizer was removed here. The answer to that carries no newer
     #: version than the store has, so nothing else tells that they are gone already.
     let_go: RecentUids = field(default_factory=RecentUids)
+    #: UIDs of pods and PodGroups for which a claim is being created at this moment.
+    creating: set[str] = field(default_factory=set)
     creations: Creations = field(default_factory=Creations)

@@ -1,7 +1,12 @@
 """Whether a pod or PodGroup needs a sync, judged by what is known and without any request."""
 
 from kcm_host.api import Key, Undecodable
-from kcm_host_resourceclaim.belonging import binding_target, is_for_pod, needs_reservation
+from kcm_host_resourceclaim.belonging import (
+    binding_target,
+    is_for_group,
+    is_for_pod,
+    needs_reservation,
+)
 from kcm_host_resourceclaim.entries import Entry, Named, Unnamed, resolve
 from kcm_host_resourceclaim.known import Known
 from kcm_host_resourceclaim.pod import Pod
@@ -39,24 +44,27 @@ def _entry_needs_work(key: Key, pod: Pod, entry: Entry, known: Known) -> bool:
         claim = known.claim_or_created(claim_key)
     except Undecodable:
         return False
-    if claim is None:
-        return generated and _makes_its_own(key, pod, entry, known)
     group_claims = known.api.group_claims
-    if generated and not is_for_pod(claim, pod, group_claims=group_claims):
+    if generated and (claim is None or not is_for_pod(claim, pod, group_claims=group_claims)):
+        return _gets_another(key, pod, entry, known)
+    if claim is None or not pod.scheduled:
         return False
-    return pod.scheduled and needs_reservation(claim, pod, group_claims=group_claims)
+    return needs_reservation(claim, pod, group_claims=group_claims)
 
 
-def _makes_its_own(key: Key, pod: Pod, entry: Entry, known: Known) -> bool:
-    """Whether a missing claim is the pod's to make; where that cannot be told, a sync tells why."""
+def _gets_another(key: Key, pod: Pod, entry: Entry, known: Known) -> bool:
+    """
+    Whether a sync would find or make the claim that an entry lacks.
+
+    That of a PodGroup is only found. Where it cannot be told, a sync tells why.
+    """
     try:
-        group = known.group_of(key, pod)
+        target = binding_target(key, pod, entry, known.group_of(key, pod))
     except (Problem, Undecodable):
         return True
-    try:
-        return binding_target(key, pod, entry, group).is_pod
-    except Problem:
-        return False
+    if target.is_pod or not known.api.group_claims:
+        return True
+    return known.claim_for_entry(key.namespace, target.uid, entry.name) is not None
 
 
 def _shared_needs_work(key: Key, group: PodGroup, entry: Entry, known: Known) -> bool:
@@ -65,7 +73,8 @@ def _shared_needs_work(key: Key, group: PodGroup, entry: Entry, known: Known) ->
             return False
         case Named(name, generated):
             try:
-                return generated and known.claim_or_created(Key(name, key.namespace)) is None
+                claim = known.claim_or_created(Key(name, key.namespace))
             except Undecodable:
                 return False
+            return generated and (claim is None or not is_for_group(claim, group))
     return True

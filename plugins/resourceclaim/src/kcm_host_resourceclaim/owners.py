@@ -1,4 +1,4 @@
-"""Under which values the claims of a pod or PodGroup are found."""
+"""Under which values claims are found by the pods and PodGroups that they concern."""
 
 from collections.abc import Iterable
 
@@ -25,4 +25,33 @@ def owner_values(key: Key, claim: Claim) -> Iterable[str]:
     controller = claim.controller
     if controller is not None and controller.is_pod_group:
         values.add(owner_value(key.namespace, controller.uid))
+    return values
+
+
+def pod_value(key: Key) -> str:
+    """Give the value for the claims that are judged by the pod of this name."""
+    return f"pods/{key}"
+
+
+def group_value(key: Key) -> str:
+    """Give the value for the claims that are judged by the PodGroup of this name."""
+    return f"podgroups/{key}"
+
+
+def judge_values(key: Key, claim: Claim) -> Iterable[str]:
+    """
+    Give the values for all whose state decides about a claim: its consumers and its owning pod.
+
+    By name, not by UID: whether a consumer is gone or replaced is told by who has its name now
+    (RC-57, RC-62). Whether the pods name the claim in their spec is no matter.
+    """
+    values = set()
+    for consumer in claim.consumers:
+        if consumer.is_pod:
+            values.add(pod_value(Key(consumer.name, key.namespace)))
+        elif consumer.is_pod_group:
+            values.add(group_value(Key(consumer.name, key.namespace)))
+    owner = claim.owning_pod
+    if owner is not None:
+        values.add(pod_value(Key(owner.name, key.namespace)))
     return values

@@ -37,18 +37,11 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         force_setattr(self, "node_name", sys.intern(self.node_name))
 
 
-class ExtendedResourceClaim(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The claim that the scheduler made for a pod's extended resources."""
-
-    resource_claim_name: str = ""
-
-
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """How far a pod is, and the claims it got."""
 
     phase: str = ""
     resource_claim_statuses: tuple[Recorded, ...] = ()
-    extended_resource_claim_status: ExtendedResourceClaim | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "phase", sys.intern(self.phase))
@@ -77,20 +70,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return self.status.resource_claim_statuses
 
     @property
-    def extended_claim(self) -> str | None:
-        """The name of the claim for its extended resources."""
-        extended = self.status.extended_resource_claim_status
-        return extended.resource_claim_name if extended else None
-
-    @property
     def group_name(self) -> str | None:
         """The name of its PodGroup; None when it belongs to none."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None
-
-    @property
-    def concerns_claims(self) -> bool:
-        """Whether claims play a role for it at all (RC-17)."""
-        return bool(self.entries) or self.status.extended_resource_claim_status is not None
 
     @property
     def scheduled(self) -> bool:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from kcm_host.api import Change, Key, Undecodable, View
-from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.claim import Claim, Owner
 from kcm_host_resourceclaim.consumers import is_settled
-from kcm_host_resourceclaim.entries import claim_names
 from kcm_host_resourceclaim.known import BY_CLAIM, BY_GROUP, BY_TEMPLATE, Known
 from kcm_host_resourceclaim.memory import Memory
 from kcm_host_resourceclaim.needs import group_needs_work, pod_needs_work
@@ -38,7 +37,7 @@ class Wakeups:
         if self._unsynced:
             return ()
         known = self._known(view)
-        keys = [_claim_key(key) for key, claim in known.claims() if _needs_sync(key, claim, known)]
+        keys = _unsettled(known.claims(), known)
         for key, pod in known.pods():
             keys += _keys_of_pod(key, pod, known)
         for key, group in known.groups():
@@ -47,35 +46,39 @@ class Wakeups:
 
     def pod(self, change: Change[Pod], view: View) -> Iterable[Key]:
         """
-        Queue the claims of a pod that is done or gone, and a pod that needs work (RC-17 to RC-20).
+        Queue a pod that needs work, and the claims whose sync its end, coming or going decides.
 
-        A pod made anew under its name while the watch was away is the end of the old one (D-11).
+        These are found by their consumers and owners: a pod may be a consumer of a claim that
+        its spec does not name. Of a pod without claims there is nothing to find.
         """
         old, new = change.old, change.new
-        keys: list[Key] = []
-        if old is not None and old.concerns_claims and (new is None or new.uid != old.uid):
+        known, keys = self._known(view), []
+        if _fate(old) != _fate(new) and not self._unsynced:
+            keys = _unsettled(known.claims_judged_by_pod(change.key), known)
+        if old is not None and _is_other(old, new) and (old.entries or keys):
             self._memory.removed.add(old.uid)
-            keys += _claim_keys(change.key, old)
-        if self._unsynced:
-            return ()
-        if new is not None and new.concerns_claims:
-            keys += _keys_of_pod(change.key, new, self._known(view))
+        if new is not None and not self._unsynced:
+            keys += _keys_of_pod(change.key, new, known)
         return keys
 
     def claim(self, change: Change[Claim], view: View) -> Iterable[Key]:
         """Queue a claim that needs a sync, and who refers to it and needs work (RC-22 to RC-24)."""
         old, new, created = change.old, change.new, self._memory.created
         # Before anything is judged: a deleted claim must not be taken for a new one (D-2).
-        if old is not None and (new is None or new.uid != old.uid):
+        if old is not None and _is_other(old, new):
             created.gone(change.key, old.uid, change.version)
+        known_before = created.get(change.key)
         if new is not None:
             created.seen(change.key, change.version)
         if self._unsynced:
             return ()
         known = self._known(view)
         keys = list(_waiting_for(BY_CLAIM, change.key, known))
-        if new is not None and _needs_sync(change.key, new, known):
-            keys.append(_claim_key(change.key))
+        if new is not None:
+            keys += _unsettled(((change.key, new),), known)
+            # Whoever created it just now knows it already.
+            if known_before is None or known_before.uid != new.uid:
+                keys += _keys_of_owners(change.key, new, known)
         return keys
 
     def template(self, change: Change[Template], view: View) -> Iterable[Key]:
@@ -87,38 +90,39 @@ class Wakeups:
     def group(self, change: Change[PodGroup], view: View) -> Iterable[Key]:
         """Queue a PodGroup that needs work, claims of one that is gone, its pods (RC-27 to 30)."""
         old, new = change.old, change.new
-        if not self._api.group_claims or not any(each.entries for each in (old, new) if each):
-            return ()
-        keys: list[Key] = []
-        if old is not None and (new is None or new.uid != old.uid):
+        known, keys = self._known(view), []
+        comes_or_goes = old is None or _is_other(old, new)
+        if self._api.group_claims and comes_or_goes and not self._unsynced:
+            keys = _unsettled(known.claims_judged_by_group(change.key), known)
+        if old is not None and comes_or_goes and (old.entries or keys):
             self._memory.removed.add(old.uid)
-            keys += [_claim_key(Key(name, change.key.namespace)) for name in claim_names(old)]
-        if self._unsynced:
-            return ()
-        return keys + _keys_of_group(change.key, new, self._known(view))
+        return keys + _keys_of_group(change.key, new, known) if not self._unsynced else ()
 
     def _known(self, view: View) -> Known:
         return Known(view, self._api, self._memory)
 
 
+def _is_other(old: Pod | PodGroup | Claim, new: Pod | PodGroup | Claim | None) -> bool:
+    """Whether the old object is gone; one made anew under its name is another (D-11)."""
+    return new is None or new.uid != old.uid
+
+
+def _fate(pod: Pod | None) -> tuple[str, bool] | None:
+    """Give all that claims are judged by of a pod with a certain name."""
+    return (pod.uid, pod.done) if pod is not None else None
+
+
 def _keys_of_pod(key: Key, pod: Pod, known: Known) -> list[Key]:
-    keys = _claim_keys(key, pod) if pod.done else []
     if pod_needs_work(key, pod, known):
-        keys.append(Key(key.name, key.namespace, POD_KEY))
-    return keys
-
-
-def _claim_keys(key: Key, pod: Pod) -> list[Key]:
-    names = list(claim_names(pod))
-    if pod.extended_claim:
-        names.append(pod.extended_claim)
-    return [_claim_key(Key(name, key.namespace)) for name in names]
+        return [Key(key.name, key.namespace, POD_KEY)]
+    return []
 
 
 def _keys_of_group(key: Key, group: PodGroup | None, known: Known) -> list[Key]:
     """Give the group's own key, and those of its pods in any case (RC-30)."""
     keys = []
-    if group is not None and group_needs_work(key, group, known):
+    makes_claims = known.api.group_claims
+    if makes_claims and group is not None and group_needs_work(key, group, known):
         keys.append(Key(key.name, key.namespace, GROUP_KEY))
     for pod_key, pod in known.pods_by(BY_GROUP, key):
         keys += _keys_of_pod(pod_key, pod, known)
@@ -126,16 +130,47 @@ def _keys_of_group(key: Key, group: PodGroup | None, known: Known) -> list[Key]:
 
 
 def _waiting_for(index: str, key: Key, known: Known) -> Iterator[Key]:
-    """
-    Give the keys of pods and PodGroups that refer to something and need work.
-
-    The other claims of a pod that is done are no matter: they were queued when it was done.
-    """
+    """Give the keys of pods and PodGroups that refer to something and need work."""
     for pod_key, pod in known.pods_by(index, key):
-        if pod_needs_work(pod_key, pod, known):
-            yield Key(pod_key.name, pod_key.namespace, POD_KEY)
+        yield from _keys_of_pod(pod_key, pod, known)
     for group_key, group in known.groups_by(index, key):
         yield from _keys_of_group(group_key, group, known)
+
+
+def _keys_of_owners(key: Key, claim: Claim, known: Known) -> list[Key]:
+    """
+    Give the keys of those that a claim was made for and that need work.
+
+    A claim is found by its owner and annotation, so a new one may be what an entry waits for
+    (RC-38, RC-40, RC-52). An owner that is at creating one waits for the answer to that.
+    """
+    keys: list[Key] = []
+    for owner in claim.metadata.owner_references:
+        if owner.uid not in known.memory.creating:
+            keys += _keys_of_owner(Key(owner.name, key.namespace), owner, known)
+    return keys
+
+
+def _keys_of_owner(key: Key, owner: Owner, known: Known) -> list[Key]:
+    """Give the keys of one owner and, of a PodGroup, its pods; one that misfits tells later."""
+    try:
+        if owner.is_controlling_pod:
+            pod = known.pod(key)
+            return _keys_of_pod(key, pod, known) if pod and pod.uid == owner.uid else []
+        if owner.controller and owner.is_pod_group and known.api.group_claims:
+            return _keys_of_group(key, known.group(key), known)
+    except Undecodable:
+        pass
+    return []
+
+
+def _unsettled(claims: Iterable[tuple[Key, Claim]], known: Known) -> list[Key]:
+    """Give the keys of those claims for which a sync would make a request."""
+    return [
+        Key(key.name, key.namespace, CLAIM_KEY)
+        for key, claim in claims
+        if _needs_sync(key, claim, known)
+    ]
 
 
 def _needs_sync(key: Key, claim: Claim, known: Known) -> bool:
@@ -143,7 +178,3 @@ def _needs_sync(key: Key, claim: Claim, known: Known) -> bool:
         return not is_settled(key, claim, known)
     except Undecodable:
         return True
-
-
-def _claim_key(key: Key) -> Key:
-    return Key(key.name, key.namespace, CLAIM_KEY)

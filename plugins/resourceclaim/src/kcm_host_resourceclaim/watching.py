@@ -3,9 +3,9 @@
 from kcm_host.api import AnyWatch, Key, Watch
 from kcm_host_resourceclaim.claim import Claim
 from kcm_host_resourceclaim.entries import Holder, claim_names, template_names
-from kcm_host_resourceclaim.known import BY_CLAIM, BY_GROUP, BY_OWNER, BY_TEMPLATE
+from kcm_host_resourceclaim.known import BY_CLAIM, BY_GROUP, BY_JUDGE, BY_OWNER, BY_TEMPLATE
 from kcm_host_resourceclaim.memory import Memory
-from kcm_host_resourceclaim.owners import owner_values
+from kcm_host_resourceclaim.owners import judge_values, owner_values
 from kcm_host_resourceclaim.pod import POD, Pod
 from kcm_host_resourceclaim.podgroup import PodGroup
 from kcm_host_resourceclaim.served import Api
@@ -23,14 +23,14 @@ def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
             model=Pod,
             keys=wakeups.pod,
             synced=wakeups.synced,
-            indexes={**by_reference, **({BY_GROUP: _group} if api.group_claims else {})},
+            indexes={**by_reference, **({BY_GROUP: _group} if api.groups is not None else {})},
         ),
         Watch(
             kind=api.claims,
             model=Claim,
             keys=wakeups.claim,
             synced=wakeups.synced,
-            indexes={BY_OWNER: owner_values},
+            indexes={BY_OWNER: owner_values, BY_JUDGE: judge_values},
             whole=True,
         ),
         Watch(kind=api.templates, model=Template, keys=wakeups.template, synced=wakeups.synced),
