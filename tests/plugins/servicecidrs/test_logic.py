@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from kcm_host_servicecidrs.addresses import Addresses
-from kcm_host_servicecidrs.keepers import has_parent, keeper_of
+from kcm_host_servicecidrs.keepers import Keepers, has_parent
 from kcm_host_servicecidrs.model import ALLOCATOR, IPAddress, Labelled, Labels
 from kcm_host_servicecidrs.prefixes import parse_address, parse_prefix
 from kcm_host_servicecidrs.ranges import Ranges
@@ -39,7 +39,7 @@ def addresses_of(*names: str) -> Addresses:
 
 def keeper(cidrs: Cidrs, *names: str) -> str | None:
     """Give which of these addresses keeps ServiceCIDR `a`."""
-    return keeper_of("a", ranges_of(cidrs), addresses_of(*names))
+    return Keepers(ranges_of(cidrs), addresses_of(*names)).first("a")
 
 
 NESTED = {
@@ -184,7 +184,7 @@ def test_labels_decide_which_addresses_count(
     """Managed by the allocator and of a family that the ServiceCIDR has (SC-8, 26, 93, 96)."""
     addresses = Addresses()
     addresses.put("10.0.0.7", state)
-    found = keeper_of("a", ranges_of({"a": cidrs}), addresses)
+    found = Keepers(ranges_of({"a": cidrs}), addresses).first("a")
     assert found == ("10.0.0.7" if keeps else None)
 
 
@@ -199,7 +199,7 @@ def test_labels_decide_which_addresses_count(
 )
 def test_an_address_without_readable_labels_counts(name: str, cidrs: Cidrs, kept: bool) -> None:
     """Nobody knows that it is not managed, so it keeps what it lies in (Difference d)."""
-    found = keeper_of("a", ranges_of(cidrs), Addresses(), unreadable=[name])
+    found = Keepers(ranges_of(cidrs), Addresses()).first("a", unreadable=[name])
     assert found == (name if kept else None)
 
 
@@ -216,7 +216,9 @@ def test_addresses_follow_their_objects() -> None:
     assert addresses.put("2001:db8::7", labelled("IPv6", manager=OTHER_MANAGER)) is None
     assert names() == ["2001:db8:0::7"]
     assert addresses.remove("2001:db8::7") is None
-    assert addresses.remove("2001:db8:0::7") == parse_address("2001:db8::7")
+    gone = addresses.remove("2001:db8:0::7")
+    assert gone is not None
+    assert gone.address == parse_address("2001:db8::7")
     assert names() == []
     assert len(addresses) == 0
 
@@ -322,5 +324,5 @@ def test_random_clusters_end_as_the_rules_say(seed: int) -> None:
                 labels[address] = rnd.choice([family, family, family, "IPv4", ""])
                 addresses.put(address, labelled(labels[address]))
         for each in cidrs:
-            kept = keeper_of(each, ranges, addresses) is not None
+            kept = Keepers(ranges, addresses).first(each) is not None
             assert kept is not naive_may_go(cidrs, labels, each), (cidrs, labels, each)

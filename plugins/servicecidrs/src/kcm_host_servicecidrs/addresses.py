@@ -29,17 +29,17 @@ class Addresses:
         #: Not yet put in order: a first list of many is sorted once.
         self._fresh: set[str] = set()
 
-    def put(self, name: str, state: IPAddress) -> Address | None:
-        """Take an object's present state; give its address if it is managed."""
+    def put(self, name: str, state: IPAddress) -> Managed | None:
+        """Take an object's present state and return its address, None if it is not managed."""
         self.remove(name)
         address = parse_address(name) if state.managed else None
-        if address is not None:
-            self._known[name] = Managed(address, state.family)
-            self._fresh.add(name)
-        return address
+        if address is None:
+            return None
+        self._fresh.add(name)
+        return self._known.setdefault(name, Managed(address, state.family))
 
-    def remove(self, name: str) -> Address | None:
-        """Forget an object; give its address if it was managed."""
+    def remove(self, name: str) -> Managed | None:
+        """Forget an object and return the address it had, None if it was not managed."""
         known = self._known.pop(name, None)
         if known is None:
             return None
@@ -48,7 +48,7 @@ class Addresses:
         else:
             ordered = self._ordered[known.address.family]
             del ordered[bisect_left(ordered, (known.address.value, name))]
-        return known.address
+        return known
 
     def within(self, prefix: Prefix, *, labels: frozenset[str]) -> Iterator[tuple[str, Address]]:
         """Give name and value of each address in a range whose ip-family label is one of these."""

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from kcm_host_servicecidrs.addresses import Addresses
 from kcm_host_servicecidrs.bodies import is_settled
-from kcm_host_servicecidrs.keepers import keeper_of
+from kcm_host_servicecidrs.keepers import Keepers
 from kcm_host_servicecidrs.model import IPAddress, ServiceCIDR
 from kcm_host_servicecidrs.ranges import Ranges
 
@@ -22,6 +22,7 @@ class Memory:
         #: Not read from the view, which is ahead of the changes told while a list comes in.
         self._deleting: dict[str, ServiceCIDR] = {}
         self.addresses = Addresses()
+        self._keepers = Keepers(self._ranges, self.addresses)
 
     @property
     def deleting(self) -> list[str]:
@@ -37,13 +38,18 @@ class Memory:
         """
         before = self._ranges.of(name)
         self._deleting.pop(name, None)
-        if state is None:
+        if state is not None:
+            self._ranges.put(name, state.spec.cidrs or ())
+        else:
             self._ranges.remove(name)
-            return frozenset()
-        if state.deleted_at is not None:
+        if state is not None and state.deleted_at is not None:
             self._deleting[name] = state
-        self._ranges.put(name, state.spec.cidrs or ())
-        return frozenset() if self._ranges.of(name) == before else self._overlapping(name)
+        else:
+            self._keepers.forget(name)
+        if self._ranges.of(name) == before:
+            return frozenset()
+        self._keepers.ranges_changed()
+        return self._overlapping(name)
 
     def put_address(self, name: str, state: IPAddress | None) -> AbstractSet[str]:
         """
@@ -51,17 +57,21 @@ class Memory:
 
         Gives those being deleted that a Service could have had it from, or can now (SC-23).
         """
-        touched = [self.addresses.remove(name)]
-        if state is not None:
-            touched.append(self.addresses.put(name, state))
+        before = self.addresses.remove(name)
+        after = self.addresses.put(name, state) if state is not None else None
+        if before is not None:
+            self._keepers.went(name, before)
+        if after is not None:
+            self._keepers.came(name, after)
         if not self._deleting:
             return frozenset()
-        serving = (self._ranges.serving(one) for one in touched if one is not None)
+        touched = (one.address for one in (before, after) if one is not None)
+        serving = map(self._ranges.serving, touched)
         return self._deleting.keys() & frozenset().union(*serving)
 
     def keeper(self, name: str, *, unreadable: Iterable[str] = ()) -> str | None:
-        """Give an IPAddress that keeps a ServiceCIDR from going: see `keeper_of`."""
-        return keeper_of(name, self._ranges, self.addresses, unreadable=unreadable)
+        """Return an IPAddress that keeps a ServiceCIDR from going: see `Keepers.first`."""
+        return self._keepers.first(name, unreadable=unreadable)
 
     def unsettled(self, names: Iterable[str]) -> list[str]:
         """Give those of these, which are being deleted, that have something left to do."""
