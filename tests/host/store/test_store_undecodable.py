@@ -1,12 +1,16 @@
 """An object that does not fit the model is kept and named, and never taken for a delete."""
 
 import logging
+from typing import Any
 
+import msgspec
 import pytest
 from host.store.stream_lines import (
     POD,
     A,
     B,
+    C,
+    D,
     Listener,
     Phase,
     Pod,
@@ -67,13 +71,27 @@ def test_a_bare_key_that_becomes_good_is_new(store: Store[Pod]) -> None:
 
 
 def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
-    """The change is from the last good state, and none when that has come back."""
+    """
+    The change is from the last good state, also when that has come back (F-20).
+
+    A sync that met the object meanwhile may have passed it over. It is a change for everybody:
+    `same` ones are told only to those who ask for them.
+    """
     store.put(A, entry("1", node="n1"))
     store.put(A, misfit("2"))
-    assert store.put(A, entry("3", node="n1")) is None
+    assert store.put(A, entry("3", node="n1")) == Change(POD, A, Pod("n1"), Pod("n1"), "3")
+    assert store.put(A, entry("4", node="n1")) is None
     store.put(A, misfit("4"))
     assert store.put(A, entry("5", node="n2")) == Change(POD, A, Pod("n1"), Pod("n2"), "5")
     assert store.undecodable == frozenset()
+
+
+def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
+    """A list in which it fits again is told of it, with the same fields too (F-20)."""
+    store.replace({A: entry("1", node="n1")}, initial=True)
+    store.put(A, misfit("2"))
+    changes = store.replace({A: entry("3", node="n1")}, initial=False)
+    assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3")]
 
 
 def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
@@ -166,6 +184,45 @@ def test_a_model_whose_own_code_raises_is_a_misfit(
     assert touchy.told() == [("added", "a"), ("deleted", "a")]
     assert fine.told() == [("added", "a"), ("updated", "a"), ("deleted", "a")]
     assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["2"]
+
+
+class Deep(msgspec.Struct, frozen=True, gc=False):
+    """A model that reads a field of any shape."""
+
+    tree: Any = None
+
+
+@pytest.mark.parametrize("kept_whole", [False, True])
+def test_one_nested_too_deep_keeps_nothing_back(
+    feed: Feed, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
+) -> None:
+    """In lists and as an event it is undecodable, and a delete ends it (F-1)."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    feed.shelf(Pod).store.keep_whole = kept_whole
+    tree = msgspec.Raw(b"[" * 20_000 + b"]" * 20_000)
+    gathered(feed, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
+    listed(feed, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
+    event(feed, "MODIFIED", pod(A, "3", tree=tree))
+    event(feed, "ADDED", pod(D, "4"))
+    assert feed.shelf(Pod).store.undecodable == {A}
+    assert listener.told() == [("added", "b"), ("added", "c"), ("added", "d")]
+    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["1", "2", "3"]
+    event(feed, "DELETED", pod(A, "5", tree=tree))
+    assert len(feed.shelf(Pod).store) == 3
+
+
+def test_deep_objects_that_can_just_be_decoded_are_compared(feed: Feed) -> None:
+    """Whatever the depth at which comparing gives up, the stream goes on (F-1)."""
+    listener = Listener()
+    feed.follow(Deep, listener)
+    gathered(feed)
+    for levels in range(0, 1_000, 7):
+        for version in ("1", "2"):
+            tree = msgspec.Raw(b'{"a":' * levels + b"1" + b"}" * levels)
+            event(feed, "MODIFIED", pod(A, f"{levels}.{version}", tree=tree))
+    event(feed, "ADDED", pod(B, "3"))
+    assert listener.told()[-1] == ("added", "b")
 
 
 def test_it_does_not_keep_the_others_back(feed: Feed) -> None:

@@ -96,6 +96,16 @@ def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
     assert StoreView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
 
 
+@pytest.mark.parametrize("value", [b'"\xff"', rb'"\ud800"', b"[" * 9_999 + b"]" * 9_999, b"1e999"])
+def test_a_whole_object_that_cannot_be_decoded_is_told(store: Store[Pod], value: bytes) -> None:
+    """A field the model does not declare may be what no decoder reads: one kind of error (F-1)."""
+    store.keep_whole = True
+    whole = b'{"other": %b}' % value
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=whole))
+    with pytest.raises(Undecodable, match="pods 'team/a' holds fields that cannot be decoded"):
+        StoreView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team")
+
+
 def test_whole_objects_must_be_asked_for(view: StoreView) -> None:
     """The message says what to add to the watch."""
     with pytest.raises(UndeclaredRead) as refusal:

@@ -42,7 +42,8 @@ class Objects(Protocol[M_co]):
 
         Each call gives a new dict, which may be changed. It is of the version that `get` gives at
         this moment; None when there is none, or when its present version misfits. Raises
-        `UndeclaredRead` when the watch does not say `whole=True`.
+        `UndeclaredRead` when the watch does not say `whole=True`, `Undecodable` when fields that
+        the model does not declare cannot be decoded.
         """
 
     @property

@@ -22,7 +22,9 @@ class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
     is the last state known, which a relist may have found stale, IQ-51). An object deleted and
     made anew under its name between two lists is one change with both (IQ-52). Objects are
     shared: read only. `version` is the object's resourceVersion; `initial` marks the first list;
-    `same` says that no declared field differs, which only `every_event` watches get to see.
+    `same` says that no declared field differs, which only `every_event` watches get to see. An
+    object that could not be decoded for a while and now can is told to all, with `same` False,
+    even if no field differs.
     """
 
     kind: Kind

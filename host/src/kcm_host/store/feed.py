@@ -40,16 +40,14 @@ class Shelf:
 
     def framed(self, key: Key, meta: decode.HeadMeta, line: bytes) -> Entry[Any]:
         """Decode the object of one line of a watch."""
-        whole = bytes(decode.object_of(line)) if self.store.keep_whole else b""
-        return self._entry(key, meta, self.decoder.framed, line, whole)
+        return self._entry(key, meta, self.decoder.framed, line, decode.object_of)
 
     def bare(self, key: Key, meta: decode.HeadMeta, item: msgspec.Raw) -> Entry[Any]:
         """Decode one item of a list."""
-        whole = bytes(item) if self.store.keep_whole else b""
-        return self._entry(key, meta, self.decoder.bare, item, whole)
+        return self._entry(key, meta, self.decoder.bare, item, bytes)
 
     def _entry(
-        self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any, whole: bytes
+        self, key: Key, meta: decode.HeadMeta, read: Decode, source: Any, cut_out: Decode
     ) -> Entry[Any]:
         """
         Decode one object; one that misfits is told once per version and marked.
@@ -57,6 +55,7 @@ class Shelf:
         Whatever a model's own code raises is a misfit too: the stream has other readers.
         """
         try:
+            whole = bytes(cut_out(source)) if self.store.keep_whole else b""
             return Entry(read(source), meta.uid, meta.resource_version, whole=whole)
         except PLUGIN_FAILURES as error:
             self._tell(key, meta.resource_version, error)

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kcm_host.api.errors import Undecodable
+from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
 from kcm_host.store.index import Index, IndexFunction
@@ -73,7 +73,8 @@ class Store(Generic[M]):
         Store one object and say what changed for readers.
 
         None when no declared field changed: an update nobody here reads must not wake anybody.
-        The stored state decides between new and changed, not the event's type (IQ-45).
+        An object that can be decoded again is a change, with the same fields too. The stored
+        state decides between new and changed, not the event's type (IQ-45).
         """
         self._wake(key)
         before = self._entries.get(key)
@@ -82,9 +83,13 @@ class Store(Generic[M]):
         self._entries[key] = entry
         self._bad.discard(key)
         old = before.model if before is not None else None
-        same = before is not None and old == entry.model and before.uid == entry.uid
-        if same and (not self.every_event or not before or before.version == entry.version):
-            return None
+        same = before is not None and before.uid == entry.uid and _are_equal(old, entry.model)
+        if before is not None and same:
+            if not before.good:
+                # While the object could not be read, keys of it may have been passed over.
+                same = False
+            elif not self.every_event or before.version == entry.version:
+                return None
         self._reindex(key, old, entry.model)
         return Change(self.kind, key, old, entry.model, entry.version, initial, same)
 
@@ -193,3 +198,11 @@ class Store(Generic[M]):
     def _reindex(self, key: Key, old: M | None, new: M | None) -> None:
         for index in self._indexes.values():
             index.move(key, old, new)
+
+
+def _are_equal(old: Any, new: Any) -> bool:
+    """Whether no declared field differs; what cannot be compared, as it is too deep, may differ."""
+    try:
+        return bool(old == new)
+    except PLUGIN_FAILURES:
+        return False

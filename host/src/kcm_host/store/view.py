@@ -5,10 +5,11 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from kcm_host.api.errors import UndeclaredRead
+from kcm_host.api.errors import UndeclaredRead, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.views import Objects
 from kcm_host.store.store import Store
+from kcm_host.wire.decode import REFUSALS
 
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -78,7 +79,15 @@ class StoredObjects:
                 f"{self._view.controller} declares for it"
             )
         entry = self._store.entry(Key(name, namespace))
-        return _object(entry.whole) if entry is not None and entry.whole else None
+        if entry is None or not entry.whole:
+            return None
+        try:
+            return _object(entry.whole)
+        except REFUSALS as error:
+            raise Undecodable(
+                f"{self._store.kind} '{Key(name, namespace)}' holds fields that cannot be "
+                f"decoded: {error}; correct the object"
+            ) from error
 
     @property
     def problem(self) -> str:

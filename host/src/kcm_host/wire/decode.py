@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kcm_host.api.kinds import Key
+from kcm_host.wire import shallow
 
 M = TypeVar("M")
 
@@ -65,10 +66,77 @@ class Page(msgspec.Struct):
     kind: str = ""
 
 
-frame = msgspec.json.Decoder(Frame).decode
-head = msgspec.json.Decoder(Head).decode
-page = msgspec.json.Decoder(Page).decode
+_frame = msgspec.json.Decoder(Frame).decode
+_head = msgspec.json.Decoder(Head).decode
+_page = msgspec.json.Decoder(Page).decode
+_numbers = msgspec.json.Decoder(list[int]).decode
 _raw = msgspec.json.Decoder(_FramedRaw).decode
+
+#: What the decoder raises. Users can have the API server send what it accepts and the decoder
+#: does not: objects nested by the thousand, halves of surrogate pairs, text that is no UTF-8.
+#: That must cost nobody but the one object.
+REFUSALS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+_NAME = ("metadata", "name")
+_NAMESPACE = ("metadata", "namespace")
+_UID = ("metadata", "uid")
+_VERSION = ("metadata", "resourceVersion")
+#: Servers send the namespace before the last of these, whether keys are sorted or not.
+_IDENTITY = frozenset({_NAME, _UID, _VERSION})
+_OF_HEAD = _IDENTITY | {_NAMESPACE}
+_OF_FRAME = frozenset({("type",), ("object", "kind"), *(("object", *path) for path in _OF_HEAD)})
+_ENOUGH_OF_FRAME = _OF_FRAME - {("object", *_NAMESPACE)}
+
+
+def frame(line: bytes) -> Frame:
+    """
+    Return the type and head of one line of a watch; raise `msgspec.MsgspecError` if it has none.
+
+    An object that cannot be decoded has a head all the same, if its name can be read.
+    """
+    try:
+        return _frame(line)
+    except REFUSALS as error:
+        found = shallow.strings(line, _OF_FRAME, _ENOUGH_OF_FRAME)
+        meta = _meta({path[1:]: text for path, text in found.items() if len(path) > 2}, error)
+        kind = found.get(("object", "kind"), "")
+        return Frame(found.get(("type",), ""), Head(meta, kind))
+
+
+def head(item: bytes | msgspec.Raw) -> Head:
+    """Return the head of a list item; raise `msgspec.MsgspecError` if it has none."""
+    try:
+        return _head(item)
+    except REFUSALS as error:
+        return Head(_meta(shallow.strings(bytes(item), _OF_HEAD, _IDENTITY), error))
+
+
+def page(body: bytes) -> Page:
+    """
+    Return one page of a list; raise `msgspec.MsgspecError` if it is none.
+
+    One item that cannot be decoded leaves the others as they are.
+    """
+    try:
+        return _page(body)
+    except REFUSALS as error:
+        try:
+            outer, inner = shallow.cut(body, levels=2)
+            whole = _page(outer)
+            # Numbers that were not put there by `cut` are no items either.
+            numbers = _numbers(b"[" + b",".join(map(bytes, whole.items or ())) + b"]")
+            whole.items = [msgspec.Raw(inner[number]) for number in numbers]
+        except (*REFUSALS, IndexError):
+            raise msgspec.DecodeError(str(error)) from error
+        return whole
+
+
+def _meta(found: dict[shallow.Path, str], error: Exception) -> HeadMeta:
+    """Return who an object is; raise what the decoder found wrong when it has no name."""
+    name = found.get(_NAME, "")
+    if not name:
+        raise msgspec.DecodeError(str(error)) from error
+    return HeadMeta(name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_VERSION, ""))
 
 
 class ModelDecoder(Generic[M]):
@@ -80,7 +148,7 @@ class ModelDecoder(Generic[M]):
         self._framed = msgspec.json.Decoder(Framed[model]).decode  # type: ignore[valid-type] # a type known at run time only
 
     def framed(self, line: bytes) -> M:
-        """Give the object of one watch line; raises `msgspec.ValidationError` if it misfits."""
+        """Give the object of one watch line; raises one of `REFUSALS` if it misfits."""
         return self._framed(line).object
 
 
