@@ -292,11 +292,10 @@ def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> N
         blocker.block(loop_thread)
         client = threading.Thread(target=lambda: asked.append(get(pages, "/readyz")[:2]))
         client.start()
-        names = lambda: [thread.name for thread in threading.enumerate()]  # noqa: E731 - asked twice
-        loop_thread.until(lambda: "kcm-host-page" in names())
+        loop_thread.until(lambda: pages._questions.open)
         pages.stop()
         client.join()
-        assert not {"kcm-host-page", "kcm-host-pages"} & set(names())
+        assert "kcm-host-pages" not in {thread.name for thread in threading.enumerate()}
     assert pages.address == ""
 
 
@@ -305,8 +304,6 @@ def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
     with serving(loop_thread, lambda **_: state) as pages:
         host, _, port = pages.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=20) as silent:
-            loop_thread.until(
-                lambda: "kcm-host-page" in [thread.name for thread in threading.enumerate()]
-            )
+            loop_thread.until(lambda: pages.connections)
             pages.stop()
             assert silent.recv(1) == b""

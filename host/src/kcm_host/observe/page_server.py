@@ -1,180 +1,292 @@
-"""A small HTTP server in threads of its own: a page for a path, for GET and HEAD alone."""
+"""A small HTTP server with an event loop and a thread of its own: one request a connection."""
 
+import asyncio
 import logging
-import selectors
 import socket
 import threading
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from socketserver import TCPServer
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from kcm_host.observe.answers import Answer, text
+from kcm_host.observe.http_request import (
+    BAD_REQUEST,
+    METHODS,
+    TOO_LARGE,
+    Request,
+    begins_a_request,
+    end_of_head,
+    parse,
+)
 from kcm_host.observe.lines import one_line
 from kcm_host.observe.log import OncePerFact
 
 log = logging.getLogger(__name__)
 
-#: For how long a client may be silent before its connection is closed.
-CLIENT_SECONDS = 5.0
-#: For how long a stop waits for one answer that a client is slow to take.
+#: From the first byte of a connection to the last of its answer; a scrape gives up after 10 s too.
+REQUEST_SECONDS = 10.0
+#: For how long a stop waits for answers that clients are slow to take.
 LAST_SECONDS = 1.0
-#: Connections beyond this many are closed at once; probes and a scraper need three.
-CONNECTIONS = 64
+#: Until the next try after a connection could not be accepted.
+PAUSE_SECONDS = 1.0
+#: Connections at a time, in all and of one address. Beyond that the oldest makes room, so that
+#: nobody who opens many and asks nothing keeps a probe out, even from the probe's own address.
+CONNECTIONS = 128
+CONNECTIONS_OF_PEER = 32
+LONGEST_HEAD = 16 * 1024
+#: What a client may send beyond its head, while it has not read the answer.
+LONGEST_REST = 64 * 1024
 
-Respond = Callable[[SplitResult], Answer]
-
-
-class PageHandler(BaseHTTPRequestHandler):
-    """One connection with one request."""
-
-    protocol_version = "HTTP/1.1"
-    server_version = "kcm-host"
-    sys_version = ""
-    timeout = CLIENT_SECONDS
-    server: "PageServer"
-
-    def parse_request(self) -> bool:
-        """Refuse what is neither GET nor HEAD; whether the request goes on."""
-        if not super().parse_request():
-            return False
-        # Idle kept-alive connections would each hold a thread, and hold up the stop.
-        self.close_connection = True
-        if self.command in {"GET", "HEAD"}:
-            return True
-        self._send(text(405, "only GET and HEAD are answered here\n"))
-        return False
-
-    def do_GET(self) -> None:
-        """Answer with a page."""
-        self._send(self._answer())
-
-    def do_HEAD(self) -> None:
-        """Answer with the head of a page."""
-        self._send(self._answer())
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Log requests and their mishaps where only somebody who looks for them sees them."""
-        pairs = {"client": self.client_address[0], "message": format % args}
-        log.debug("page request", extra={"kv": pairs})
-
-    def _answer(self) -> Answer:
-        try:
-            return self.server.respond(urlsplit(self.path))
-        except Exception as error:
-            fact = one_line(error)
-            if self.server.failures.say(urlsplit(self.path).path, fact):
-                log.exception("page failed", extra={"kv": {"path": self.path}})
-            return text(500, f"this page failed: {fact}\n")
-
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.send_header("Cache-Control", "no-cache, private")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Connection", "close")
-        if answer.status == 405:
-            self.send_header("Allow", "GET, HEAD")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
+Respond = Callable[[Request], Awaitable[Answer]]
 
 
-class PageServer(HTTPServer):
+class PageServer:
     """
-    Listens, and answers each connection in a thread of its own.
+    Listens, and answers what `respond` says to each request.
 
-    It sleeps until a client comes (the standard library's own loop wakes twice a second), and
-    `stop` leaves no thread and no socket behind.
+    Nothing that a client does or leaves undone costs more than one of a bounded number of
+    connections for `request_seconds`. The loop sleeps until a client comes, and `stop` leaves no
+    thread and no socket behind.
     """
 
-    allow_reuse_port = False
-
-    def __init__(self, family: int, address: tuple[str, int], respond: Respond) -> None:
-        self.address_family = family
+    def __init__(
+        self,
+        family: int,
+        address: tuple[str, int],
+        respond: Respond,
+        *,
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
         self.respond = respond
-        self.failures = OncePerFact()
-        self._clients: dict[threading.Thread, socket.socket] = {}
-        self._waker, self._wake = socket.socketpair()
-        self._thread = threading.Thread(target=self._listen, name="kcm-host-pages", daemon=True)
-        try:
-            super().__init__(address, PageHandler)
-        except OSError:
-            self._close_pair()
-            raise
-        self.timeout = 0
-        # A client that is gone again before it is accepted must not hold up the others.
-        self.socket.setblocking(False)
+        self.request_seconds = request_seconds
+        self._socket = socket.create_server(address, family=family, backlog=CONNECTIONS)
+        self._socket.setblocking(False)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._in_trouble)
+        self._stopping = asyncio.Event()
+        self._open: dict[PageConnection, None] = {}
+        self._failures = OncePerFact()
+        self._opening: set[asyncio.Task[Any]] = set()
+        self._accepts = True
+        self._thread = threading.Thread(target=self._run, name="kcm-host-pages", daemon=True)
 
-    def server_bind(self) -> None:
-        """Bind without asking a name server for the own name, which may take seconds."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]  # always text here
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return len(self._open)
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the socket and every connection, and wait for all threads."""
-        self._wake.close()
-        if self._thread.ident is not None:
-            self._thread.join()
-        self.server_close()
-        # Who has not asked yet is cut off; answers that are on their way get a moment.
-        clients = list(self._clients.items())
-        for how, seconds in ((socket.SHUT_RD, LAST_SECONDS), (socket.SHUT_RDWR, None)):
-            for thread, client in clients:
-                if thread.is_alive():
-                    _cut(client, how)
-                    thread.join(seconds)
-        self._waker.close()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer one connection in a new thread."""
-        if len(self._clients) >= CONNECTIONS:
-            self.shutdown_request(request)
+        """Close the socket and every connection, and wait for the thread."""
+        if self._thread.ident is None:
+            self._socket.close()
+            self._loop.close()
             return
-        thread = threading.Thread(
-            target=self._serve, args=(request, client_address), name="kcm-host-page", daemon=True
-        )
-        self._clients[thread] = request
-        try:
-            thread.start()
-        except RuntimeError:  # no more threads to be had
-            del self._clients[thread]
-            raise
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a connection that broke; the page was for somebody who has gone."""
-        pairs = {"client": client_address[0]}
-        log.debug("page request broke", extra={"kv": pairs}, exc_info=True)  # noqa: LOG014 - called while the error is handled
+    def admit(self, new: "PageConnection") -> None:
+        """Count a new connection; another one makes room for it when there are too many."""
+        of_peer = [one for one in self._open if one.peer == new.peer]
+        if len(of_peer) >= CONNECTIONS_OF_PEER:
+            self._make_room(of_peer)
+        elif len(self._open) >= CONNECTIONS:
+            self._make_room(list(self._open))
+        self._open[new] = None
 
-    def _serve(self, request: Any, client_address: Any) -> None:
+    def forget(self, one: "PageConnection") -> None:
+        """Take a connection as over."""
+        self._open.pop(one, None)
+
+    async def answer(self, request: Request) -> Answer:
+        """Return the page that was asked for; a page that fails says so."""
         try:
-            self.finish_request(request, client_address)
-        except Exception:  # noqa: BLE001 - one connection must not end another
-            self.handle_error(request, client_address)
+            return await self.respond(request)
+        except Exception as error:
+            fact = one_line(error)
+            if self._failures.say(request.path, fact):
+                log.exception("page failed", extra={"kv": {"path": request.path}})
+            return text(500, f"this page failed: {fact}\n")
+
+    def _make_room(self, oldest_first: list["PageConnection"]) -> None:
+        silent = next((one for one in oldest_first if not one.asked), oldest_first[0])
+        self.forget(silent)
+        silent.cut()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
         finally:
-            self.shutdown_request(request)
-            self._clients.pop(threading.current_thread(), None)
+            asyncio.set_event_loop(None)
+            self._loop.close()
 
-    def _listen(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self, selectors.EVENT_READ)
-            selector.register(self._waker, selectors.EVENT_READ)
-            while not any(key.fileobj is self._waker for key, _ in selector.select()):
-                self.handle_request()
+    async def _serve(self) -> None:
+        self._accept_from_now()
+        await self._stopping.wait()
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        # Answers that are on their way get a moment.
+        waits = [one.finished for one in self._open if one.asked]
+        if waits:
+            await asyncio.wait(waits, timeout=LAST_SECONDS)
+        while self._open or len(asyncio.all_tasks()) > 1:
+            for one in list(self._open):
+                one.cut()
+            await asyncio.sleep(0)
 
-    def _close_pair(self) -> None:
-        self._waker.close()
-        self._wake.close()
+    def _accept_from_now(self) -> None:
+        if not self._stopping.is_set():
+            self._loop.add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        # Not the server of asyncio: out of descriptors, it tries again at once, a hundred times.
+        try:
+            client, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            self._loop.remove_reader(self._socket)
+            self._loop.call_later(PAUSE_SECONDS, self._accept_from_now)
+            pairs = {"error": one_line(error), "remedy": "raise the limit of open files"}
+            level = logging.WARNING if self._accepts else logging.DEBUG
+            self._accepts = False
+            log.log(level, "pages cannot accept connections", extra={"kv": pairs})
+            return
+        self._accepts = True
+        client.setblocking(False)
+        opening = self._loop.connect_accepted_socket(lambda: PageConnection(self), client)
+        task = self._loop.create_task(opening)
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    @staticmethod
+    def _in_trouble(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what went wrong outside of an answer; the page was for somebody who has gone."""
+        pairs = {"message": str(context.get("message"))}
+        log.debug("page connection broke", extra={"kv": pairs}, exc_info=context.get("exception"))
 
 
-def _cut(client: socket.socket, how: int) -> None:
-    try:
-        client.shutdown(how)
-    except OSError:  # it has gone already
-        return
+class PageConnection(asyncio.Protocol):
+    """One connection with one request, from its first byte to the end of its answer."""
+
+    def __init__(self, server: PageServer) -> None:
+        self.peer = ""
+        #: Whether the whole head of the request has come.
+        self.asked = False
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        #: Done when the answer has been handed to the system, or nobody is left to take it.
+        self.finished = self._loop.create_future()
+        self._received = bytearray()
+        self._rest = 0
+        self._ended = False
+        self._answered = False
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the request, until the deadline at the latest."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.peer = str((transport.get_extra_info("peername") or ("gone",))[0])
+        self._deadline = self._loop.call_later(self._server.request_seconds, self.cut)
+        self._server.admit(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Collect the head of the request, and drop what comes after it."""
+        if self.asked:
+            self._rest += len(data)
+            if self._rest > LONGEST_REST:
+                self.cut()
+            return
+        seen = len(self._received)
+        # Empty lines before a request are allowed.
+        self._received += data if seen else data.lstrip(b"\r\n")
+        if not begins_a_request(self._received):
+            self._begin(BAD_REQUEST)
+            return
+        end = end_of_head(self._received, seen)
+        if max(end, len(self._received) if end < 0 else 0) > LONGEST_HEAD:
+            self._begin(TOO_LARGE)
+        elif end >= 0:
+            self._begin(parse(bytes(self._received[:end])))
+
+    def resume_writing(self) -> None:
+        """Take the answer as sent: the last of it has left the buffer."""
+        if self._answered:
+            self._finish()
+
+    def eof_received(self) -> bool:
+        """Keep the connection until the answer is sent, if somebody waits for one."""
+        self._ended = True
+        return self.asked and not self._answered
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Release what the connection had."""
+        self._deadline.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._server.forget(self)
+        self._finish()
+
+    def cut(self) -> None:
+        """Close the connection at once, whatever it was at."""
+        self._transport.abort()
+
+    def _begin(self, asked: Request | Answer) -> None:
+        self.asked = True
+        self._received.clear()
+        self._task = self._loop.create_task(self._answer(asked))
+
+    async def _answer(self, asked: Request | Answer) -> None:
+        if isinstance(asked, Answer):
+            self._send(asked, with_body=True)
+        else:
+            answer = await self._server.answer(asked)
+            pairs = {"client": self.peer, "path": asked.path, "status": answer.status}
+            log.debug("page request", extra={"kv": pairs})
+            self._send(answer, with_body=asked.method != "HEAD")
+
+    def _send(self, answer: Answer, *, with_body: bool) -> None:
+        self._answered = True
+        # So that `resume_writing` tells when nothing is left of the answer.
+        self._transport.set_write_buffer_limits(high=0)
+        self._transport.write(head_of(answer) + (answer.body if with_body else b""))
+        if self._transport.get_write_buffer_size() == 0:
+            self._finish()
+        if self._ended:
+            self._transport.close()
+            return
+        # Closed at once, what the client still sends would reset the connection before it has read
+        # the answer. Its own end closes it, or the deadline.
+        try:
+            self._transport.write_eof()
+        except OSError:  # the client has gone already
+            self.cut()
+
+    def _finish(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+
+def head_of(answer: Answer) -> bytes:
+    """Return the status line and the header fields of an answer."""
+    fields = {
+        "Server": "kcm-host",
+        "Date": formatdate(usegmt=True),
+        "Content-Type": answer.content_type,
+        "Content-Length": str(len(answer.body)),
+        "Cache-Control": "no-cache, private",
+        "X-Content-Type-Options": "nosniff",
+        "Connection": "close",
+    }
+    if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        fields["Allow"] = ", ".join(sorted(METHODS))
+    lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -4,19 +4,17 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
-from typing import Protocol, TypeVar
-from urllib.parse import SplitResult, parse_qs
+from typing import Protocol
 
 from kcm_host.api.states import HostState
 from kcm_host.observe import answers
 from kcm_host.observe.answers import Answer, text
+from kcm_host.observe.http_request import Request
 from kcm_host.observe.metrics import Metrics
-from kcm_host.observe.page_server import PageServer
+from kcm_host.observe.page_server import REQUEST_SECONDS, PageServer
 from kcm_host.observe.plugin_metrics import Offers, Told
 from kcm_host.observe.questions import NoReply, Questions
 from kcm_host.observe.watchdog import Watchdog
-
-T = TypeVar("T")
 
 PATIENCE_SECONDS = 2.0
 #: A stall as long as this is not going to end; whoever probes `/livez` may restart the host.
@@ -41,9 +39,9 @@ class AddressUnusable(Exception):
 
 class Pages:
     """
-    `/livez`, `/readyz`, `/status` and `/metrics` at one address, in threads of their own.
+    `/livez`, `/readyz`, `/status` and `/metrics` at one address, in a thread of their own.
 
-    The threads are why `/livez` still answers while a plugin blocks the event loop, and why it
+    The thread is why `/livez` still answers while a plugin blocks the event loop, and why it
     can turn 500 when the loop has not answered the watchdog for `dead_seconds`. The other
     pages show the state of one moment on the loop: `host_state` is called there, once a request,
     and must not block. `with_status` is True for `/status` alone: what a plugin says of itself may
@@ -63,6 +61,7 @@ class Pages:
         plugin_metrics: Callable[[], Offers] = dict,
         patience_seconds: float = PATIENCE_SECONDS,
         dead_seconds: float = DEAD_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._bind = bind
         self._host_state = host_state
@@ -71,6 +70,7 @@ class Pages:
         self._plugin_metrics = plugin_metrics
         self._dead_seconds = dead_seconds
         self._questions = Questions(loop, patience_seconds=patience_seconds)
+        self._request_seconds = request_seconds
         self._server: PageServer | None = None
 
     def start(self) -> None:
@@ -81,7 +81,9 @@ class Pages:
         """
         try:
             family, address = resolve(self._bind)
-            self._server = PageServer(family, address, self._respond)
+            self._server = PageServer(
+                family, address, self._respond, request_seconds=self._request_seconds
+            )
         except (OSError, ValueError) as error:
             raise AddressUnusable(_complaint(self._bind, error)) from error
         self._server.start()
@@ -91,12 +93,17 @@ class Pages:
         """Where the pages are, as `host:port` with the real port; empty while they are nowhere."""
         if self._server is None:
             return ""
-        host, port = self._server.server_address[:2]
-        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+        host, port = self._server.address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return self._server.connections if self._server is not None else 0
 
     def stop(self) -> None:
         """
-        Stop answering, and wait for the threads: milliseconds, unless a plugin blocks the loop.
+        Stop answering, and wait for the thread: milliseconds, unless a client is slow to read.
 
         May be called on the loop: nobody waits for it any longer then.
         """
@@ -105,19 +112,19 @@ class Pages:
         if server is not None:
             server.stop()
 
-    def _respond(self, target: SplitResult) -> Answer:
-        match target.path:
+    async def _respond(self, request: Request) -> Answer:
+        match request.path:
             case "/livez":
                 return self._livez()
             case "/readyz":
-                verbose = "verbose" in parse_qs(target.query, keep_blank_values=True)
-                return self._asked(
+                verbose = _is_verbose(request.query)
+                return await self._asked(
                     lambda: answers.readyz(self._host_state(with_status=False), verbose=verbose)
                 )
             case "/status":
-                return self._asked(lambda: answers.status(self._host_state(with_status=True)))
+                return await self._asked(lambda: answers.status(self._host_state(with_status=True)))
             case "/metrics":
-                return self._scrape()
+                return await self._scrape()
             case "/":
                 return text(200, answers.INDEX)
             case _:
@@ -129,28 +136,31 @@ class Pages:
             return text(200, "ok")
         return text(500, f"{answers.stalled(seconds, plugin)}\n")
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
+    async def _asked(self, question: Callable[[], Answer]) -> Answer:
         try:
-            return self._questions.ask(question)
+            return await self._questions.ask(question)
         except NoReply as error:
             return self._silent(error)
 
-    def _scrape(self) -> Answer:
+    async def _scrape(self) -> Answer:
         # Ten milliseconds of text belong into this thread, not on the loop.
         try:
-            state, told = self._questions.ask(self._moment)
+            state, told = await self._questions.ask(self._moment)
         except NoReply as error:
             return self._silent(error)
         return Answer(200, self._metrics.render(state, told), answers.PROMETHEUS)
 
     def _moment(self) -> tuple[HostState, Told]:
-        return self._host_state(with_status=False), self._metrics.plugins.asked(
-            self._plugin_metrics()
-        )
+        state = self._host_state(with_status=False)
+        return state, self._metrics.plugins.asked(self._plugin_metrics())
 
     def _silent(self, error: NoReply) -> Answer:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
         return text(503, f"{answers.stalled(seconds, plugin) if seconds else error}\n")
+
+
+def _is_verbose(query: str) -> bool:
+    return any(part.partition("=")[0] == "verbose" for part in query.split("&"))
 
 
 def resolve(bind: str) -> tuple[int, tuple[str, int]]:

@@ -1,8 +1,8 @@
-"""Asking the event loop from another thread, with an end to the patience."""
+"""Asking the host's event loop from the loop of another thread, with an end to the patience."""
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,7 +14,7 @@ class NoReply(Exception):
 
 class Questions:
     """
-    Runs plain functions on the event loop for callers in other threads.
+    Runs plain functions on the host's event loop for tasks of another loop.
 
     `close` ends the wait of everybody who asks, now and later, so that a loop which is stopping
     never waits for somebody who waits for it.
@@ -26,28 +26,33 @@ class Questions:
         self._open: set[Future[Any]] = set()
         self._closed = False
 
-    def ask(self, question: Callable[[], T]) -> T:
+    @property
+    def open(self) -> int:
+        """How many questions wait for the loop."""
+        return len(self._open)
+
+    async def ask(self, question: Callable[[], T]) -> T:
         """
-        Give what `question` returns when it is called on the loop.
+        Return what `question` returns when it is called on the host's loop.
 
         What it raises is raised here. Raises `NoReply` when the loop did not get to it in time;
         it is not called later then.
         """
         reply: Future[T] = Future()
+        waited = asyncio.wrap_future(reply)
         self._open.add(reply)
         try:
             self._put(question, reply)
-            error = reply.exception(self._patience)
-        except TimeoutError:
-            reply.cancel()
-            raise NoReply(f"the event loop did not answer within {self._patience:g} s") from None
-        except CancelledError:
-            raise NoReply("the host is stopping") from None
+            await asyncio.wait({waited}, timeout=self._patience)
+            if waited.cancelled():
+                raise NoReply("the host is stopping")
+            if not waited.done():
+                raise NoReply(f"the event loop did not answer within {self._patience:g} s")
+            return waited.result()
         finally:
+            waited.cancel()
+            reply.cancel()
             self._open.discard(reply)
-        if error is not None:
-            raise error
-        return reply.result()
 
     def close(self) -> None:
         """Give up every open question, and every later one at once."""

@@ -18,6 +18,7 @@ from kcm_host.observe.pages import Pages
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.supervise.arrival import reach
 from kcm_host.supervise.controller import Controller
+from kcm_host.supervise.file_limit import raise_file_limit
 from kcm_host.supervise.plan import Plan
 from kcm_host.supervise.served import heed_discovery
 from kcm_host.supervise.signals import StopSignals
@@ -54,6 +55,7 @@ class Host:
         Raises `ConnectionProblem` when the server is not reached or refuses us, and
         `AddressUnusable` when the pages have no address.
         """
+        raise_file_limit()
         loop = asyncio.get_running_loop()
         watchdog = Watchdog(loop, plugins=self._packages())
         pages = Pages(

@@ -1,0 +1,185 @@
+"""Clients that are slow, silent or many, and a process without file descriptors."""
+
+import contextlib
+import os
+import resource
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+from host.observe.test_pages_answers import get, serving
+
+from kcm_host.observe.page_server import CONNECTIONS, CONNECTIONS_OF_PEER
+from kcm_host.observe.pages import Pages
+
+DEADLINE_SECONDS = 60.0
+OTHER_PEERS = [f"127.0.0.{number}" for number in range(2, 12)]
+
+
+def connect(pages: Pages, source: str = "127.0.0.1") -> socket.socket:
+    """Connect to the pages from an address of loopback."""
+    host, _, port = pages.address.rpartition(":")
+    client = socket.create_connection(
+        (host, int(port)), timeout=DEADLINE_SECONDS, source_address=(source, 0)
+    )
+    client.settimeout(DEADLINE_SECONDS)
+    return client
+
+
+@contextlib.contextmanager
+def silent(pages: Pages, count: int, source: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    """Give so many connections that ask nothing."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(connect(pages, source)) for _ in range(count)]
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Return whether the server has closed a connection that has nothing to read."""
+    if not select.select([client], [], [], 0)[0]:
+        return False
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_head_that_never_ends_is_cut(loop_thread, state) -> None:
+    """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
+    with (
+        serving(loop_thread, lambda **_: state, request_seconds=0.2) as pages,
+        connect(pages) as slow,
+    ):
+        slow.sendall(b"GET /livez HTTP/1.1\r\nX: ")
+        end = time.monotonic() + DEADLINE_SECONDS
+        while not is_closed(slow):
+            assert time.monotonic() < end
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                slow.send(b"x")
+            time.sleep(0.01)
+        loop_thread.until(lambda: pages.connections == 0)
+
+
+def test_answer_that_nobody_reads_is_cut(loop_thread, state) -> None:
+    """A large page does not wait beyond the deadline for a client that takes none of it (F-15)."""
+    huge = msgspec.structs.replace(
+        state.controllers[0], status={"text": "x" * 30_000_000, "controller": "ttl"}
+    )
+    whole = msgspec.structs.replace(state, controllers=(huge,))
+    with (
+        serving(loop_thread, lambda **_: whole, request_seconds=2.0) as pages,
+        connect(pages) as lazy,
+    ):
+        lazy.sendall(b"GET /status HTTP/1.1\r\n\r\n")
+        assert lazy.recv(1) == b"H"
+        loop_thread.until(lambda: pages.connections == 0)
+
+
+def test_silent_clients_do_not_keep_a_probe_out(loop_thread, state) -> None:
+    """However many connections ask nothing, also from its own address, a probe is heard (F-15)."""
+    with (
+        serving(loop_thread, lambda **_: state, request_seconds=600) as pages,
+        silent(pages, 2 * CONNECTIONS) as clients,
+    ):
+        assert get(pages, "/livez")[:2] == (200, "ok")
+        loop_thread.until(lambda: is_closed(clients[0]))
+        assert not is_closed(clients[-1])
+        assert pages.connections <= CONNECTIONS_OF_PEER
+
+
+def test_one_address_does_not_take_the_place_of_others(loop_thread, state) -> None:
+    """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
+    with (
+        serving(loop_thread, lambda **_: state, request_seconds=600) as pages,
+        connect(pages) as honest,
+        silent(pages, 2 * CONNECTIONS, OTHER_PEERS[0]) as clients,
+    ):
+        loop_thread.until(lambda: is_closed(clients[CONNECTIONS]))
+        honest.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert honest.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_all_addresses_together_are_bounded(loop_thread, state) -> None:
+    """Many addresses have no more connections than the whole limit, and a probe is heard (F-15)."""
+    with serving(loop_thread, lambda **_: state, request_seconds=600) as pages, ExitStack() as held:
+        for peer in OTHER_PEERS:
+            held.enter_context(silent(pages, CONNECTIONS_OF_PEER, peer))
+        assert get(pages, "/livez")[0] == 200
+        loop_thread.until(lambda: pages.connections in range(CONNECTIONS - 1, CONNECTIONS + 1))
+
+
+def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplog) -> None:
+    """Out of descriptors, accepting pauses instead of spinning, and goes on afterwards (F-15)."""
+    caplog.set_level("DEBUG")
+
+    def failed() -> list[str]:
+        return [one.levelname for one in caplog.records if "cannot accept" in one.getMessage()]
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with serving(loop_thread, lambda **_: state) as pages, ExitStack() as stack:
+        host, _, port = pages.address.rpartition(":")
+        client = stack.enter_context(socket.socket())
+        client.settimeout(DEADLINE_SECONDS)
+        lowest_free = os.dup(0)
+        os.close(lowest_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+        try:
+            client.connect((host, int(port)))
+            client.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+            loop_thread.until(failed)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+    assert failed()[0] == "WARNING"
+    assert "WARNING" not in failed()[1:]
+    assert len(failed()) <= 3
+
+
+def test_post_with_a_body_reads_its_refusal(loop_thread, state) -> None:
+    """What a client sends beyond its head does not reset the answer away (F-15)."""
+    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+        client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
+        assert client.recv(12) == b"HTTP/1.1 405"
+
+
+def test_stop_delivers_an_answer_that_is_on_its_way(loop_thread, state, blocker) -> None:
+    """Who waits for the loop when the host stops is told so, and is not just cut off (F-15)."""
+    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+        blocker.block(loop_thread)
+        client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
+        loop_thread.until(lambda: pages._questions.open)
+        pages.stop()
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert answer.endswith(b"the host is stopping\n")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        pytest.param(b"GET http://kcm.example/livez?x=%zz HTTP/1.1\r\n\r\n", 200, id="absolute"),
+        pytest.param(b"GET http://kcm.example HTTP/1.1\r\n\r\n", 200, id="absolute, no path"),
+        pytest.param(b"\r\n\r\nGET /livez HTTP/1.1\r\n\r\n", 200, id="empty lines before"),
+        pytest.param(b"GET /livez HTTP/1.0\n\n", 200, id="bare line ends"),
+        pytest.param(b"GET /livez#top HTTP/1.1\r\n\r\n", 200, id="fragment"),
+        pytest.param(b"GET /readyz?a=%ff&verbose HTTP/1.1\r\n\r\n", 200, id="bad percent"),
+        pytest.param(b"GET /livez HTTP/1.1\r\n\r\nGET /x HTTP/1.1\r\n\r\n", 200, id="pipelined"),
+        pytest.param(b"GET //livez HTTP/1.1\r\n\r\n", 404, id="two slashes"),
+        pytest.param(b"GET http://[::1/livez HTTP/1.1\r\n\r\n", 200, id="odd authority"),
+        pytest.param(b"GET livez HTTP/1.1\r\n\r\n", 400, id="relative"),
+        pytest.param(b"GET /livez\r\n\r\n", 400, id="no version"),
+        pytest.param(b"GET  /livez HTTP/1.1\r\n\r\n", 400, id="two blanks"),
+        pytest.param(b"\x16\x03\x01\x02\x00", 400, id="TLS"),
+        pytest.param(b"OPTIONS * HTTP/1.1\r\n\r\n", 405, id="options"),
+        pytest.param(b"GET /livez HTTP/2.0\r\n\r\n", 505, id="other version"),
+        pytest.param(b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, 431, id="huge head"),
+    ],
+)
+def test_odd_requests_are_answered(loop_thread, state, head: bytes, status: int) -> None:
+    """Whatever is sent gets the status that fits it."""
+    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+        client.sendall(head)
+        assert client.recv(12) == f"HTTP/1.1 {status}".encode()
