@@ -193,7 +193,7 @@ def ask():
                 connection.base_url + path,
                 headers=access.headers,
                 ssl=access.ssl if access.ssl is not None else True,
-                proxy=connection.proxy,
+                proxy=connection.proxy and connection.proxy.url,
                 server_hostname=connection.tls_server_name,
             ) as response,
         ):

@@ -36,8 +36,10 @@ class ApiError(HostError):
     The server answered with an error.
 
     `status` is the HTTP status, `reason` the machine-readable reason of the Status object
-    (`NotFound`, `Forbidden`), empty when the answer was none. `retry_after_seconds` is set when
-    the server said when to come back.
+    (`NotFound`, `Forbidden`), empty when the answer was none. `server_message` is the message of
+    that object alone, empty when something else answered, such as a proxy: only this may be shown
+    to the users of the cluster. `retry_after_seconds` is set when the server said when to come
+    back.
     """
 
     def __init__(
@@ -48,12 +50,14 @@ class ApiError(HostError):
         reason: str = "",
         causes: frozenset[str] = frozenset(),
         retry_after_seconds: float | None = None,
+        server_message: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.causes = causes
         self.retry_after_seconds = retry_after_seconds
+        self.server_message = server_message
 
 
 class Conflict(ApiError):
@@ -71,3 +75,11 @@ class Unreachable(HostError):
         super().__init__(message)
         #: Nothing was sent: the connection was refused.
         self.refused = refused
+
+
+class Unreadable(Unreachable):
+    """
+    An answer came that cannot be used: no JSON, not UTF-8, compressed unasked, or too long.
+
+    Whether a write arrived is unknown, as with every `Unreachable`.
+    """

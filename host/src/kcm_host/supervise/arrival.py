@@ -3,9 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-import msgspec
-
-from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.api.errors import ApiError, HostError, Unreachable, Unreadable
 from kcm_host.wire.client import Client
 from kcm_host.wire.discovery import Discoverer
 from kcm_host.wire.identity.explain import explain, refused
@@ -40,13 +38,15 @@ async def _ask(client: Client, agent: str, seconds: float) -> Discoverer | Conne
         async with asyncio.timeout(seconds):
             await _see_health(client, agent)
             await discoverer.ask()
+    except Unreadable as error:
+        return _unfit(error, client)
     except Unreachable as error:
         return explain(error.__cause__ or error, connection)
     except TimeoutError as error:
         return explain(error, connection)
     except ApiError as error:
         return refused(connection) if error.status == 401 else _unfit(error, client)
-    except msgspec.MsgspecError as error:
+    except HostError as error:
         return _unfit(error, client)
     return discoverer
 

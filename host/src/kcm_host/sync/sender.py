@@ -7,8 +7,9 @@ from typing import Protocol
 
 import msgspec
 
-from kcm_host.api.errors import ApiError
+from kcm_host.api.errors import ApiError, Unreadable
 from kcm_host.api.writes import Receipt, Write
+from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.client import JSON, METADATA_ONLY, Client
 from kcm_host.wire.paths import collection, item
 from kcm_host.work.limiter import Bucket
@@ -35,7 +36,7 @@ class _Answer(msgspec.Struct):
     metadata: _Meta = _Meta()
 
 
-_answer = msgspec.json.Decoder(_Answer).decode
+_answer = AnswerDecoder(_Answer)
 
 
 class LiveSender:
@@ -97,8 +98,8 @@ class LiveSender:
         )
         kept = body if write.whole else b""
         try:
-            meta = _answer(body).metadata
-        except msgspec.MsgspecError:
+            meta = _answer(body, write.verb).metadata
+        except Unreadable:
             return Receipt(attempts=attempt, body=kept)
         return Receipt(meta.resource_version, meta.uid, attempt, kept)
 

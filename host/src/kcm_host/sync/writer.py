@@ -4,15 +4,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, UndeclaredWrite
+from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
 from kcm_host.sync import requests
 from kcm_host.sync.own_writes import KeyWrites
 from kcm_host.sync.sender import Sender
+from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.paths import check_key
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 TellUsers = Callable[[Kind, Key, str, str, bool, str], None]
 _Send = Callable[[Write], Awaitable[Receipt]]
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = AnswerDecoder(dict[str, Any])
 
 
 class SyncWriter:
@@ -180,9 +179,4 @@ def _status(write: Write) -> int:
 
 
 def _object(write: Write, receipt: Receipt) -> dict[str, Any]:
-    try:
-        return _decode(receipt.body)
-    except msgspec.MsgspecError as error:
-        raise HostError(
-            f"{write.verb} {write.kind} '{write.key}': the answer is no object: {error}"
-        ) from error
+    return _decode(receipt.body, f"{write.verb} {write.kind} '{write.key}'")

@@ -18,9 +18,12 @@ from yarl import URL
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
+from kcm_host.wire.answers import LONGEST_BODY, LONGEST_LIST, read_body, read_error, refuse_encoded
+from kcm_host.wire.identity.address import is_tls
 from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access
 from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.secrets import without_secrets
 from kcm_host.wire.pool import Pool
 from kcm_host.wire.status import error_of_answer
 
@@ -57,7 +60,8 @@ class Client:
     One connection to the API server, with separate connection pools for watches and calls.
 
     `on_request` hears of every attempt (H-75). Error answers raise `ApiError`, missing answers
-    `Unreachable`. Response compression is not asked for, redirects are not followed.
+    `Unreachable`, unusable ones `Unreadable`. Response compression is not asked for and not
+    accepted, bodies are bounded, redirects are not followed.
     """
 
     def __init__(self, connection: Connection, on_request: Callable[[RequestRecord], None]) -> None:
@@ -133,7 +137,8 @@ class Client:
         response, started = await self._open(self._calls, request)
         async with response:
             with self._lost(request, started), unreachable(request.what):
-                answer = await response.read()
+                most = LONGEST_LIST if request.verb == "list" else LONGEST_BODY
+                answer = await read_body(response, request.what, most=most)
         self._record(request, response.status, started, len(answer))
         return response, answer
 
@@ -150,6 +155,7 @@ class Client:
             started = time.monotonic()
             with self._lost(request, started):
                 response = await self._send(session, request, identity)
+                refuse_encoded(response, request.what)
                 if response.status < 300 or request.is_known(response):
                     return response, started
                 error = await self._error(response, request.what)
@@ -168,14 +174,19 @@ class Client:
     async def _send(
         self, session: aiohttp.ClientSession, request: "_Request", identity: Access
     ) -> aiohttp.ClientResponse:
+        proxy = self.connection.proxy
+        login = proxy.headers if proxy is not None else {}
+        # A tunnel is asked for in a request of its own; other requests go to the proxy themselves.
+        tunnel = is_tls(self.connection.base_url)
         with unreachable(request.what):
             return await session.request(
                 request.method,
                 URL(self.connection.base_url + request.target, encoded=True),
                 data=request.body,
-                headers={**request.headers, **identity.headers},
+                headers={**request.headers, **identity.headers, **({} if tunnel else login)},
                 ssl=identity.ssl if identity.ssl is not None else True,
-                proxy=self.connection.proxy,
+                proxy=proxy.url if proxy is not None else None,
+                proxy_headers=login if tunnel else None,
                 server_hostname=self.connection.tls_server_name,
                 allow_redirects=False,
             )
@@ -184,7 +195,7 @@ class Client:
     async def _error(response: aiohttp.ClientResponse, what: str) -> ApiError:
         async with response:
             with unreachable(what):
-                body = await response.read()
+                body = await read_error(response)
         return error_of_answer(response.status, body, response.headers, what)
 
     @contextmanager
@@ -235,6 +246,7 @@ def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=Pool(limit=0, keepalive_timeout=90),
         timeout=timeout,
+        auto_decompress=False,
         skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
@@ -281,8 +293,11 @@ def unreachable(what: str) -> Iterator[None]:
 
 
 def _told(error: Exception) -> str:
+    """Return the text of a failed request without any password of a proxy."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy refuses to connect ({error.status})"
     if isinstance(error, aiohttp.ClientConnectorError):
         # Its own text shows the TLS context as an object of Python.
         fact = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
         return f"cannot connect to {error.host}:{error.port}: {fact}"
-    return str(error) or type(error).__name__
+    return without_secrets(str(error)) or type(error).__name__

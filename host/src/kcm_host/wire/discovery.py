@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from kcm_host.api.discovery import Resource
-from kcm_host.api.errors import HostError
+from kcm_host.api.errors import HostError, Unreadable
 from kcm_host.api.kinds import Kind
+from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.client import Client
 
 log = logging.getLogger(__name__)
 
+KIND = "APIGroupDiscoveryList"
 ACCEPT = ",".join(
-    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-    for version in ("v2", "v2beta1")
+    f"application/json;g=apidiscovery.k8s.io;v={version};as={KIND}" for version in ("v2", "v2beta1")
 )
 PATHS = ("/api", "/apis")
 #: Whoever serves this version did not answer, so nobody knows what it serves now.
@@ -51,10 +52,11 @@ class _Group(msgspec.Struct):
 
 
 class _Groups(msgspec.Struct):
+    kind: str = ""
     items: list[_Group] = []
 
 
-_decode = msgspec.json.Decoder(_Groups).decode
+_decode = AnswerDecoder(_Groups)
 
 #: A group and a version of it.
 Version = tuple[str, str]
@@ -101,8 +103,7 @@ class Discoverer:
         """
         Bring `present` up to date and say whether it is another now.
 
-        Raises `HostError`, and `MsgspecError` when the answer is something else; then nothing
-        has changed.
+        Raises `HostError`, also when the answer is something else; then nothing has changed.
         """
         tags, known = dict(self._tags), dict(self._known)
         # One after the other: together, the failure of one would leave the other running alone.
@@ -125,7 +126,7 @@ class Discoverer:
         trouble = ""
         try:
             return await self.ask()
-        except (HostError, msgspec.MsgspecError) as error:
+        except HostError as error:
             trouble = str(error)
             if trouble != self._trouble:
                 log.warning("discovery failed, trying again", extra={"kv": {"error": trouble}})
@@ -137,7 +138,13 @@ class Discoverer:
 def _known(path: str, body: bytes, before: Known) -> Known:
     """Give what an answer says; that nothing at all is left is not believed."""
     known: dict[Version, tuple[Resource, ...]] = {}
-    for group in _decode(body).items:
+    answer = _decode(body, f"get {path}")
+    if answer.kind != KIND:
+        raise Unreadable(
+            f"{path} answered with a {answer.kind[:60]!r} where {KIND!r} was asked for; see that "
+            f"the server is Kubernetes 1.27 or newer, and that no proxy changes the Accept header"
+        )
+    for group in answer.items:
         taken: set[str] = set()
         for version in group.versions:
             name = (group.metadata.name, version.version)

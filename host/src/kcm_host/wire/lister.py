@@ -2,6 +2,7 @@
 
 from kcm_host.api.errors import ApiError
 from kcm_host.wire import decode
+from kcm_host.wire.answers import decoded
 from kcm_host.wire.client import JSON, METADATA_LIST, Client, Query
 from kcm_host.wire.selection import Selection, Sink
 from kcm_host.wire.status import is_gone
@@ -42,7 +43,7 @@ async def _page(client: Client, selection: Selection, query: Query, agent: str) 
     body = await client.call(
         "GET", selection.path, verb="list", agent=agent, query=query, accept=accept
     )
-    page = decode.page(body)
+    page = decoded(decode.page, body, f"list {selection.path}")
     if not page.kind.endswith("List"):
         raise ApiError(f"list {selection.path}: got a '{page.kind}', not a list", status=500)
     return page

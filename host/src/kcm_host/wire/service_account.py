@@ -4,12 +4,13 @@ import asyncio
 import dataclasses
 import time
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.client import JSON, Client
 from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access, Clock, Credentials, authorization
@@ -32,14 +33,14 @@ FIRST_PAUSE_SECONDS = 0.5
 
 class _TokenStatus(msgspec.Struct, rename="camel"):
     token: str
-    expiration_timestamp: datetime
+    expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _TokenRequest(msgspec.Struct):
     status: _TokenStatus
 
 
-_decode = msgspec.json.Decoder(_TokenRequest).decode
+_decode = AnswerDecoder(_TokenRequest)
 
 
 def acting_as(name: str, client: Client, *, agent: str, clock: Clock = time.time) -> Connection:
@@ -78,7 +79,7 @@ class ServiceAccountTokens:
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._requested()
-            except (HostError, msgspec.MsgspecError) as error:
+            except HostError as error:
                 # Refused as well: a server that has just started knows no roles for a moment.
                 if attempt == TRIES:
                     raise self._problem(error) from error
@@ -98,7 +99,7 @@ class ServiceAccountTokens:
         except NotFound:
             await self._make_account()
             answer = await self._post(path, body)
-        status = _decode(answer).status
+        status = _decode(answer, f"create {path}").status
         now = self._clock()
         expires_at = status.expiration_timestamp.timestamp()
         life = max(expires_at - now, SHORTEST_SECONDS)

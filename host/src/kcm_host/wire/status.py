@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kcm_host.api.errors import ApiError, Conflict, NotFound
+from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
+from kcm_host.wire.answers import AnswerDecoder
+from kcm_host.wire.identity.secrets import without_secrets
 
 TOO_LARGE = "ResourceVersionTooLarge"
 TOO_LARGE_TEXT = "Too large resource version"
@@ -26,6 +28,7 @@ class StatusDetails(msgspec.Struct, rename="camel"):
 class Status(msgspec.Struct):
     """The body of an error answer, or the object of an ERROR event."""
 
+    kind: str = ""
     message: str = ""
     reason: str = ""
     code: int = 0
@@ -38,23 +41,23 @@ class StatusFrame(msgspec.Struct):
     object: Status
 
 
-_status = msgspec.json.Decoder(Status)
-_frame = msgspec.json.Decoder(StatusFrame)
+_status = AnswerDecoder(Status)
+_frame = AnswerDecoder(StatusFrame)
 
 
 def error_of_answer(status: int, body: bytes, headers: Mapping[str, str], what: str) -> ApiError:
     """Give the error an HTTP answer stands for; `what` names the request in the message."""
     try:
-        told = _status.decode(body)
-    except msgspec.MsgspecError:
+        told = _status(body, what)
+    except Unreadable:
         # A proxy's error page, not the API server's Status.
         told = Status(message=body[:200].decode("utf-8", "replace").strip())
     return _error(told, what, status=status, retry_after=headers.get("Retry-After", ""))
 
 
 def error_of_frame(line: bytes, what: str) -> ApiError:
-    """Give the error that an ERROR event carries."""
-    told = _frame.decode(line).object
+    """Give the error that an ERROR event carries; raises `Unreadable` where it is none."""
+    told = _frame(line, what).object
     return _error(told, what, status=told.code or 500, retry_after="")
 
 
@@ -73,9 +76,10 @@ def _error(told: Status, what: str, *, status: int, retry_after: str) -> ApiErro
     details = told.details or StatusDetails()
     seconds = float(retry_after) if retry_after.isdigit() else None
     return kind(
-        f"{what}: {status} {told.reason}: {told.message}".replace(" : ", ": "),
+        without_secrets(f"{what}: {status} {told.reason}: {told.message}".replace(" : ", ": ")),
         status=status,
         reason=told.reason,
         causes=frozenset(cause.reason for cause in details.causes or ()),
         retry_after_seconds=seconds,
+        server_message=told.message if told.kind == "Status" else "",
     )

@@ -1,6 +1,6 @@
 """What keeps a claim from being made, in the words that users and their tools see (RC-70)."""
 
-from kcm_host.api import ApiError, HostError
+from kcm_host.api import ApiError, HostError, Unreachable
 
 CHECKING = "checking for claim before creating it: "
 UNKNOWN_ENTRY = (
@@ -18,6 +18,7 @@ NO_GROUP_CLAIMS = (
     "claim {entry} is a PodGroup claim but the DRAWorkloadResourceClaims feature is disabled"
 )
 NO_GROUPS = "Pod is a member of PodGroup {group} but GenericWorkload feature is disabled"
+NO_ANSWER = "the API server did not answer"
 NO_GROUP = "podgroup '{group}' in namespace '{namespace}' is not there; the pod waits for it"
 
 
@@ -30,8 +31,13 @@ class PermanentProblem(Problem):
 
 
 def server_message(error: HostError) -> str:
-    """Give what the server said, without the request that the host names before it."""
-    if not isinstance(error, ApiError):
-        return str(error)
-    before = f": {error.status} {error.reason}: "
-    return str(error).partition(before)[2] or str(error)
+    """
+    Return what the server said, as the users of a namespace may read it.
+
+    Texts of the transport, or of a proxy, name addresses that are none of their business.
+    """
+    if isinstance(error, Unreachable):
+        return NO_ANSWER
+    if isinstance(error, ApiError):
+        return error.server_message or f"{NO_ANSWER} as expected, but with status {error.status}"
+    return str(error)

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from kcm_host.wire.identity.problem import ConnectionProblem
-from kcm_host.wire.identity.proxies import proxy_from_environment
+from kcm_host.wire.identity.proxies import Proxy, proxy_from_environment
 
 PROXY = "http://proxy.example:3128"
 
@@ -44,7 +44,7 @@ PROXY = "http://proxy.example:3128"
 def test_no_proxy_is_read_as_go_does(server, exceptions, proxied):
     """NO_PROXY knows names, subdomains, addresses, networks and ports; loopback never has one."""
     environ = {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions}
-    assert proxy_from_environment(server, environ) == (PROXY if proxied else None)
+    assert proxy_from_environment(server, environ) == (Proxy(PROXY) if proxied else None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_no_proxy_is_read_as_go_does(server, exceptions, proxied):
 )
 def test_the_variable_of_the_scheme_counts(environ, expected):
     """Https servers use HTTPS_PROXY, in capitals first; without a scheme it is an http proxy."""
-    assert proxy_from_environment("https://kube.example", environ) == expected
+    assert proxy_from_environment("https://kube.example", environ) == (expected and Proxy(expected))
 
 
 def test_a_socks_proxy_in_the_environment_is_an_error():
@@ -73,7 +73,7 @@ def test_the_kubeconfig_wins_over_the_environment(connected):
     """proxy-url counts for any server, even on loopback, and the environment then does not."""
     cluster = {"server": "https://127.0.0.1:1", "proxy-url": "http://mine.example"}
     connection = connected(cluster=cluster, user={"token": "t"}, environ={"HTTPS_PROXY": PROXY})
-    assert connection.proxy == "http://mine.example"
+    assert connection.proxy == Proxy("http://mine.example")
 
 
 @pytest.fixture

@@ -12,7 +12,12 @@ from kcm_host.wire.identity.credentials import Access, Clock, Credentials, Fetch
 from kcm_host.wire.identity.exec_plugin import exec_plugin
 from kcm_host.wire.identity.kubeconfig import Chosen, choose, decoded
 from kcm_host.wire.identity.problem import ConnectionProblem
-from kcm_host.wire.identity.proxies import is_loopback, proxy_from_environment, usable_proxy
+from kcm_host.wire.identity.proxies import (
+    Proxy,
+    is_loopback,
+    proxy_from_environment,
+    usable_proxy,
+)
 from kcm_host.wire.identity.sources import Fixed, TokenFile, auth_provider
 from kcm_host.wire.identity.stanzas import User
 from kcm_host.wire.identity.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, private_folder
@@ -37,7 +42,7 @@ class Connection:
     origin: str
     authority: str = SYSTEM_TRUST
     trust: Trust = field(default=Trust(), repr=False)
-    proxy: str | None = field(default=None, repr=False)
+    proxy: Proxy | None = None
     tls_server_name: str | None = None
     warnings: tuple[str, ...] = ()
 

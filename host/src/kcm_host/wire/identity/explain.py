@@ -49,8 +49,10 @@ def refused(connection: Connection) -> ConnectionProblem:
 def _proxy_refuses(
     error: aiohttp.ClientHttpProxyError, connection: Connection
 ) -> ConnectionProblem:
+    login = error.status == 407
+    remedy = "put USER:PASSWORD@ before the host of" if login else "correct"
     return ConnectionProblem(
-        f"the proxy before {connection.base_url} refuses to connect ({error.status}); correct "
+        f"the proxy before {connection.base_url} refuses to connect ({error.status}); {remedy} "
         f"proxy-url or HTTPS_PROXY, or list the host in NO_PROXY",
         exit_code=1,
     )

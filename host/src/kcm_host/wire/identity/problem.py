@@ -1,5 +1,7 @@
 """The one error a user sees when the API server cannot be reached or refuses who we are."""
 
+from kcm_host.wire.identity.secrets import without_secrets
+
 
 class ConnectionProblem(Exception):
     """
@@ -10,5 +12,5 @@ class ConnectionProblem(Exception):
     """
 
     def __init__(self, message: str, *, exit_code: int = 2) -> None:
-        super().__init__(message)
+        super().__init__(without_secrets(message))
         self.exit_code = exit_code

@@ -1,33 +1,58 @@
 """Which proxy stands between us and the API server."""
 
+import base64
 import ipaddress
+import re
 from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from kcm_host.wire.identity.problem import ConnectionProblem
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,20}", re.ASCII)
 
-def usable_proxy(url: str, *, place: str) -> str:
-    """Give the proxy's URL; raises ConnectionProblem unless it is http(s)://HOST[:PORT]."""
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy: its URL without user information, and the headers that log in to it."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def usable_proxy(url: str, *, place: str) -> Proxy:
+    """
+    Return the proxy; raises ConnectionProblem unless it is http(s)://[USER:PASSWORD@]HOST[:PORT].
+
+    The login is split off here: what stands in the URL is repeated by the texts of errors.
+    """
     # As in Go, a proxy without a scheme is an http proxy.
     scheme, _, rest = (url if "://" in url else f"http://{url}").partition("://")
-    if scheme.lower() not in {"http", "https"}:
+    scheme = scheme.lower()
+    if scheme not in {"http", "https"} and _SCHEME.fullmatch(scheme):
         raise ConnectionProblem(
             f"{place} names a '{scheme}' proxy, but only http and https proxies are supported; "
             f"name one of these"
         )
-    full = f"{scheme.lower()}://{rest}"
     try:
-        parts = urlsplit(full)
-        usable = bool(parts.hostname) and parts.port != 0
+        parts = urlsplit(f"{scheme}://{rest}")
+        headers = _login(parts)
+        usable = scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
         raise ConnectionProblem(f"{place} is not a proxy URL; write http://HOST:PORT")
-    return full
+    return Proxy(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), headers)
 
 
-def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str | None:
+def _login(parts: SplitResult) -> Mapping[str, str]:
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def proxy_from_environment(server: str, environ: Mapping[str, str]) -> Proxy | None:
     """
     Give the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY ask for, as programs in Go read them.
 
