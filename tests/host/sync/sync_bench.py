@@ -12,9 +12,11 @@ from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.store import Store
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.limits import Running
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.sync.worker import Bench, Sync, work
+from kcm_host.sync.worker import Bench, Sync
+from kcm_host.sync.worker_group import WorkerGroup
 from kcm_host.work.queue import WorkQueue
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
@@ -70,6 +72,7 @@ class Rig:
         self.tracing: Any = None
         self.echoes: Echoes | None = None
         self.settings: Any = None
+        self.stuck: set[Running] = set()
         self.permissions = frozenset({Permission(NODE, "patch")})
 
     def bench(self, sync: Sync) -> Bench:
@@ -89,18 +92,13 @@ class Rig:
         )
 
     @asynccontextmanager
-    async def working(
-        self, sync: Sync, *, workers: int = 1
-    ) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async def working(self, sync: Sync, *, workers: int = 1) -> AsyncIterator[WorkerGroup]:
         """Run workers until the block ends, then cancel them."""
-        bench = self.bench(sync)
-        tasks = [asyncio.create_task(work(bench)) for _ in range(workers)]
+        group = WorkerGroup(self.bench(sync), count=workers, stuck=self.stuck)
         try:
-            yield tasks
+            yield group
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await group.cancel()
 
     async def run(self, sync: Sync, *, seconds: float, workers: int = 1) -> list[SyncRecord]:
         """Let workers run for so long; give what ended in that time."""

@@ -105,10 +105,10 @@ async def test_a_stop_lets_running_syncs_end_and_begins_no_other(rig: Rig, gates
         await asyncio.sleep(1)
         rig.queue.close()
         await asyncio.sleep(1)
-        assert not workers[0].done()
+        (worker,) = workers.tasks
         gates.opened.set()
-        await asyncio.wait(workers)
-        assert workers[0].exception() is None
+        await workers.drain()
+        assert worker.exception() is None
     assert [(record.key, record.outcome) for record in rig.syncs.records] == [(A, "done")]
 
 
@@ -124,5 +124,5 @@ async def test_a_failing_key_leaves_its_worker_alive(rig: Rig) -> None:
     async with rig.working(scripted(*failures, Done())) as workers:
         for _ in range(20):
             await asyncio.sleep(0)
-        assert not workers[0].done()
+        assert len(workers.tasks) == 1
         assert [record.outcome for record in rig.syncs.records] == ["error"] * 3 + ["done"]

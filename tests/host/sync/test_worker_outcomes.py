@@ -146,9 +146,9 @@ async def test_a_cancelled_sync_is_told_and_not_retried(rig: Rig) -> None:
     rig.queue.add(A, CAUSE)
     async with rig.working(endless) as workers:
         await asyncio.sleep(1)
-        workers[0].cancel()
-        await asyncio.wait(workers)
-        assert workers[0].cancelled()
+        (worker,) = workers.tasks
+        await workers.cancel()
+        assert worker.cancelled()
     (record,) = rig.syncs.records
     assert (record.outcome, record.error, record.retry_after_seconds) == ("cancelled", "", None)
     state = rig.queue.state()

@@ -12,6 +12,7 @@ from kcm_host.api.errors import (
     UndeclaredWrite,
     Undecodable,
     Unreachable,
+    WriterClosed,
 )
 from kcm_host.api.hooks import hookimpl
 from kcm_host.api.kinds import Key, Kind
@@ -61,5 +62,6 @@ __all__ = [
     "Write",
     "WriteRecord",
     "Writer",
+    "WriterClosed",
     "hookimpl",
 ]

@@ -18,6 +18,10 @@ class UndeclaredWrite(HostError):
     """A write was tried that `kcm_writes` does not declare; nothing was sent."""
 
 
+class WriterClosed(HostError):
+    """A writer was used after its sync had ended or was given up; nothing was sent."""
+
+
 class InvalidKey(HostError):
     """
     A request was tried whose kind and key name no single object; nothing was sent.

@@ -1,6 +1,5 @@
 """`kcm-host run`."""
 
-import asyncio
 import logging
 import os
 import sys
@@ -17,6 +16,7 @@ from kcm_host.observe.log import start_logging
 from kcm_host.observe.pages import AddressUnusable
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Assembly, assemble
+from kcm_host.supervise.ending import run_to_end
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import plan
 from kcm_host.wire.identity.connection import connect
@@ -57,7 +57,7 @@ def run(loaded: Loaded) -> None:
         _warn(connection.warnings, about="connection")
         whole = plan(settings, assembly, connection=connection)
         log.info("kcm-host starts", extra={"kv": {"version": __version__}})
-        code = asyncio.run(Host(whole).run())
+        code = run_to_end(Host(whole).run())
     except (ConfigError, TracingUnavailable) as error:
         fail(error, BAD_CONFIG, form=form)
     except AddressUnusable as error:

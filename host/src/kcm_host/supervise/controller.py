@@ -13,6 +13,8 @@ from kcm_host.api.states import ControllerState
 from kcm_host.loading.quarantine import BrokenPlugin
 from kcm_host.supervise.crew import Crew
 from kcm_host.supervise.start import Services, Setup, Start
+from kcm_host.sync.limits import Running
+from kcm_host.sync.worker_group import stuck_problems
 from kcm_host.wire.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ class Controller:
         self._restarts = 0
         self._draining = False
         self._outcomes = {"done": 0, "later": 0, "error": 0, "timeout": 0, "cancelled": 0}
+        #: Syncs, of earlier starts too, that go on though they were cancelled.
+        self._stuck: set[Running] = set()
         self._backoff = Backoff(asyncio.get_running_loop().time, random.random)
         #: Set once the initial objects of the first start are known.
         self.known = asyncio.Event()
@@ -94,9 +98,15 @@ class Controller:
         self._enter("stopped", "")
 
     async def cancel(self) -> None:
-        """End the running syncs now."""
+        """End the running syncs now; those that go on are left behind after 3 s."""
         if self._crew is not None:
             await self._crew.cancel()
+
+    def left_behind(self) -> bool:
+        """Whether syncs go on though they were cancelled; tells which."""
+        for problem in stuck_problems(self._stuck):
+            log.error("syncs left behind", extra={"kv": self._pairs(problem=problem)})
+        return bool(self._stuck)
 
     def discovery_changed(self) -> None:
         """Start again if the watches would be others now, and ask for more watches."""
@@ -121,7 +131,8 @@ class Controller:
         """
         candidate = self._setup.plugin.candidate
         start = self._start
-        problems = start.following.problems() if start else []
+        problems = stuck_problems(self._stuck)
+        problems += start.following.problems() if start else []
         extras = start.aside.problems() if start else []
         extras += start.more.problems() if start and start.more else []
         return ControllerState(
@@ -156,7 +167,7 @@ class Controller:
         if self._draining:
             return
         self._enter("running", "")
-        self._crew = Crew(start, workers=self._setup.workers)
+        self._crew = Crew(start, workers=self._setup.workers, stuck=self._stuck)
         await self._crew.broken()
 
     async def _fall(self, start: Start, error: Exception) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from kcm_host.supervise.start import Start
 from kcm_host.supervise.timers import run_timer
-from kcm_host.sync.worker import work
+from kcm_host.sync.limits import Running
+from kcm_host.sync.worker_group import WorkerGroup
 
 
 class Crew:
@@ -16,14 +17,11 @@ class Crew:
     They begin with it and end with `drain` or `cancel`.
     """
 
-    def __init__(self, start: Start, *, workers: int) -> None:
+    def __init__(self, start: Start, *, workers: int, stuck: set[Running]) -> None:
         bench = start.bench()
         name = start.name
         self._failure = start.failure
-        self._workers = [
-            asyncio.create_task(work(bench), name=f"{name} worker {number}")
-            for number in range(workers)
-        ]
+        self._workers = WorkerGroup(bench, count=workers, stuck=stuck)
         asking = [run_timer(timer, start.functions) for timer in start.timers]
         if start.more is not None:
             asking.append(start.more.run())
@@ -34,22 +32,22 @@ class Crew:
 
     async def broken(self) -> None:
         """Raise what breaks this start; does not return before."""
-        ends = {self._failure, *self._workers, *self._asking, *self._telling}
+        ends = {self._failure, self._workers.failure, *self._asking, *self._telling}
         done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
         for end in done:
             if not end.cancelled():
                 end.result()
 
     async def drain(self) -> None:
-        """Wait for the running syncs; the queue has to be closed. Events are sent until then."""
+        """Wait for running syncs that can end; the queue is closed. Events are sent until then."""
         await _ended(self._asking)
-        if self._workers:
-            await asyncio.wait(self._workers)
+        await self._workers.drain()
         await _ended(self._telling)
 
     async def cancel(self) -> None:
-        """End everything now, running syncs too."""
-        await _ended([*self._workers, *self._asking, *self._telling])
+        """End everything now; syncs that go on though they are cancelled are left behind."""
+        await _ended([*self._asking, *self._telling])
+        await self._workers.cancel()
 
 
 async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:

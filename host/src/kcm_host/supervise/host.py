@@ -172,9 +172,11 @@ class Host:
         for task in overdue:
             pairs = {"controller": drains[task].name, "timeout": f"{timeout:g}s"}
             log.error("sync did not end in time, cancelled", extra={"kv": pairs})
-            await drains[task].cancel()
         if overdue:
+            await asyncio.gather(*(drains[task].cancel() for task in overdue))
             await asyncio.wait(overdue)
+        left = [one.name for one in controllers if one.left_behind()]
+        if overdue or left:
             return FAILED
         log.info("drained")
         return DRAINED

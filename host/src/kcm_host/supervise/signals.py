@@ -16,6 +16,8 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 FAILED, AGAIN = 1, 130
 #: What ending in good order may take beyond the drain itself.
 GRACE = timedelta(seconds=5)
+#: A loop that runs takes note of something new within this time.
+HEARD_SECONDS = 1.0
 
 
 class StopSignals:
@@ -68,8 +70,15 @@ class StopSignals:
                     self._ear.settimeout(self._limit_seconds)
                     self._loop.call_soon_threadsafe(self.stop.set)
         except TimeoutError:
-            log.error("stop overran", extra={"kv": {"reason": "the event loop is blocked"}})  # noqa: TRY400 - there is no stack to show
+            log.error("stop overran", extra={"kv": {"reason": self._reason()}})  # noqa: TRY400 - there is no stack to show
             os._exit(FAILED)
+
+    def _reason(self) -> str:
+        heard = threading.Event()
+        self._loop.call_soon_threadsafe(heard.set)
+        if heard.wait(HEARD_SECONDS):
+            return "something is awaited without end, the event loop itself runs"
+        return "the event loop is blocked"
 
 
 def _leave_it(number: int, frame: FrameType | None) -> None:

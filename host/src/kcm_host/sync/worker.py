@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from kcm_host.api.errors import PLUGIN_FAILURES, HostError
+from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
@@ -16,6 +16,7 @@ from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.view import Stores, StoreView
 from kcm_host.sync.echoes import Echoes
+from kcm_host.sync.limits import SYNC_SECONDS, Running, SyncLimits
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
 from kcm_host.sync.writer import SyncWriter, TellUsers
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from kcm_host.sync.events import Recorder
 
 log = logging.getLogger(__name__)
-
-SYNC_SECONDS = 60.0
 
 
 class Sync(Protocol):
@@ -62,29 +61,34 @@ class _End(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-async def work(bench: Bench) -> None:
-    """Sync keys one after the other until the queue is closed or the task is cancelled."""
+async def work(bench: Bench, limits: SyncLimits) -> None:
+    """Sync keys until the queue is closed, the task is cancelled, or a sync was stuck in it."""
     while True:
         try:
             item = await bench.queue.get()
         except QueueClosed:
             return
         try:
-            await sync_one(bench, item)
+            goes_on = await sync_one(bench, limits, item)
         finally:
             bench.queue.done(item.key)
+        if not goes_on:
+            return
         # A sync with nothing to write never waits: without this, a long queue of them would keep
         # the loop from watches, neighbours and the stop signal.
         await asyncio.sleep(0)
 
 
-async def sync_one(bench: Bench, item: Item) -> None:
-    """Run one sync and settle it: forget its failures, queue it again, tell the observers."""
+async def sync_one(bench: Bench, limits: SyncLimits, item: Item) -> bool:
+    """
+    Run one sync and settle it: forget its failures, queue it again, tell the observers.
+
+    Give whether its worker goes on: it was neither replaced nor cancelled meanwhile.
+    """
     await bench.own_writes.seen(item.key)
     attempt = bench.queue.failures(item.key) + 1
     if bench.tracing is None:
-        await _sync(bench, item, attempt, None)
-        return
+        return await _sync(bench, limits, item, attempt, None)
     with bench.tracing.sync(
         bench.controller,
         item.key,
@@ -93,10 +97,12 @@ async def sync_one(bench: Bench, item: Item) -> None:
         merged=item.merged,
         queued_seconds=item.queued_seconds,
     ) as span:
-        await _sync(bench, item, attempt, span)
+        return await _sync(bench, limits, item, attempt, span)
 
 
-async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None") -> None:
+async def _sync(
+    bench: Bench, limits: SyncLimits, item: Item, attempt: int, span: "SyncSpan | None"
+) -> bool:
     view = StoreView(bench.controller, bench.stores)
     writer = SyncWriter(
         bench.controller,
@@ -109,16 +115,12 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
     )
     started = time.monotonic()
     end = _End("cancelled")
+    running = limits.begin(item.key, writer)
     try:
-        async with asyncio.timeout(SYNC_SECONDS) as limit:
-            outcome = await bench.sync(item.key, view, writer, bench.settings)
-        end = _settle(bench, item, outcome, span)
-    except PLUGIN_FAILURES as error:
-        pairs = {"controller": bench.controller, "key": str(item.key)}
-        log.debug("sync raised", exc_info=True, extra={"kv": pairs})
-        late = isinstance(error, TimeoutError) and limit.expired()
-        end = _retry(bench, item, error, span, late=late)
+        end = await _end_of(bench, item, running, view, span)
     finally:
+        limits.end(running)
+        writer.close("its sync has ended")
         record = SyncRecord(
             bench.controller,
             item.key,
@@ -141,6 +143,39 @@ async def _sync(bench: Bench, item: Item, attempt: int, span: "SyncSpan | None")
                 retry_after_seconds=record.retry_after_seconds,
             )
         bench.on_sync(record)
+    return not (running.stuck or running.cancelled)
+
+
+async def _end_of(
+    bench: Bench, item: Item, running: Running, view: View, span: "SyncSpan | None"
+) -> _End:
+    """Call the plugin's sync and settle how it ends; raises what ends the worker too."""
+    try:
+        outcome = await bench.sync(item.key, view, running.writer, bench.settings)
+    except BaseException as error:
+        running.over()
+        if _ends_worker(error, running):
+            raise
+        pairs = {"controller": bench.controller, "key": str(item.key)}
+        log.debug("sync raised", exc_info=True, extra={"kv": pairs})
+        return _retry(bench, item, error, span, late=running.late)
+    running.over()
+    if running.late:
+        # It answered its cancellation with a result, but was cut somewhere on the way to it.
+        return _retry(bench, item, TimeoutError(), span, late=True)
+    return _settle(bench, item, outcome, span)
+
+
+def _ends_worker(error: BaseException, running: Running) -> bool:
+    """
+    Whether this is the end of the worker and not a failure of the plugin.
+
+    `CancelledError` also comes out of a sync that awaits a task of its own which was cancelled:
+    then nobody has cancelled the sync.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        return running.cancelled
+    return isinstance(error, (KeyboardInterrupt, GeneratorExit))
 
 
 def _linked(

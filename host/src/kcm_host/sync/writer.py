@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite
+from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
@@ -45,7 +45,12 @@ class SyncWriter:
         self._own_writes = own_writes
         self._on_written = on_written
         self._tell_users = tell_users
+        self._closed = ""
         self.records: list[WriteRecord] = []
+
+    def close(self, why: str) -> None:
+        """Send nothing any more; `why` completes the sentence that an author reads."""
+        self._closed = self._closed or why
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
@@ -139,6 +144,11 @@ class SyncWriter:
         check_key(write.kind, write.key)
 
     def _check_declared(self, kind: Kind, verb: str, subresource: str = "") -> None:
+        if self._closed:
+            raise WriterClosed(
+                f"{self._controller} tried to {verb} '{kind}' with a writer that is closed: "
+                f"{self._closed}; write within kcm_sync, and await it there"
+            )
         if Permission(kind, verb, subresource) in self._permissions:
             return
         what = f"{kind}/{subresource}" if subresource else str(kind)
