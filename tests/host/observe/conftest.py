@@ -60,6 +60,7 @@ STATE = HostState(
     ready=True,
     controllers=(TTL,),
     streams=(NODES,),
+    tasks=7,
 )
 
 

@@ -82,6 +82,7 @@ def a_request(
         ("kcm_host_controller_ready", {"controller": "ttl"}, 1),
         ("kcm_host_controller_restarts_total", {"controller": "ttl"}, 0),
         ("kcm_host_ready", {}, 1),
+        ("kcm_host_tasks", {}, 7),
     ],
 )
 def test_state_is_counted(

@@ -82,6 +82,8 @@ class HostState(msgspec.Struct, frozen=True, rename="camel"):
     ready: bool
     controllers: tuple[ControllerState, ...]
     streams: tuple[StreamState, ...]
+    #: How many asyncio tasks there are: a number that keeps growing is a mistake of the host's.
+    tasks: int = 0
 
 
 class RequestRecord(msgspec.Struct, frozen=True, gc=False):

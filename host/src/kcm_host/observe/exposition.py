@@ -315,6 +315,9 @@ def host_families(metrics: Metrics, state: HostState) -> Iterator[Metric]:
         value=metrics.observer_errors,
     )
     yield GaugeMetricFamily("kcm_host_ready", "1 while /readyz answers 200.", value=state.ready)
+    yield GaugeMetricFamily(
+        "kcm_host_tasks", "Tasks of the event loop that have not ended.", value=state.tasks
+    )
     info = GaugeMetricFamily(
         "kcm_host_build_info",
         "Versions of the host and of Python.",

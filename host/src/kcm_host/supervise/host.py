@@ -93,6 +93,7 @@ class Host:
             ready=all(state.ready for state in states),
             controllers=tuple(sorted(states, key=lambda state: state.name)),
             streams=self._streams.states() if self._streams else (),
+            tasks=len(asyncio.all_tasks()),
         )
 
     @asynccontextmanager

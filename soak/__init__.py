@@ -1,0 +1,1 @@
+"""Hours of changes and faults beside one host, to see whether anything grows."""
