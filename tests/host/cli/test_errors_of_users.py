@@ -1,12 +1,16 @@
 """A user's mistake is one line with fact, place and remedy, and exit code 2."""
 
+import json
+import os
 import socket
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 WRONG_ARGUMENTS = {
-    "no config file": (("run",), "no config file is named", "-c FILE"),
+    "no config file": (("run",), "no config file is named", "KCM_HOST_CONTROLLERS='{ttl: {}}'"),
     "unknown verb": (("rnu",), "there is no command 'rnu'", "did you mean 'run'?"),
     "unlike any verb": (("zzz",), "there is no command 'zzz'", "check, completion, config"),
     "unknown verb of a group": (("plugins", "lst"), "no such command 'lst'", ""),
@@ -16,6 +20,11 @@ WRONG_ARGUMENTS = {
     "flag without value": (("run", "-c"), "requires an argument", "--help'"),
     "no plugin is named": (("plugins", "info"), "missing argument 'name'", "info --help'"),
     "plugin of nobody": (("plugins", "info", "tlt"), "'tlt'", "did you mean 'ttl'?"),
+    "no shell": (
+        ("completion",),
+        "missing argument '{bash|zsh|fish}'. Choose from: bash",
+        "--help'",
+    ),
     "unknown shell": (("completion", "csh"), "'csh' is not one of", "--help'"),
 }
 WRONG_FILES = {
@@ -92,6 +101,121 @@ def test_every_mistake_is_told_at_once(cli, config):
     result = cli("check", "-c", config(), "--set", "logg=1", "--set", "http.bind=x")
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 2
+
+
+JSON_LINES = {
+    "by flag": (("run", "--log-format", "json", "--frobnicate"), {}),
+    "by flag in one word": (("check", "--log-format=json", "--frobnicate"), {}),
+    "by variable": (("check", "--frobnicate"), {"KCM_HOST_LOG__FORMAT": "json"}),
+    "wrong override": (("check", "--log-format", "json", "--set", "oops"), {}),
+    "wrong settings": (("check", "--set", "x=1"), {"KCM_HOST_LOG__FORMAT": "json"}),
+    "no such file": (("config", "show", "-c", "nowhere", "--log-format", "json"), {}),
+}
+
+
+@pytest.mark.parametrize(("arguments", "env"), JSON_LINES.values(), ids=JSON_LINES)
+def test_under_json_logging_mistakes_are_json(cli, arguments, env):
+    """Whoever reads JSON lines reads the last error too, also that of a wrong flag (F-88)."""
+    ended = cli(*arguments, env=env)
+    assert ended.exit_code == 2
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert lines
+    assert all(line["error"] and line["code"] == 2 for line in lines)
+
+
+def test_a_flag_wins_over_the_variable_for_mistakes_too(cli):
+    """`--log-format text` asks for text, whatever a variable says (F-88)."""
+    env = {"KCM_HOST_LOG__FORMAT": "json"}
+    one_error(cli("run", "--log-format", "text", "--frobnicate", env=env))
+
+
+def test_a_file_that_asks_for_json_gets_its_mistakes_so(cli, tmp_path: Path):
+    """Mistakes in a file and warnings about one follow its own log format (F-88)."""
+    path = tmp_path / "kcm-host.yaml"
+    path.write_text("controllers: {ttl: {}}\nlog: {format: json}\n")
+    warned = cli("check", "--offline", "-c", path)
+    assert warned.exit_code == 0
+    assert "'leaderElection' is left out" in json.loads(warned.stderr)["warning"]
+    path.write_text("controllers: {ttl: {}}\nlog: {format: json}\nlogg: 1\n")
+    assert "logg: unknown key" in json.loads(cli("check", "-c", path).stderr)["error"]
+
+
+@contextmanager
+def as_nobody():
+    """Be a user who may read little; only root has to change for that."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-c", "{}"), "error: {}: the file may not be read; check its owner and mode"),
+        (
+            ("--kubeconfig", "{}", "--set", "controllers.ttl={{}}"),
+            (
+                "error: kubeconfig '{}' cannot be read: Permission denied; name a readable file "
+                "with --kubeconfig or $KUBECONFIG"
+            ),
+        ),
+    ],
+    ids=["config file", "kubeconfig"],
+)
+def test_a_file_of_somebody_else_is_named(cli, arguments, told):
+    """A file that may not be read is told in our words: fact, place, remedy (F-88)."""
+    cli("check", "--offline", "--set", "controllers.ttl={}")  # nobody can import nothing more
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "file"
+        path.write_text("controllers: {ttl: {}}")
+        path.chmod(0)
+        filled = [argument.format(path) for argument in arguments]
+        with as_nobody():
+            ended = cli("check", *filled)
+    assert ended.exit_code == 2
+    assert ended.stderr.splitlines()[-1] == told.format(path)
+
+
+def test_a_kubeconfig_with_a_section_twice_is_one_line(cli, config, kubeconfig):
+    """Of two lists of users one would be lost, so both lines are named (F-88)."""
+    path = kubeconfig()
+    content = json.loads(path.read_text())
+    path.write_text("\n".join(f"{key}: {json.dumps(part)}" for key, part in content.items()))
+    assert cli("check", "-c", config(), "--kubeconfig", path).exit_code == 0
+    with path.open("a") as file:
+        file.write("\nusers: []\n")
+    line = one_error(cli("check", "-c", config(), "--kubeconfig", path))
+    assert line == (
+        f"error: kubeconfig '{path}' has 'users' at line 2 and again at line 5; "
+        f"put all of it into one"
+    )
+
+
+def test_a_closed_stderr_is_told_on_stdout(command, config, kubeconfig):
+    """Without stderr the host runs all the same, and says where its log would go (F-88)."""
+    ended = command(
+        "run", "-c", config(), "--kubeconfig", kubeconfig(),
+        preexec_fn=lambda: os.close(2), stderr=None,
+    )  # fmt: skip
+    assert ended.code == 1  # the server is out of reach
+    assert ended.out == "warning: stderr is closed, so nothing is logged; give it a file: 2>FILE\n"
+
+
+def test_variables_and_stdin_are_a_configuration(command, config):
+    """No file is needed where variables say what runs; `-` reads one from stdin (F-85)."""
+    command.environment["KCM_HOST_CONTROLLERS"] = "{ttl: {}}"
+    by_variable = command("check", "--offline", "-o", "json")
+    assert [one["name"] for one in json.loads(by_variable.out)["controllers"]] == ["ttl"]
+    del command.environment["KCM_HOST_CONTROLLERS"]
+    with config(ttl={"workers": 7}).open() as file:
+        by_stdin = command("check", "-c", "-", "--offline", "-o", "json", stdin=file)
+    assert json.loads(by_stdin.out)["controllers"][0]["workers"] == 7
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])

@@ -68,14 +68,14 @@ UNKNOWN = {
         "KCM_HOST_CONTROLLERS__TLL__WORKERS",
         (
             "is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?; "
-            "'TLL' is no controller that runs, and a variable never adds one"
+            "'TLL' is no controller that runs, and only the variable 'KCM_HOST_CONTROLLERS' may"
         ),
     ),
     "controller that is not in the file": (
         "KCM_HOST_CONTROLLERS__RESOURCEQUOTA",
         (
             "is no setting and is ignored; 'RESOURCEQUOTA' is no controller that runs, "
-            "and a variable never adds one"
+            "and only the variable 'KCM_HOST_CONTROLLERS' may add one"
         ),
     ),
     "below a value": ("KCM_HOST_KUBECONFIG__X", "is no setting and is ignored; did you mean"),
@@ -131,19 +131,6 @@ def test_unknown_variable_is_a_warning(
     [found] = loaded.warnings
     assert found.startswith(f"variable '{name}' {warning}")
     assert loaded.settings == load(FILE).settings
-
-
-def test_variable_never_adds_a_controller(load: Callable[..., Loaded]) -> None:
-    """A mapping in a variable reaches the controllers of the file and no others (design 7)."""
-    loaded = load(FILE, environ={"KCM_HOST_CONTROLLERS": "{ttl: {workers: 4}, job: {}}"})
-    assert list(loaded.settings.controllers) == ["ttl", "clusterrole-aggregation"]
-    assert loaded.settings.controllers["ttl"].workers == 4
-    assert loaded.warnings == (
-        (
-            "variable 'KCM_HOST_CONTROLLERS' names controller 'job', which is ignored: "
-            "a variable never adds a controller"
-        ),
-    )
 
 
 def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Loaded]) -> None:

@@ -21,8 +21,10 @@ _NANOSECONDS = {
     "h": 3_600_000_000_000,
 }
 _UNITS = "|".join(_NANOSECONDS)
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 PATTERN = rf"^[-+]?({_NUMBER}({_UNITS}))+$"
+#: The same for JSON schemas of durations that may not be below zero (`-0s` is not).
+NOT_NEGATIVE = rf"^(\+?({_NUMBER}({_UNITS}))+|-((?:0+\.?0*|\.0+)({_UNITS}))+)$"
 _WHOLE = re.compile(PATTERN, re.ASCII)
 _PART = re.compile(rf"(\d*)\.?(\d*)({_UNITS})", re.ASCII)
 _BARE_NUMBER = re.compile(r"^[-+]?[\d.]+$", re.ASCII)
@@ -39,7 +41,7 @@ def parse_duration(text: str) -> timedelta:
     """
     if _BARE_NUMBER.match(text):
         raise ValueError(f"duration '{text}' has no unit; write for example '{text}s' or '{text}m'")
-    if len(text) > _LONGEST_TEXT or not _WHOLE.match(text):
+    if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
         raise ValueError(
             f"'{text[:_LONGEST_TEXT]}' is not a duration; write numbers with the units "
             "h, m, s, ms, us or ns, for example '1h30m'"
@@ -112,7 +114,12 @@ class _GoForm:
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"type": "string", "pattern": PATTERN, "examples": ["300ms", "5m", "1h30m"]}
+        return {
+            "type": "string",
+            "maxLength": _LONGEST_TEXT,
+            "pattern": PATTERN,
+            "examples": ["300ms", "5m", "1h30m"],
+        }
 
 
 Duration = Annotated[timedelta, _GoForm]

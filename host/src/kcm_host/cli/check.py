@@ -51,7 +51,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
         show_json({**_server(connection), "warnings": warnings, **_by_role(found)})
     else:
         for warning in warnings:
-            warn(warning)
+            warn(warning, form=settings.log.format)
         if connection is not None:
             click.echo(f"server {connection.base_url}, by {connection.origin}")
         show_table(found, ("name", "role", "state", "version", "workers", "problem"))

@@ -58,7 +58,7 @@ def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
     except ConfigError as error:
         fail(error, BAD_CONFIG, form=loaded.settings.log.format)
     for warning in (*loaded.warnings, *assembly.warnings):
-        warn(warning)
+        warn(warning, form=loaded.settings.log.format)
     setups = assembly.setups
     validated = {one.plugin.name: one.settings for one in setups if one.settings is not None}
     workers = {one.plugin.name: one.workers for one in setups}

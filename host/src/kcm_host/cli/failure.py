@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -28,28 +28,36 @@ def fail(message: object, code: int, *, form: Form = "text") -> NoReturn:
     sys.exit(code)
 
 
-def warn(message: str) -> None:
-    """Tell what is odd, but no reason to stop."""
-    _tell("warning: ", message, colour="yellow")
+def warn(message: str, *, form: Form = "text") -> None:
+    """Tell what is odd, but no reason to stop; `form` is that of the log."""
+    if form == "json":
+        start_logging(form="json")
+        log.warning("config", extra={"kv": {"warning": message}})
+    else:
+        _tell("warning: ", message, colour="yellow")
 
 
 @contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Turn what click and the system raise into one line and an exit code."""
+def ended_in_order(form: Callable[[], Form]) -> Iterator[None]:
+    """
+    Turn what click and the system raise into one line and an exit code.
+
+    `form` gives the log format that was asked for, as far as it can be told without settings.
+    """
     try:
         yield
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(BAD_CONFIG)
     except click.UsageError as error:
-        fail(_usage(error), BAD_CONFIG)
+        fail(_usage(error), BAD_CONFIG, form=form())
     except click.ClickException as error:
-        fail(error.format_message(), error.exit_code)
+        fail(error.format_message(), error.exit_code, form=form())
     except click.Abort:
         sys.exit(INTERRUPTED)
     except OSError as error:
         # Files and servers have errors of their own; what is left is where the output goes to.
-        fail(f"cannot go on: {error.strerror or error}", FAILURE)
+        fail(f"cannot go on: {error.strerror or error}", FAILURE, form=form())
 
 
 def _tell(head: str, text: str, *, colour: str) -> None:
@@ -57,7 +65,7 @@ def _tell(head: str, text: str, *, colour: str) -> None:
 
 
 def _usage(error: click.UsageError) -> str:
-    text = error.format_message().rstrip(".")
+    text = " ".join(error.format_message().split()).rstrip(".")
     text = text[:1].lower() + text[1:]
     if text.endswith("?"):  # it names the remedy already
         return text

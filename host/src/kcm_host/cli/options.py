@@ -9,15 +9,17 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
+from kcm_host.config.file import STDIN
 from kcm_host.config.load import load_settings
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
-from kcm_host.observe.log import Form
+from kcm_host.config.variables import CONFIG_VARIABLE
 
 P = ParamSpec("P")
 
 FLAGS = {"kubeconfig": "kubeconfig", "log_level": "log.level", "log_format": "log.format"}
-CONFIG_VARIABLE = "KCM_HOST_CONFIG"
+#: Whether a file can be read is told by what reads it, in our words.
+_FILE = click.Path(readable=False)
 
 _OPTIONS = (
     click.option(
@@ -26,13 +28,13 @@ _OPTIONS = (
         "config_file",
         envvar=CONFIG_VARIABLE,
         show_envvar=True,
-        type=click.Path(path_type=Path),
+        type=_FILE,
         metavar="FILE",
-        help="The config file, YAML or JSON. Always needed.",
+        help="The config file, YAML or JSON; - is stdin. Left out: variables and --set say it all.",
     ),
     click.option(
         "--kubeconfig",
-        type=click.Path(),
+        type=_FILE,
         metavar="FILE",
         help="How to reach the API server. Left out: what the config file says, then $KUBECONFIG, "
         "the pod's service account, ~/.kube/config.",
@@ -84,17 +86,13 @@ def _load(given: dict[str, Any]) -> Loaded:
     file = given.pop("config_file")
     overrides = given.pop("overrides")
     flags = {path: given.pop(name) for name, path in FLAGS.items()}
-    form: Form = flags["log.format"] or "text"
-    if file is None:
-        remedy = f"name one with -c FILE, or in the variable {CONFIG_VARIABLE}"
-        fail(f"no config file is named; {remedy}", BAD_CONFIG, form=form)
     try:
         return load_settings(
-            file=file,
+            file=file if file is None or file == STDIN else Path(file),
             environ=os.environ,
             overrides=overrides,
             flags={path: value for path, value in flags.items() if value is not None},
             reserved=(CONFIG_VARIABLE,),
         )
     except ConfigError as error:
-        fail(error, BAD_CONFIG, form=form)
+        fail(error, BAD_CONFIG, form="json" if error.log_form == "json" else "text")

@@ -47,6 +47,8 @@ def run(loaded: Loaded) -> None:
     settings = loaded.settings
     form = settings.log.format
     start_logging(settings.log.level, form=form)
+    if sys.__stderr__ is None:
+        click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)
     try:
         assembly = assemble(loaded)

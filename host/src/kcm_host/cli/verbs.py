@@ -1,6 +1,8 @@
 """The verbs of `kcm-host`, each imported when it is used."""
 
+import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +13,7 @@ from kcm_host import __version__
 from kcm_host.cli.failure import ended_in_order
 from kcm_host.cli.output import colours
 from kcm_host.config.problems import did_you_mean
+from kcm_host.observe.log import Form
 
 #: In the order in which a newcomer meets them, with what `--help` says of each.
 VERBS = {
@@ -62,9 +65,17 @@ class Verbs(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a verb and end the process; what goes wrong is one line each, never a traceback."""
-        with ended_in_order():
+        given = args[0] if args else extra.get("args")
+        arguments = sys.argv[1:] if given is None else given
+        with ended_in_order(lambda: _form(arguments)):
             code = super().main(*args, **{"color": colours(), **extra, "standalone_mode": False})
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _form(arguments: Sequence[str]) -> Form:
+    # Imported when something is wrong: completion and help shall not pay for the settings.
+    found: Form = import_module("kcm_host.cli.log_form").log_form(arguments, os.environ)
+    return found
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,6 +1,9 @@
-"""The configuration file, read from disk."""
+"""The configuration file, read from disk or from stdin."""
 
+import errno
+import sys
 from pathlib import Path
+from typing import Final, Literal
 
 from kcm_host.config.problems import Problem
 from kcm_host.config.tree import Node, Origin
@@ -8,13 +11,16 @@ from kcm_host.config.yamlfile import read_text
 
 _LARGEST_BYTES = 1 << 20
 EXAMPLE = "controllers: {ttl: {}}"
+#: In place of a path: what stands on stdin, to its end. A file of that name is `./-`.
+STDIN: Final = "-"
+Source = Path | Literal["-"]
 
 
-def read_file(path: Path) -> tuple[Node | None, list[Problem]]:
+def read_file(source: Source) -> tuple[Node | None, list[Problem]]:
     """The top mapping of the file and what is wrong with it; None if it holds nothing usable."""
-    origin = Origin("file", str(path))
+    origin = Origin("file", "stdin" if source == STDIN else str(source))
     try:
-        data = _bytes(path)
+        data = _bytes(source)
     except OSError as error:
         return None, [_unreadable(origin, error)]
     if len(data) > _LARGEST_BYTES:
@@ -38,8 +44,13 @@ def read_file(path: Path) -> tuple[Node | None, list[Problem]]:
     return root, problems
 
 
-def _bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
+def _bytes(source: Source) -> bytes:
+    if source == STDIN:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "it is closed")
+        return sys.stdin.buffer.read(_LARGEST_BYTES + 1)
+    assert isinstance(source, Path)
+    with source.open("rb") as file:
         return file.read(_LARGEST_BYTES + 1)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from kcm_host.config.layers import shortened
+from kcm_host.config.layers import doubly_named, shortened
 from kcm_host.config.names import short_name
 from kcm_host.config.problems import Problem
 from kcm_host.config.text import read_value
@@ -49,4 +49,5 @@ def _override(override: str) -> Node | list[Problem]:
         return problems
     if keys[0] == "controllers" and len(keys) > 1:
         keys[1] = short_name(keys[1])
-    return shortened(nested(keys, node))
+    layer = nested(keys, node)
+    return doubly_named(layer) or shortened(layer)

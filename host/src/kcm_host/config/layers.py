@@ -1,5 +1,9 @@
 """Layers of settings: one name for each controller, and null where a key was left empty."""
 
+from typing import Any
+
+from kcm_host.config import shape
+from kcm_host.config.models import HostSettings
 from kcm_host.config.names import short_name
 from kcm_host.config.problems import Problem
 from kcm_host.config.tree import Node, mapping
@@ -52,32 +56,33 @@ def without_nulls(root: Node) -> Node:
     """
     The settings without empty keys, which so take their defaults; `ttl:` becomes `ttl: {}`.
 
-    What stands below a controller's `settings` is the plugin's: null may mean something there.
+    An empty `controllers:` becomes `{}` at the place of its key, where it is an error, and an
+    unknown key stays, because it is one too. What stands below a controller's `settings` is the
+    plugin's: null may mean something there.
     """
-    entries = dict(_kept(root).entries)
-    controllers = entries.get("controllers")
-    if controllers is not None and controllers.entries:
-        named = {name: _controller(node) for name, node in controllers.entries.items()}
-        entries["controllers"] = Node(named, controllers.origin, controllers.key)
-    for key, node in entries.items():
-        if key != "controllers":
-            entries[key] = _deep(node)
-    return Node(entries, root.origin, root.key)
+    controllers = root.child("controllers")
+    if controllers is not None:
+        filled = _or_empty(controllers)
+        named = {name: _or_empty(node) for name, node in filled.entries.items()}
+        root = _with_entries(root, {**root.entries, "controllers": _with_entries(filled, named)})
+    return _without_nulls(root, HostSettings)
 
 
-def _controller(node: Node) -> Node:
-    return Node({}, node.origin, node.key) if node.value is None else _kept(node)
+def _without_nulls(node: Node, annotation: Any) -> Node:
+    known = shape.keys(annotation)
+    entries = {
+        key: _without_nulls(inner, shape.step(annotation, key))
+        for key, inner in node.entries.items()
+        if inner.value is not None or key not in known
+    }
+    return _with_entries(node, entries) if node.entries else node
 
 
-def _deep(node: Node) -> Node:
-    if not isinstance(node.value, dict):
-        return node
-    entries = {key: _deep(inner) for key, inner in _kept(node).entries.items()}
-    return Node(entries, node.origin, node.key)
+def _or_empty(node: Node) -> Node:
+    """An empty mapping at the place of the key in front of it, where a value was left out."""
+    place = node.key or node.origin
+    return Node({}, place, node.key) if node.value is None else node
 
 
-def _kept(node: Node) -> Node:
-    if not isinstance(node.value, dict):
-        return node
-    entries = {key: inner for key, inner in node.value.items() if inner.value is not None}
-    return Node(entries, node.origin, node.key)
+def _with_entries(node: Node, entries: dict[str, Node]) -> Node:
+    return Node(entries, node.origin, node.key) if isinstance(node.value, dict) else node

@@ -1,11 +1,10 @@
 """Loading the settings: file, variables and flags laid over each other and validated once."""
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 from pydantic import ValidationError
 
-from kcm_host.config.file import read_file
+from kcm_host.config.file import Source, read_file
 from kcm_host.config.flags import read_flags
 from kcm_host.config.layers import doubly_named, shortened, without_nulls
 from kcm_host.config.loaded import Loaded
@@ -15,7 +14,7 @@ from kcm_host.config.origins import leaf_origins
 from kcm_host.config.problems import ConfigError, Problem
 from kcm_host.config.tree import Node, Origin, mapping, merge
 from kcm_host.config.variables import read_variables
-from kcm_host.config.wording import problems_of
+from kcm_host.config.wording import NOTHING_RUNS, problems_of
 
 _NO_LEADER_ELECTION = (
     "'leaderElection' is left out, so it is off: run one replica only, "
@@ -25,7 +24,7 @@ _NO_LEADER_ELECTION = (
 
 def load_settings(
     *,
-    file: Path | None,
+    file: Source | None,
     environ: Mapping[str, str],
     overrides: Sequence[str] = (),
     flags: Mapping[str, str] | None = None,
@@ -34,6 +33,7 @@ def load_settings(
     """
     The settings from `file`, overlaid with variables, `--set` items and flags, in that order.
 
+    Without a file (None) the others must say everything; STDIN is read where one is named so.
     `overrides` are the `path=value` of `--set`; `flags` maps dotted paths to what the flag of that
     setting was given (`log.level` for `--log-level`); `reserved` are variables with our prefix that
     the caller reads itself. Raises ConfigError with everything that is wrong, not only the first.
@@ -42,13 +42,15 @@ def load_settings(
     from_flags, wrong_flags = read_flags(overrides, flags or {})
     variables, wrong_variables = read_variables(environ, reserved=reserved)
     problems += wrong_variables + wrong_flags
-    if root is None:
-        raise ConfigError(problems)
-    matched = match_variables(variables, known=merge(root, from_flags))
-    tree = without_nulls(merge(merge(root, matched.root), from_flags))
-    settings, invalid = _validated(tree)
+    base = root or mapping(Origin("default"))
+    matched = match_variables(variables, known=merge(base, from_flags))
+    problems += matched.problems
+    tree = without_nulls(merge(merge(base, matched.root), from_flags))
+    settings, invalid = _validated(tree) if root is not None else (None, [])
     if settings is None or problems:
-        raise ConfigError(sorted(problems + invalid, key=_place))
+        if any(map(_may_name_controllers, problems)):
+            invalid = [problem for problem in invalid if problem.fact not in NOTHING_RUNS]
+        raise ConfigError(sorted(problems + invalid, key=_place), log_form=_log_form(tree))
     return Loaded(
         settings=settings,
         origins=leaf_origins(settings, tree),
@@ -59,7 +61,7 @@ def load_settings(
     )
 
 
-def _file_layer(file: Path | None) -> tuple[Node | None, list[Problem]]:
+def _file_layer(file: Source | None) -> tuple[Node | None, list[Problem]]:
     if file is None:
         return mapping(Origin("default")), []
     root, problems = read_file(file)
@@ -73,6 +75,18 @@ def _validated(tree: Node) -> tuple[HostSettings | None, list[Problem]]:
         return HostSettings.from_merged(tree.plain()), []
     except ValidationError as error:
         return None, problems_of(error, root=tree, model=HostSettings)
+
+
+def _may_name_controllers(problem: Problem) -> bool:
+    """Whether a value that was refused may have named what runs: then nobody says nothing does."""
+    name = problem.origin.name if problem.origin and problem.file is None else ""
+    return "controllers" in name.lower()
+
+
+def _log_form(tree: Node) -> str | None:
+    """The log format that unusable settings ask for: their own errors are told in it."""
+    node = tree.at(("log", "format"))
+    return node.value if node is not None and isinstance(node.value, str) else None
 
 
 def _place(problem: Problem) -> tuple[bool, int, int]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kcm_host.config import shape
-from kcm_host.config.layers import named_controllers, with_short_names
+from kcm_host.config.layers import doubly_named, named_controllers, with_short_names
 from kcm_host.config.models import HostSettings
 from kcm_host.config.names import spellings
-from kcm_host.config.problems import suggest
+from kcm_host.config.problems import Problem, suggest
 from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
 from kcm_host.config.variables import PREFIX, Variable, variable_name
 
@@ -17,11 +17,12 @@ StrPath = tuple[str, ...]
 
 @dataclass(slots=True)
 class Matched:
-    """What variables set, those that wait for a plugin's settings model, and what was odd."""
+    """What variables set, those that wait for a plugin's settings model, and what is wrong."""
 
     root: Node = field(default_factory=lambda: mapping(Origin("variable")))
     pending: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     setters: dict[StrPath, str] = field(default_factory=dict)
 
     def put(self, variable: Variable, path: StrPath, node: Node) -> None:
@@ -37,12 +38,14 @@ class Matched:
 
 def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
     """
-    Each variable at its place in the file's structure; `known` holds the controllers that run.
+    Each variable at its place in the file's structure; `known` holds file and flags.
 
-    Segments match ignoring case, `-` and `_`. What lies below a controller's `settings` stays
-    pending: its keys are known when the plugin is.
+    Segments match ignoring case, `-` and `_`. The mapping in KCM_HOST_CONTROLLERS adds controllers
+    as the file does; a variable for a part of one never adds it, because its segment may be a
+    typing error. What lies below a controller's `settings` stays pending: its keys are known when
+    the plugin is.
     """
-    names = named_controllers(known)
+    names = list(named_controllers(known))
     matched = Matched()
     for variable in variables:
         path = _host_path(variable.segments, names)
@@ -52,8 +55,11 @@ def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
         elif len(variable.segments) > len(path):
             rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
             matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
-        elif path == ("controllers",) and variable.node.entries:
-            matched.put(variable, path, _known_only(variable, names, matched.warnings))
+        elif path == ("controllers",):
+            controllers = with_short_names(variable.node)
+            names += [name for name in controllers.entries if name not in names]
+            matched.problems += doubly_named(nested(path, variable.node))
+            matched.put(variable, path, controllers)
         else:
             matched.put(variable, path, variable.node)
     return matched
@@ -79,7 +85,10 @@ def _why(segments: Sequence[str], names: Collection[str]) -> str:
     """What a reader may not know about a variable for a controller that does not run."""
     if len(segments) == 1 or _fold(segments[0]) != "controllers" or _controller(segments[1], names):
         return ""
-    return f"; '{segments[1]}' is no controller that runs, and a variable never adds one"
+    return (
+        f"; '{segments[1]}' is no controller that runs, and only the variable "
+        f"'{variable_name(['controllers'])}' may add one"
+    )
 
 
 def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | None:
@@ -123,19 +132,6 @@ def _one(segment: str, choices: Mapping[str, Iterable[str]]) -> str | None:
 
 def _fold(text: str) -> str:
     return text.lower().replace("-", "").replace("_", "")
-
-
-def _known_only(variable: Variable, names: Collection[str], warnings: list[str]) -> Node:
-    """The controllers in the variable's value that run anyway; each other one gives a warning."""
-    entries = with_short_names(variable.node).entries
-    warnings += [
-        f"variable '{variable.name}' names controller '{name}', which is ignored: "
-        f"a variable never adds a controller"
-        for name in entries
-        if name not in names
-    ]
-    kept = {name: node for name, node in entries.items() if name in names}
-    return mapping(variable.node.origin, kept)
 
 
 def _candidates(names: Iterable[str]) -> Iterator[str]:

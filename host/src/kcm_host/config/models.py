@@ -7,14 +7,36 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from kcm_host.api.duration import Duration
-from kcm_host.config.address import check_bind, check_endpoint, split_bind
+from kcm_host.api.duration import NOT_NEGATIVE, Duration
+from kcm_host.config.address import (
+    BIND_PATTERN,
+    ENDPOINT_PATTERN,
+    check_bind,
+    check_endpoint,
+    split_bind,
+)
 from kcm_host.config.source import MERGED, MergedSource
 from kcm_host.config.wrong import wrong
 
-NotNegative = Annotated[Duration, Field(ge=timedelta(0))]
+#: Far above what is of use: a typing error shall not eat the memory or wait for a year.
+MOST_WORKERS = 1_000
+MOST_WRITES = 1_000_000
+LONGEST_WAIT = timedelta(hours=24)
+
+Wait = Annotated[
+    Duration,
+    Field(ge=timedelta(0), le=LONGEST_WAIT, json_schema_extra={"pattern": NOT_NEGATIVE}),
+]
+
+
+#: For JSON schemas: what the validator of `burst` says.
+_BURST_NEEDS_QPS: JsonDict = {
+    "if": {"properties": {"burst": {"type": "integer"}}, "required": ["burst"]},
+    "then": {"properties": {"qps": {"type": "number"}}, "required": ["qps"]},
+}
 
 
 class Section(BaseModel):
@@ -26,20 +48,25 @@ class Section(BaseModel):
 class ControllerSettings(Section):
     """How one controller runs; `{}` means all defaults."""
 
+    model_config = ConfigDict(json_schema_extra=_BURST_NEEDS_QPS)
+
     workers: int | None = Field(
         default=None,
         ge=1,
+        le=MOST_WORKERS,
         description="Keys synced at the same time; left out: as many as the plugin says, or 5.",
     )
     qps: float | None = Field(
         default=None,
         gt=0,
+        le=MOST_WRITES,
         allow_inf_nan=False,
         description="Writes a second; left out: no limit.",
     )
     burst: int | None = Field(
         default=None,
         ge=1,
+        le=MOST_WRITES,
         description="Writes at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
     )
     settings: dict[str, Any] = Field(
@@ -65,7 +92,9 @@ class LeaderElectionSettings(Section):
     """Whether replicas share the controllers through Leases."""
 
     enabled: bool = Field(
-        default=False, description="Only false: leader election is not built yet."
+        default=False,
+        description="Only false: leader election is not built yet.",
+        json_schema_extra={"enum": [False]},
     )
 
     @field_validator("enabled")
@@ -85,11 +114,12 @@ class HttpSettings(Section):
     bind: str = Field(
         default="127.0.0.1:10270",
         description="Host and port; port 0 takes any free one, IPv6 stands in brackets.",
+        json_schema_extra={"pattern": BIND_PATTERN},
     )
 
-    @field_validator("bind")
+    @field_validator("bind", mode="before")
     @classmethod
-    def _is_address(cls, bind: str) -> str:
+    def _is_address(cls, bind: Any) -> Any:
         return check_bind(bind)
 
     @property
@@ -105,15 +135,17 @@ class TracesSettings(Section):
         default="none", description="'otlp' sends to 'endpoint', 'console' writes to stdout."
     )
     endpoint: str = Field(
-        default="http://127.0.0.1:4318", description="Base URL of an OTLP receiver over HTTP."
+        default="http://127.0.0.1:4318",
+        description="Base URL of an OTLP receiver over HTTP.",
+        json_schema_extra={"pattern": ENDPOINT_PATTERN},
     )
     sample_ratio: float = Field(
         default=1.0, ge=0, le=1, description="Share of syncs that are traced, 0 to 1."
     )
 
-    @field_validator("endpoint")
+    @field_validator("endpoint", mode="before")
     @classmethod
-    def _is_url(cls, endpoint: str) -> str:
+    def _is_url(cls, endpoint: Any) -> Any:
         return check_endpoint(endpoint)
 
 
@@ -146,6 +178,7 @@ class HostSettings(BaseSettings):
     kubeconfig: str | None = Field(
         default=None,
         description="Path; left out: $KUBECONFIG, then in-cluster, then ~/.kube/config.",
+        json_schema_extra={"minLength": 1},
     )
     controllers: dict[str, ControllerSettings] = Field(
         min_length=1, description="What runs, by name; nothing else does."
@@ -161,10 +194,10 @@ class HostSettings(BaseSettings):
     http: HttpSettings = HttpSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     log: LogSettings = LogSettings()
-    start_timeout: NotNegative = Field(
+    start_timeout: Wait = Field(
         default=timedelta(seconds=10), description="How long to wait for the server at start."
     )
-    shutdown_timeout: NotNegative = Field(
+    shutdown_timeout: Wait = Field(
         default=timedelta(seconds=10), description="How long running syncs may take at the end."
     )
 

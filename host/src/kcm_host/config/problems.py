@@ -38,9 +38,14 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; `problems` lists all that was found, in order of place."""
+    """
+    The configuration cannot be used; `problems` lists all that was found, in order of place.
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    `log_form` is the log format that it asks for, None where it does not say.
+    """
+
+    def __init__(self, problems: Iterable[Problem], *, log_form: str | None = None) -> None:
+        self.log_form = log_form
         self.problems = tuple(dict.fromkeys(problems))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 

@@ -9,10 +9,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from kcm_host.api.duration import PATTERN, format_duration
-from kcm_host.config.models import ControllerSettings, HostSettings
+from kcm_host.api.duration import format_duration
+from kcm_host.config.models import ControllerSettings, HostSettings, Section
 from kcm_host.config.names import spellings
 
+_EMPTY = {"type": "null"}
+_ABOUT = ("title", "description", "default", "examples")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -23,7 +25,7 @@ class GoDurations(GenerateJsonSchema):
         """The schema of a field with a default; pydantic writes that of a timedelta as ISO 8601."""
         made = super().default_schema(schema)
         default = schema.get("default")
-        if isinstance(default, timedelta) and made.get("pattern") == PATTERN:
+        if isinstance(default, timedelta) and "pattern" in made:
             made["default"] = format_duration(default)
         return made
 
@@ -34,8 +36,12 @@ def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any
 
     None stands for a plugin without settings. Other controllers are errors, unless none is given:
     then any name and any settings will do.
+
+    Every file that loads is valid. Only the loader refuses: YAML that is no JSON, two names of one
+    controller, too long durations, addresses that no pattern can tell, `3.0` in place of 3.
     """
-    models: list[type[BaseModel]] = [HostSettings, ControllerSettings]
+    sections: list[type[BaseModel]] = [HostSettings, *Section.__subclasses__()]
+    models = [*sections]
     models += [model for model in plugin_models.values() if model is not None]
     refs, whole = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)], schema_generator=GoDurations
@@ -43,8 +49,12 @@ def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any
     definitions: dict[str, Any] = whole["$defs"]
     host = _definition(definitions, refs[HostSettings, "validation"])
     common = _definition(definitions, refs[ControllerSettings, "validation"])
+    for section in sections:
+        _take_empty(_definition(definitions, refs[section, "validation"])["properties"])
+    controllers = host["properties"]["controllers"]
+    controllers["additionalProperties"] = _or_empty(controllers["additionalProperties"])
     if plugin_models:
-        host["properties"]["controllers"] |= {
+        controllers |= {
             "properties": {
                 spelling: _controller(common, refs[model, "validation"] if model else None)
                 for name, model in plugin_models.items()
@@ -65,5 +75,21 @@ def _definition(definitions: Mapping[str, Any], ref: Mapping[str, Any]) -> dict[
 def _controller(common: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
     """The schema of one controller's entry, which may be left empty (null)."""
     entry = deepcopy(dict(common))
-    entry["properties"]["settings"] = settings or {"type": "object", "maxProperties": 0}
-    return {"anyOf": [entry, {"type": "null"}]}
+    entry["properties"]["settings"] = _or_empty(settings or {"type": "object", "maxProperties": 0})
+    return _or_empty(entry)
+
+
+def _take_empty(properties: dict[str, Any]) -> None:
+    """Allow null for each key but `controllers`: a key that is left empty takes its default."""
+    for key, value in properties.items():
+        if key != "controllers":
+            properties[key] = _or_empty(value)
+
+
+def _or_empty(value: Mapping[str, Any]) -> dict[str, Any]:
+    if "anyOf" in value:
+        kinds = value["anyOf"]
+        return {**value, "anyOf": kinds if _EMPTY in kinds else [*kinds, _EMPTY]}
+    about = {key: value[key] for key in _ABOUT if key in value}
+    checked = {key: rule for key, rule in value.items() if key not in about}
+    return {"anyOf": [checked, _EMPTY], **about}

@@ -10,6 +10,8 @@ from kcm_host.config.text import read_value
 from kcm_host.config.tree import Node, Origin
 
 PREFIX: Final = "KCM_HOST_"
+#: Names the config file; no setting.
+CONFIG_VARIABLE: Final = "KCM_HOST_CONFIG"
 # What Kubernetes puts into every pod of a namespace that has a Service called kcm-host.
 _SERVICE_LINK = re.compile(
     r"SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"

@@ -14,8 +14,13 @@ from kcm_host.config.file import EXAMPLE
 from kcm_host.config.problems import Problem, did_you_mean, suggest
 from kcm_host.config.secret import shown
 from kcm_host.config.tree import Node, Path, dotted, locate
+from kcm_host.config.variables import CONFIG_VARIABLE, variable_name
 
 _TIMEDELTA_PART = re.compile(r"(days|seconds|microseconds)=(-?\d+)")
+_NO_FILE = "no config file is named, and neither a variable nor a flag names a controller"
+_NO_CONTROLLER = "no controller is named, so nothing would run"
+#: The facts of the error that nothing would run.
+NOTHING_RUNS = (_NO_FILE, _NO_CONTROLLER)
 _EXPECTED = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -78,9 +83,15 @@ def _problem(detail: ErrorDetails, *, root: Node, model: type[BaseModel], above:
 
 
 def _missing(path: Path, parent: Node) -> Problem:
+    if path == ("controllers",) and parent.origin.kind == "default":
+        whole = f"{variable_name(path)}='{{ttl: {{}}}}'"
+        return Problem(
+            _NO_FILE,
+            remedy=f"name a file with -c FILE or {CONFIG_VARIABLE}, or set for example {whole}",
+        )
     if path == ("controllers",):
         return Problem(
-            "no controller is named, so nothing would run",
+            _NO_CONTROLLER,
             path="controllers",
             origin=parent.origin,
             remedy=f"write for example '{EXAMPLE}'",

@@ -36,7 +36,7 @@ def _remedy(name: str, installed: list[str]) -> str:
     known = f"; installed are: {', '.join(installed)}" if installed else ""
     if is_other_upstream_controller(name):
         return f"no plugin for it is known: leave it to kube-controller-manager{known}"
-    return f"install the plugin that has it (pip install kcm-host-{name}?), or remove it{known}"
+    return f"install the distribution that has it, or remove it{known}"
 
 
 def _place(loaded: Loaded, section: str, name: str) -> Origin:

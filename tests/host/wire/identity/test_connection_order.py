@@ -70,6 +70,18 @@ def test_a_home_folder_is_expanded(token_config, tmp_path):
     assert connection.base_url.endswith("/conf-mine")
 
 
+def test_a_pod_without_a_token_is_told_so(pod, tmp_path):
+    """A pod that mounts no token is not called "no pod", and the remedy is the pod's (F-88)."""
+    folder, environ = pod
+    (folder / "token").unlink()
+    with pytest.raises(ConnectionProblem) as caught:
+        connect(None, environ={**environ, "HOME": str(tmp_path)}, service_account=folder)
+    message = str(caught.value)
+    assert f"this pod has no service account token in '{folder}'" in message
+    assert "automountServiceAccountToken" in message
+    assert "no pod," not in message
+
+
 @pytest.mark.parametrize("broken", ["token", "ca.crt"])
 def test_an_incomplete_service_account_is_named(pod, broken):
     """An empty token or authority file in the pod is an error with its folder."""

@@ -67,7 +67,8 @@ def connect(
     if not paths and _is_pod(environ, service_account):
         connection = _from_service_account(environ, service_account, clock)
     else:
-        connection = _from_kubeconfig(paths or _default(home), environ, clock)
+        paths = paths or _default(home, environ, service_account)
+        connection = _from_kubeconfig(paths, environ, clock)
     return connection
 
 
@@ -86,13 +87,17 @@ def _listed(environ: Mapping[str, str], *, home: Path) -> tuple[Path, ...]:
     return existing
 
 
-def _default(home: Path) -> tuple[Path, ...]:
+def _default(home: Path, environ: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     path = home / ".kube" / "config"
     if path.exists():
         return (path,)
+    pod, remedy = "this is no pod", "name one with --kubeconfig"
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        pod = f"this pod has no service account token in '{folder}'"
+        remedy = "set automountServiceAccountToken: true for the pod, or " + remedy
     raise ConnectionProblem(
-        f"no way to an API server: no kubeconfig is named, $KUBECONFIG is not set, this is no pod "
-        f"with a service account token, and '{path}' does not exist; name one with --kubeconfig"
+        f"no way to an API server: no kubeconfig is named, $KUBECONFIG is not set, {pod}, "
+        f"and '{path}' does not exist; {remedy}"
     )
 
 

@@ -76,7 +76,7 @@ USER_FILES = ("client-certificate", "client-key", "tokenFile")
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 - both are safe loaders
+        content = _content(path)
     except (OSError, UnicodeDecodeError) as error:
         fact = error.strerror if isinstance(error, OSError) else "not text"
         raise ConnectionProblem(
@@ -99,6 +99,31 @@ def _read(path: Path) -> dict[str, Any]:
         )
     typed(content, File, place=f"kubeconfig '{path}'")
     return content
+
+
+def _content(path: Path) -> Any:
+    loader = LOADER(path.read_text(encoding="utf-8"))
+    document = loader.get_single_node()
+    if document is None:
+        return None
+    _refuse_doubles(document, path)
+    return loader.construct_document(document)
+
+
+def _refuse_doubles(document: yaml.Node, path: Path) -> None:
+    """Raise ConnectionProblem for a section that stands twice: only the last one would count."""
+    if not isinstance(document, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, _ in document.value:
+        if isinstance(key, yaml.ScalarNode) and key.value in lines:
+            first, again = lines[key.value], key.start_mark.line + 1
+            raise ConnectionProblem(
+                f"kubeconfig '{path}' has '{key.value}' at line {first} and again at line {again}; "
+                f"put all of it into one"
+            )
+        if isinstance(key, yaml.ScalarNode):
+            lines[key.value] = key.start_mark.line + 1
 
 
 def _current_context(documents: Documents) -> str:

@@ -1,0 +1,27 @@
+"""In which form a mistake on the command line is told, before there are settings."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from kcm_host.config.matching import match_variables
+from kcm_host.config.tree import DEFAULT, mapping
+from kcm_host.config.variables import CONFIG_VARIABLE, read_variables
+from kcm_host.observe.log import Form
+
+FLAG = "--log-format"
+
+
+def log_form(arguments: Sequence[str], environ: Mapping[str, str]) -> Form:
+    """
+    Return the log format that the last flag asks for, or else the variables.
+
+    Whoever reads JSON lines from stderr shall be able to read the error that explains why there are
+    no more. A config file is not looked at: the arguments do not say for sure which it is.
+    """
+    flagged = [one.partition("=")[2] for one in arguments if one.startswith(f"{FLAG}=")]
+    flagged += [value for flag, value in pairwise(arguments) if flag == FLAG]
+    if flagged:
+        return "json" if flagged[-1] == "json" else "text"
+    variables, _ = read_variables(environ, reserved=(CONFIG_VARIABLE,))
+    node = match_variables(variables, known=mapping(DEFAULT)).root.at(("log", "format"))
+    return "json" if node is not None and node.value == "json" else "text"

@@ -1,0 +1,154 @@
+"""Variables and flags alone, or a file on stdin, are a whole configuration."""
+
+import io
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from kcm_host.config.file import STDIN
+from kcm_host.config.load import load_settings
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.problems import ConfigError
+
+NO_CONTROLLER = (
+    "no config file is named, and neither a variable nor a flag names a controller; name a file "
+    "with -c FILE or KCM_HOST_CONFIG, or set for example KCM_HOST_CONTROLLERS='{ttl: {}}'"
+)
+ALONE = {
+    "one mapping": {"KCM_HOST_CONTROLLERS": "{ttl: {workers: 3}}"},
+    "JSON": {"KCM_HOST_CONTROLLERS": '{"ttl": {"workers": 3}}'},
+    "by an alias": {"KCM_HOST_CONTROLLERS": "{ttl-controller: {workers: 3}}"},
+    "YAML of several lines": {"KCM_HOST_CONTROLLERS": "ttl:\n  workers: 3\n"},
+    "nested variable": {
+        "KCM_HOST_CONTROLLERS": "{ttl: }",
+        "KCM_HOST_CONTROLLERS__TTL__WORKERS": "3",
+    },
+    "nested variable wins": {
+        "KCM_HOST_CONTROLLERS": "{ttl: {workers: 9}}",
+        "KCM_HOST_CONTROLLERS__TTL__WORKERS": "3",
+    },
+}
+NOTHING = {
+    "nothing": ({}, [NO_CONTROLLER]),
+    "other settings": ({"KCM_HOST_LOG__LEVEL": "debug"}, [NO_CONTROLLER]),
+    "only a part of a controller": ({"KCM_HOST_CONTROLLERS__TTL__WORKERS": "3"}, [NO_CONTROLLER]),
+    "no controller": (
+        {"KCM_HOST_CONTROLLERS": "{}"},
+        [
+            (
+                "variable KCM_HOST_CONTROLLERS: controllers: no controller is named, so nothing "
+                "would run; write for example 'controllers: {ttl: {}}'"
+            )
+        ],
+    ),
+    "a list": (
+        {"KCM_HOST_CONTROLLERS": "[ttl]"},
+        ["variable KCM_HOST_CONTROLLERS: controllers: must be a mapping, found a list"],
+    ),
+    "a tag": (
+        {"KCM_HOST_CONTROLLERS": "{ttl: !x 1}"},
+        ["variable KCM_HOST_CONTROLLERS: tag '!x' is not supported; leave it out"],
+    ),
+    "two names": (
+        {"KCM_HOST_CONTROLLERS": "{ttl: {}, ttl-controller: {}}"},
+        [
+            (
+                "variable KCM_HOST_CONTROLLERS: controllers: 'ttl-controller' is the controller "
+                "'ttl' of variable KCM_HOST_CONTROLLERS by another name; keep one of them, "
+                "best 'ttl'"
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("environ", ALONE.values(), ids=ALONE)
+def test_variables_alone_configure_everything(environ: Mapping[str, str]) -> None:
+    """The mapping in KCM_HOST_CONTROLLERS adds controllers, and no file is needed then (F-85)."""
+    loaded = load_settings(
+        file=None, environ={**environ, "KCM_HOST_LEADERELECTION__ENABLED": "false"}
+    )
+    assert loaded.settings.controllers["ttl"].workers == 3
+    assert str(loaded.origins["controllers.ttl.workers"]).startswith(
+        "variable KCM_HOST_CONTROLLERS"
+    )
+
+
+@pytest.mark.parametrize(("environ", "told"), NOTHING.values(), ids=NOTHING)
+def test_no_controller_is_one_line_with_a_way_out(
+    environ: Mapping[str, str], told: list[str]
+) -> None:
+    """Without a file the error names the three ways to say what runs (F-85)."""
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file=None, environ=environ)
+    assert [str(problem) for problem in caught.value.problems] == told
+
+
+def test_a_variable_adds_to_the_file(load: Callable[..., Loaded]) -> None:
+    """Controllers of the variable run beside those of the file (F-85)."""
+    loaded = load(
+        "controllers: {ttl: {workers: 1}}\nleaderElection: {enabled: false}",
+        environ={"KCM_HOST_CONTROLLERS": "{ttl: {qps: 4}, resourcequota: {workers: 2}}"},
+    )
+    found = loaded.settings.controllers
+    assert {name: (one.workers, one.qps) for name, one in found.items()} == {
+        "ttl": (1, 4),
+        "resourcequota": (2, None),
+    }
+    assert loaded.warnings == ()
+
+
+def test_a_file_without_controllers_is_completed_by_a_variable(load: Callable[..., Loaded]) -> None:
+    """No error contradicts what the variable says (F-85)."""
+    loaded = load("{}", environ={"KCM_HOST_CONTROLLERS": "{ttl: {}}"})
+    assert list(loaded.settings.controllers) == ["ttl"]
+
+
+def test_a_flag_with_two_names_is_refused(problems: Callable[..., list[str]]) -> None:
+    """One controller under two names is an error in a flag as well as in a file (F-85)."""
+    [told] = problems("{}", overrides=["controllers={ttl: {}, ttl-controller: {}}"])
+    assert told.startswith("flag --set controllers: controllers: 'ttl-controller' is the")
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Put these bytes on stdin."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_a_file_may_come_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` reads stdin to its end, and values know their lines there (F-85)."""
+    piped(monkeypatch, b"controllers:\n  ttl: {workers: 3}\n")
+    loaded = load_settings(file=STDIN, environ={})
+    assert str(loaded.origins["controllers.ttl.workers"]) == "stdin:2"
+
+
+def test_mistakes_on_stdin_are_placed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place of a mistake is the line of stdin (F-85)."""
+    piped(monkeypatch, b"controllers:\n  ttl: {wrokers: 3}\n")
+    with pytest.raises(ConfigError, match=r"^stdin:2:9: controllers\.ttl.wrokers: unknown key"):
+        load_settings(file=STDIN, environ={})
+
+
+def test_a_closed_stdin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a stdin there is one line about it (F-85)."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match=r"^stdin: the file cannot be read: it is closed"):
+        load_settings(file=STDIN, environ={})
+
+
+def test_a_file_called_dash_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the word `-` means stdin, a path to such a file does not (F-85)."""
+    monkeypatch.chdir(tmp_path)
+    Path("-").write_text("controllers: {ttl: {}}")
+    assert "ttl" in load_settings(file=Path("./-"), environ={}).settings.controllers
+
+
+@pytest.mark.parametrize("form", ["json", "text", None])
+def test_an_error_knows_the_log_format(load: Callable[..., Loaded], form: str | None) -> None:
+    """A file that asks for JSON lines gets its own mistakes as such (F-88)."""
+    said = f"log: {{format: {form}}}\n" if form else ""
+    with pytest.raises(ConfigError) as caught:
+        load(f"{said}controllers: {{ttl: 3}}")
+    assert caught.value.log_form == form
