@@ -13,6 +13,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.wakes import Lane
 from kcm_host.api.writes import Receipt, Write, Writer
+from kcm_host.work.limiter import Turns
 
 pytestmark = pytest.mark.virtual_time
 
@@ -134,3 +135,19 @@ async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
 
     records = await rig.run(sync, seconds=1)
     assert [record.key.name for record in records] == ["a", "k0", "a", "k1", "k2"]
+
+
+async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
+    """Fifty workers at one write every 2 s, each cut after a minute: 30 writes a minute (F-11)."""
+    loop = asyncio.get_running_loop()
+    turns, begun, writes = Turns(0.5, 1, loop.time), loop.time(), []
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await turns.take()
+        writes.append(loop.time() - begun)
+        return Later(timedelta(0))
+
+    for number in range(50):
+        rig.queue.add(Key(f"k{number}"), CAUSE)
+    await rig.run(sync, seconds=600, workers=50)
+    assert [sum(60 * n <= at < 60 * (n + 1) for at in writes) for n in range(10)] == [30] * 10

@@ -1,6 +1,5 @@
 """Where writes go: the seam at which another sender can plan or compare instead of sending."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -12,7 +11,7 @@ from kcm_host.api.writes import Receipt, Write
 from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.client import JSON, METADATA_ONLY, Client
 from kcm_host.wire.paths import collection, item
-from kcm_host.work.limiter import Bucket
+from kcm_host.work.limiter import Turns
 
 #: How often one write is sent when the server says when to come back (IQ-111).
 MOST_ATTEMPTS = 11
@@ -58,31 +57,21 @@ class LiveSender:
     ) -> None:
         self._client = client
         self._agent = agent
-        self._clock = clock
-        self._throttle = Bucket(qps, burst or max(1.0, qps), clock) if qps else None
-        self._patience_until = 0.0
+        self._turns = Turns(qps, burst, clock)
 
     async def send(self, write: Write) -> Receipt:
         """See `Sender.send`."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            await self._turn()
+            await self._turns.take()
             try:
                 return await self._send(write, attempt)
             except ApiError as error:
                 wait = error.retry_after_seconds
-                asks = wait is not None and (error.status == 429 or error.status >= 500)
-                if not asks or attempt == MOST_ATTEMPTS:
+                asks = error.status == 429 or error.status >= 500
+                if wait is None or not asks or attempt == MOST_ATTEMPTS:
                     raise
-                self._patience_until = max(self._patience_until, self._clock() + (wait or 0))
+                self._turns.pause(wait)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _turn(self) -> None:
-        """Wait until the server's patience and our own throttle let the next write go."""
-        if self._throttle is not None:
-            await asyncio.sleep(self._throttle.reserve())
-        # Again and again: while this write waits, another may be asked for more patience.
-        while (wait := self._patience_until - self._clock()) > 0:  # noqa: ASYNC110 - a time, no event
-            await asyncio.sleep(wait)
 
     async def _send(self, write: Write, attempt: int) -> Receipt:
         body = await self._client.call(

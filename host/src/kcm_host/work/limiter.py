@@ -1,5 +1,6 @@
 """How long a failed key waits: per key exponential, and one bucket over the whole queue."""
 
+import asyncio
 import heapq
 from collections.abc import Callable
 from operator import itemgetter
@@ -12,8 +13,12 @@ BUCKET_RATE = 10.0
 BUCKET_SIZE = 100.0
 
 
+#: A token that lacks less than this is there: sums of float do not come out even.
+NEARLY = 1e-9
+
+
 class Bucket:
-    """A token bucket that begins full; reservations are never given back (IQ-77)."""
+    """A token bucket that begins full."""
 
     def __init__(self, rate: float, size: float, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -23,11 +28,61 @@ class Bucket:
         self._last = clock()
 
     def reserve(self) -> float:
-        """Take one token and give the seconds to wait until it exists."""
+        """
+        Take one token and give the seconds to wait until it exists.
+
+        A reservation is never given back (IQ-77).
+        """
+        self._fill()
+        self._tokens -= 1
+        return max(-self._tokens, 0.0) / self._rate
+
+    def take(self) -> float:
+        """Take one token if it exists and give 0; otherwise give the seconds until it does."""
+        self._fill()
+        missing = 1 - self._tokens
+        if missing > NEARLY:
+            return missing / self._rate
+        self._tokens -= 1
+        return 0.0
+
+    def _fill(self) -> None:
         now = self._clock()
-        self._tokens = min(self._size, self._tokens + (now - self._last) * self._rate) - 1
+        self._tokens = min(self._size, self._tokens + (now - self._last) * self._rate)
         self._last = now
-        return 0.0 if self._tokens >= 0 else -self._tokens / self._rate
+
+
+class Turns:
+    """
+    Turns to write, given in the order they are asked for.
+
+    A turn is taken when it is there, never ahead: whoever is cancelled while waiting leaves it
+    to the next. Without `qps` there is always one.
+    """
+
+    def __init__(self, qps: float | None, burst: float | None, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._bucket = Bucket(qps, burst or max(1.0, qps), clock) if qps else None
+        self._pause_until = clock()
+        self._line = asyncio.Lock()
+
+    def pause(self, seconds: float) -> None:
+        """Give no turn for so long; of several pauses the last to end counts."""
+        self._pause_until = max(self._pause_until, self._clock() + seconds)
+
+    async def take(self) -> None:
+        """Return when it is the caller's turn."""
+        async with self._line:
+            # Again and again: another pause may have been asked for meanwhile.
+            while (seconds := self._seconds()) > 0:  # noqa: ASYNC110 - a time, no event
+                await asyncio.sleep(seconds)
+
+    def _seconds(self) -> float:
+        """Give how long to wait; 0 takes the turn."""
+        pause = self._pause_until - self._clock()
+        if pause > 0:
+            return pause
+        return self._bucket.take() if self._bucket is not None else 0.0
 
 
 class RetryLimiter:
