@@ -10,6 +10,7 @@ from kcm_host.cli.options import output_option, with_settings
 from kcm_host.cli.output import show_json, show_table
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
+from kcm_host.observe.printable import printable
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Verdict, assemble, verdicts
 from kcm_host.supervise.plan import tracing_of
@@ -53,7 +54,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
         for warning in warnings:
             warn(warning, form=settings.log.format)
         if connection is not None:
-            click.echo(f"server {connection.base_url}, by {connection.origin}")
+            click.echo(printable(f"server {connection.base_url}, by {connection.origin}"))
         show_table(found, ("name", "role", "state", "version", "workers", "problem"))
     sys.exit(FAILURE if assembly.quarantined else 0)
 

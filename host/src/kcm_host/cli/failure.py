@@ -9,7 +9,9 @@ from typing import NoReturn
 import click
 
 from kcm_host.cli.output import colours
+from kcm_host.config.problems import ConfigError
 from kcm_host.observe.log import Form, start_logging
+from kcm_host.observe.printable import printable
 
 FAILURE, BAD_CONFIG, INTERRUPTED = 1, 2, 130
 
@@ -17,14 +19,14 @@ log = logging.getLogger(__name__)
 
 
 def fail(message: object, code: int, *, form: Form = "text") -> NoReturn:
-    """Tell what is wrong, line by line, and end with `code`; `form` is that of the log."""
+    """Tell what is wrong, a line a problem, and end with `code`; `form` is that of the log."""
     if form == "json":
         start_logging(form="json")
-    for line in str(message).splitlines():
+    for problem in message.problems if isinstance(message, ConfigError) else (message,):
         if form == "json":
-            log.error("kcm-host ends", extra={"kv": {"error": line, "code": code}})
+            log.error("kcm-host ends", extra={"kv": {"error": str(problem), "code": code}})
         else:
-            _tell("error: ", line, colour="red")
+            _tell("error: ", str(problem), colour="red")
     sys.exit(code)
 
 
@@ -61,7 +63,7 @@ def ended_in_order(form: Callable[[], Form]) -> Iterator[None]:
 
 
 def _tell(head: str, text: str, *, colour: str) -> None:
-    click.echo(click.style(head, fg=colour, bold=True) + text, err=True, color=colours())
+    click.echo(click.style(head, fg=colour, bold=True) + printable(text), err=True, color=colours())
 
 
 def _usage(error: click.UsageError) -> str:

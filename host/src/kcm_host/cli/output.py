@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import click
 
+from kcm_host.observe.printable import printable
+
 Record = Mapping[str, Any]
 
 #: Blanks between columns.
@@ -25,7 +27,8 @@ def colours() -> Literal[False] | None:
 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
-    click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+    text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
+    click.echo("\n".join(map(printable, text.split("\n"))))
 
 
 def show_table(records: Sequence[Record], columns: Sequence[str]) -> None:
@@ -87,6 +90,6 @@ def _text(cell: object) -> str:
         case None:
             return ""
         case list() | tuple():
-            return ", ".join(map(str, cell))
+            return printable(", ".join(map(str, cell)))
         case _:
-            return str(cell)
+            return printable(str(cell))

@@ -1,11 +1,13 @@
 """What the pages say: a status and a body for each path, out of plain values."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from kcm_host.api.states import ControllerState, HostState, StreamState
+from kcm_host.observe.printable import printable
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -30,14 +32,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def text(status: int, body: str) -> Answer:
-    """Give a page of plain text."""
+    """Give a page of plain text; what is foreign in it has gone through `printable`."""
     return Answer(status, body.encode())
 
 
 def stalled(seconds: float, plugin: str) -> str:
     """Give one sentence about a stall and who causes it."""
     holder = f"controller '{plugin}' blocks it" if plugin else "no plugin's code was seen in it"
-    return f"the event loop has not answered for {seconds:.0f} s: {holder}"
+    return printable(f"the event loop has not answered for {seconds:.0f} s: {holder}")
 
 
 def readyz(state: HostState, *, verbose: bool) -> Answer:
@@ -50,7 +52,11 @@ def readyz(state: HostState, *, verbose: bool) -> Answer:
     if state.ready and not verbose:
         return text(200, "ok")
     lines = [
-        f"[+]{one.name} ok" if one.ready else f"[-]{one.name} failed: {reason(one, state.streams)}"
+        printable(
+            f"[+]{one.name} ok"
+            if one.ready
+            else f"[-]{one.name} failed: {reason(one, state.streams)}"
+        )
         for one in state.controllers
         if verbose or not one.ready
     ]
@@ -70,9 +76,17 @@ def reason(controller: ControllerState, streams: tuple[StreamState, ...]) -> str
     return f"{controller.phase}, waits for {', '.join(waits)}" if waits else controller.phase
 
 
-def status(state: HostState) -> Answer:
-    """Give the whole state as JSON; what a plugin's status holds beyond JSON is shown as text."""
-    return Answer(200, msgspec.json.encode(state, enc_hook=as_json), JSON)
+def status_text(state: HostState) -> str:
+    """Return the whole state as JSON; what a plugin's status holds beyond JSON is shown as text."""
+    try:
+        return msgspec.json.encode(state, enc_hook=as_json).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(msgspec.to_builtins(state, enc_hook=as_json, str_keys=True))
+
+
+def status(shown: str) -> Answer:
+    """Return the page of a `status_text`."""
+    return Answer(200, printable(shown).encode(), JSON)
 
 
 def as_json(value: object) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kcm_host.observe.printable import printable
+
 LEVELS = {
     logging.DEBUG: "DEBUG",
     logging.INFO: "INFO",
@@ -29,7 +31,7 @@ class TextLines(logging.Formatter):
     """
     Lines for people: `2026-11-21T07:50:01.123Z INFO  event  controller=ttl key=n1`.
 
-    Values that would blur the line (blanks, quotes, control characters) are quoted as JSON
+    Values that would blur the line (blanks, quotes, what is not printable) are quoted as JSON
     strings, so one record is one line whatever it contains. `stacks` appends the traceback of
     an exception, indented, below its line.
     """
@@ -44,9 +46,10 @@ class TextLines(logging.Formatter):
         pairs = facts(record)
         if not record.name.startswith(OWN):
             pairs.setdefault("logger", record.name)
-        line = f"{stamp(record)} {self._level(record)} {flat(record.getMessage())}"
+        line = f"{stamp(record)} {self._level(record)} {printable(record.getMessage())}"
         if pairs:
-            line += "  " + " ".join(f"{name}={shown(value)}" for name, value in pairs.items())
+            shown_pairs = (f"{printable(name)}={shown(value)}" for name, value in pairs.items())
+            line += "  " + " ".join(shown_pairs)
         if self._stacks and has_error(record):
             line += "\n" + indented(self.formatException(record.exc_info or (None, None, None)))
         return line
@@ -81,7 +84,7 @@ class JsonLines(logging.Formatter):
             line[f"{name}_" if name in line else name] = value
         if self._stacks and has_error(record):
             line["stack"] = self.formatException(record.exc_info or (None, None, None))
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return printable(json.dumps(line, default=str, ensure_ascii=False))
 
 
 def facts(record: logging.LogRecord) -> dict[str, Any]:
@@ -115,22 +118,17 @@ def has_error(record: logging.LogRecord) -> bool:
 def shown(value: object) -> str:
     """Give one value as it appears in a line of text."""
     if isinstance(value, str):
-        return value if _is_plain(value) else json.dumps(value, ensure_ascii=False)
+        return value if _is_plain(value) else printable(json.dumps(value, ensure_ascii=False))
     if isinstance(value, float):
         return f"{value:.6g}"
     if value is None or isinstance(value, bool | Mapping | list | tuple):
-        return json.dumps(value, default=str, ensure_ascii=False)
+        return printable(json.dumps(value, default=str, ensure_ascii=False))
     return shown(str(value))
-
-
-def flat(event: str) -> str:
-    """Give an event without the control characters that could fake or hide lines."""
-    return event if event.isprintable() else json.dumps(event, ensure_ascii=False)[1:-1]
 
 
 def indented(text: str) -> str:
     """Give every line of a traceback four blanks in front."""
-    return "\n".join(f"    {line}" for line in text.splitlines())
+    return "\n".join(f"    {printable(line)}" for line in text.splitlines())
 
 
 def _is_plain(value: str) -> bool:

@@ -21,6 +21,7 @@ from kcm_host.observe.http_request import (
 )
 from kcm_host.observe.lines import one_line
 from kcm_host.observe.log import OncePerFact
+from kcm_host.observe.printable import printable
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class PageServer:
             fact = one_line(error)
             if self._failures.say(request.path, fact):
                 log.exception("page failed", extra={"kv": {"path": request.path}})
-            return text(500, f"this page failed: {fact}\n")
+            return text(500, f"this page failed: {printable(fact)}\n")
 
     def _make_room(self, oldest_first: list["PageConnection"]) -> None:
         silent = next((one for one in oldest_first if not one.asked), oldest_first[0])

@@ -122,7 +122,7 @@ class Pages:
                     lambda: answers.readyz(self._host_state(with_status=False), verbose=verbose)
                 )
             case "/status":
-                return await self._asked(lambda: answers.status(self._host_state(with_status=True)))
+                return await self._status()
             case "/metrics":
                 return await self._scrape()
             case "/":
@@ -135,6 +135,16 @@ class Pages:
         if seconds < self._dead_seconds:
             return text(200, "ok")
         return text(500, f"{answers.stalled(seconds, plugin)}\n")
+
+    async def _status(self) -> Answer:
+        # Written down on the loop, because what plugins say of themselves may change afterwards.
+        try:
+            shown = await self._questions.ask(
+                lambda: answers.status_text(self._host_state(with_status=True))
+            )
+        except NoReply as error:
+            return self._silent(error)
+        return answers.status(shown)
 
     async def _asked(self, question: Callable[[], Answer]) -> Answer:
         try:
