@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from worlds.objects import Objects
@@ -51,6 +52,7 @@ class World:
         others: Iterable[Kind] = (),
         make: Callable[[], object] | None = None,
         workers: int = 4,
+        sweep_period: timedelta = timedelta(hours=10),
         **settings: Any,
     ) -> None:
         kinds = (*keys, *others)
@@ -68,7 +70,12 @@ class World:
             discoverer=Discoverer(kinds),
             on_sync=self._on_sync,
         )
-        setup = Setup(plugin, model(**settings) if model else None, workers)
+        setup = Setup(
+            plugin,
+            model(**settings) if model else None,
+            workers,
+            resync_period=sweep_period,
+        )
         self.streams = streams
         self.controller = Controller(setup, services)
 

@@ -169,3 +169,10 @@ def test_settings_can_be_made_from_keywords() -> None:
     """Tests of other rooms need no file (design 7)."""
     made = HostSettings.model_validate({"controllers": {"ttl": {"workers": 3}}})
     assert made.controllers["ttl"].workers == 3
+
+
+def test_the_slow_sweep_is_every_ten_hours_or_as_said(load: Callable[..., Loaded]) -> None:
+    """`resyncPeriod` of a controller is the host's; `0s` switches the sweep off (F-52)."""
+    loaded = load("controllers: {a: {}, b: {resyncPeriod: 90m}, c: {resyncPeriod: 0s}}")
+    found = {name: one.resync_period for name, one in loaded.settings.controllers.items()}
+    assert found == {"a": timedelta(hours=10), "b": timedelta(minutes=90), "c": timedelta(0)}

@@ -99,6 +99,11 @@ def test_watches_are_given_as_declared(site, good):
         ("[Watch(kind=NODE, model=Node, keys=print, whole='yes')]", "whole is 'yes'"),
         ("[Watch(kind=NODE, model=Node, keys=print, every_event=1)]", "every_event is 1"),
         ("[Watch(kind=NODE, model=Node, keys=print, rest=5)]", "rest is 5"),
+        ("[Watch(kind=NODE, model=Node, keys=print, resync=5)]", "resync is 5, no function"),
+        (
+            "[Watch(kind=NODE, model=Node, keys=print, resync=lambda: 5)]",
+            "resync cannot be called with (key)",
+        ),
         ("[Watch(kind=NODE, model=Node, keys=print, rest=-DAY)]", "rest is datetime.timedelta"),
         ("[Watch(kind=NODE, model=Node, keys=print)] * 2", "watches 1 and 2 of 'kcm_watches'"),
         ("1 / 0", "'kcm_watches' raised ZeroDivisionError: division by zero at "),

@@ -136,6 +136,7 @@ def test_timers_are_given_as_declared(site, good):
         ("[Timer(every=HOUR, keys=[])]", "keys is [], no function"),
         ("[Timer(every=HOUR, keys=lambda: [])]", "keys cannot be called with (view)"),
         ("[Timer(every=HOUR, keys=later)]", "keys is async"),
+        ("[Timer(every=HOUR, keys=print, resync=1)]", "resync is 1"),
         ("1 / 0", "'kcm_timers' raised ZeroDivisionError: division by zero at "),
     ],
 )

@@ -99,6 +99,7 @@ def test_state_is_counted(
         ("kcm_host_syncs_total", {"controller": "ttl", "outcome": "timeout"}),
         ("workqueue_queue_duration_seconds_count", {"name": "ttlcontroller"}),
         ("workqueue_work_duration_seconds_bucket", {"name": "ttlcontroller", "le": "+Inf"}),
+        ("kcm_host_missed_wakeups_total", {"controller": "ttl"}),
         ("kcm_host_observer_errors_total", {}),
     ],
 )
@@ -114,6 +115,14 @@ def test_controller_without_a_queue_counts_as_empty(unready: HostState) -> None:
     assert sample(Metrics(), unready, "workqueue_depth", name="acme") == 0
     running = {"name": "acme", "manager": "kcm-host"}
     assert sample(Metrics(), unready, "running_managed_controllers", **running) == 0
+
+
+def test_missed_wakeups_are_counted(state: HostState) -> None:
+    """One for each sync that wrote though only the slow sweep had asked for its key (F-52)."""
+    metrics = Metrics()
+    metrics.on_sync(a_sync())
+    metrics.on_sync(msgspec.structs.replace(a_sync(), missed_wakeup=True))
+    assert sample(metrics, state, "kcm_host_missed_wakeups_total", controller="ttl") == 1
 
 
 def test_syncs_are_counted_by_outcome_and_timed(state: HostState) -> None:

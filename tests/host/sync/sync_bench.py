@@ -86,6 +86,7 @@ class Rig:
             sender=self.sender,
             permissions=self.permissions,
             on_sync=self.syncs,
+            is_unasked=self.queue.is_unasked,
             own_writes=OwnWrites(self.stores),
             tracing=self.tracing,
             echoes=self.echoes,

@@ -10,8 +10,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     Why a key was queued.
 
     `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `version` say of what),
-    `synced` (the initial objects of `kind` are known), `retry` or `timer`. `received` is seconds
-    on the monotonic clock.
+    `synced` (the initial objects of `kind` are known), `retry`, `timer` or `resync` (the slow
+    sweep; `kind` says of what). `received` is seconds on the monotonic clock.
     """
 
     reason: str
@@ -39,7 +39,8 @@ class SyncRecord(msgspec.Struct, frozen=True):
 
     `outcome` is `done`, `later`, `error`, `timeout` or `cancelled`; `retry_after_seconds` says
     when the key runs again after an error, a timeout or `Later`. At most 16 `causes` are kept;
-    `merged` counts all of them.
+    `merged` counts all of them. `missed_wakeup` says that it wrote although only the slow sweep
+    had asked for the key: `keys` of some watch should have.
     """
 
     controller: str
@@ -54,3 +55,4 @@ class SyncRecord(msgspec.Struct, frozen=True):
     reads: int
     error: str = ""
     retry_after_seconds: float | None = None
+    missed_wakeup: bool = False

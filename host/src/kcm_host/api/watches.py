@@ -70,6 +70,10 @@ class Watch(Generic[M]):
     awaited: bool = True
     #: Keep every object whole beside its model, for `Objects.whole` and a full update.
     whole: bool = False
+    #: Which key of the work queue stands for an object of this watch: the slow sweep queues it
+    #: every `resyncPeriod`, in case `keys` has missed something. None: objects of this watch are
+    #: no keys. Synchronous, no I/O.
+    resync: Callable[[Key], Key] | None = None
 
 
 AnyWatch = Watch[Any]

@@ -25,10 +25,15 @@ from kcm_host.config.wrong import wrong
 MOST_WORKERS = 1_000
 MOST_WRITES = 1_000_000
 LONGEST_WAIT = timedelta(hours=24)
+LONGEST_PERIOD = timedelta(days=30)
 
 Wait = Annotated[
     Duration,
     Field(ge=timedelta(0), le=LONGEST_WAIT, json_schema_extra={"pattern": NOT_NEGATIVE}),
+]
+Period = Annotated[
+    Duration,
+    Field(ge=timedelta(0), le=LONGEST_PERIOD, json_schema_extra={"pattern": NOT_NEGATIVE}),
 ]
 
 
@@ -68,6 +73,10 @@ class ControllerSettings(Section):
         ge=1,
         le=MOST_WRITES,
         description="Writes at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
+    )
+    resync_period: Period = Field(
+        default=timedelta(hours=10),
+        description="How often all objects are synced in case a change was missed; 0s: never.",
     )
     settings: dict[str, Any] = Field(
         default={}, description="What the controller's own plugin lets you set."

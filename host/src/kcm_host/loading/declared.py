@@ -117,6 +117,8 @@ def _timer_findings(timer: object) -> Iterator[Finding]:
     if not isinstance(timer.every, timedelta) or timer.every <= timedelta(0):
         yield f"every is {timer.every!r}", "give a timedelta above zero"
     yield from function_findings("keys", timer.keys, "view")
+    if not isinstance(timer.resync, bool):
+        yield f"resync is {timer.resync!r}", "give True or False"
 
 
 def _refuse_twins(watches: Sequence[AnyWatch], hook: str) -> None:

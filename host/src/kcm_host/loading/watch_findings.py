@@ -19,6 +19,8 @@ def watch_findings(watch: object) -> Iterator[Finding]:
     yield from function_findings("keys", watch.keys, "change", "view")
     if watch.synced is not None:
         yield from function_findings("synced", watch.synced, "view")
+    if watch.resync is not None:
+        yield from function_findings("resync", watch.resync, "key")
     yield from _index_findings(watch.indexes)
     yield from _scope_findings(watch)
     yield from _flag_findings(watch)

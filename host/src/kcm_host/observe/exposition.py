@@ -159,13 +159,19 @@ def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
     outcomes = CounterMetricFamily(
         "kcm_host_syncs", "Syncs that ended, by outcome.", labels=["controller", "outcome"]
     )
+    missed = CounterMetricFamily(
+        "kcm_host_missed_wakeups",
+        "Syncs that wrote though only the slow sweep had asked for them: always 0.",
+        labels=["controller"],
+    )
     for name, one in syncs.items():
+        missed.add_metric([name], one.missed)
         _add(queued, (queue_name(name),), one.queued)
         _add(worked, (queue_name(name),), one.worked)
         _add(seconds, (name,), one.seconds)
         for outcome, count in list(one.outcomes.items()):
             outcomes.add_metric([name, outcome], count)
-    yield from (queued, worked, seconds, outcomes)
+    yield from (queued, worked, seconds, outcomes, missed)
 
 
 def controller_families(

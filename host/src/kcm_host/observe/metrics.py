@@ -37,10 +37,12 @@ class Histogram:
 class Syncs:
     """The syncs of one controller."""
 
-    __slots__ = ("outcomes", "queued", "seconds", "worked")
+    __slots__ = ("missed", "outcomes", "queued", "seconds", "worked")
 
     def __init__(self) -> None:
         self.outcomes = dict.fromkeys(OUTCOMES, 0)
+        #: Those that wrote although only the slow sweep had asked for the key.
+        self.missed = 0
         self.queued = Histogram(QUEUE_BOUNDS)
         self.worked = Histogram(QUEUE_BOUNDS)
         self.seconds = Histogram(SYNC_BOUNDS)
@@ -84,6 +86,7 @@ class Metrics:
         if syncs is None:
             syncs = self.syncs[record.controller] = Syncs()
         syncs.outcomes[record.outcome] = syncs.outcomes.get(record.outcome, 0) + 1
+        syncs.missed += record.missed_wakeup
         syncs.queued.observe(record.queued_seconds)
         syncs.worked.observe(record.seconds)
         syncs.seconds.observe(record.seconds)

@@ -144,6 +144,10 @@ class Store(Generic[M]):
             if entry is not None and entry.model is not None:
                 yield key, entry.model
 
+    def keys(self) -> tuple[Key, ...]:
+        """Give the key of every object, those that were never decoded included."""
+        return tuple(self._entries)
+
     def version_of(self, key: Key) -> str | None:
         """Give the stored resourceVersion of an object, None if there is none."""
         entry = self._entries.get(key)

@@ -90,6 +90,7 @@ def _setup(loaded: Loaded, name: str, plugin: Plugin) -> Setup:
         workers=section.workers or plugin.workers or WORKERS,
         qps=section.qps,
         burst=section.burst_size,
+        resync_period=section.resync_period,
     )
 
 

@@ -37,6 +37,10 @@ class Following:
         """Which watches these are."""
         return frozenset(self._followers)
 
+    def followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+        """Give each of these watches with the store that serves it."""
+        return [(one.watch, self._stores[mark]) for mark, one in self._followers.items()]
+
     def begin(self, watch: AnyWatch, on_synced: Callable[[], None] | None = None) -> None:
         """Follow one more; nothing flows before `open`."""
         follower = WatchFollower(watch, self._functions, on_synced)
@@ -72,17 +76,17 @@ class WatchFollower:
     def __init__(
         self, watch: AnyWatch, functions: Functions, on_synced: Callable[[], None] | None
     ) -> None:
-        self._watch = watch
+        self.watch = watch
         self._functions = functions
         self._on_synced = on_synced
         self._rest_seconds = watch.rest.total_seconds()
 
     def changed(self, change: Change[Any]) -> None:
         """See `Follower.changed`."""
-        if change.same and not self._watch.every_event:
+        if change.same and not self.watch.every_event:
             return
         self._functions.call(
-            self._watch.keys,
+            self.watch.keys,
             change,
             cause=lambda: _cause(change),
             rest_seconds=0.0 if change.initial else self._rest_seconds,
@@ -90,10 +94,10 @@ class WatchFollower:
 
     def synced(self) -> None:
         """See `Follower.synced`."""
-        if self._watch.synced is not None:
-            kind = str(self._watch.kind)
+        if self.watch.synced is not None:
+            kind = str(self.watch.kind)
             self._functions.call(
-                self._watch.synced, cause=lambda: Cause("synced", time.monotonic(), kind)
+                self.watch.synced, cause=lambda: Cause("synced", time.monotonic(), kind)
             )
         if self._on_synced is not None:
             self._on_synced()

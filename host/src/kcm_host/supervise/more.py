@@ -9,6 +9,7 @@ from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.watches import AnyWatch
 from kcm_host.loading.plugin import Instance, WrongResult
+from kcm_host.store.store import Store
 from kcm_host.supervise.following import Following, Mark, mark_of
 from kcm_host.supervise.functions import Functions
 
@@ -60,6 +61,10 @@ class MoreWatches:
     async def end(self) -> None:
         """Follow none of them any more."""
         await self._following.end_all()
+
+    def followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+        """See `Following.followed`."""
+        return self._following.followed()
 
     def problems(self) -> list[str]:
         """Give what is wrong with them at present."""

@@ -1,12 +1,15 @@
 """One start of a controller: a plugin instance between its watches and its queue."""
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kcm_host.api.records import SyncRecord
+from kcm_host.api.watches import AnyWatch
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.loading.plugin import Instance, Plugin
 from kcm_host.store.store import Store
@@ -16,6 +19,7 @@ from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.more import HOOK, MoreWatches
 from kcm_host.supervise.served import NotedDiscovery, difference
 from kcm_host.supervise.streams import Streams
+from kcm_host.supervise.sweep import Sweep
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.events import Recorder
 from kcm_host.sync.own_writes import OwnWrites
@@ -39,6 +43,7 @@ class Setup(msgspec.Struct, frozen=True):
     workers: int
     qps: float | None = None
     burst: int | None = None
+    resync_period: timedelta = timedelta(hours=10)
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -80,6 +85,14 @@ class Start:
         self._watches = self.instance.watches(setup.settings, self.discovery)
         self._permissions = self.instance.writes(setup.settings)
         self.timers = self.instance.timers(setup.settings)
+        self.sweep = Sweep(
+            self.queue,
+            self.functions,
+            followed=self._followed,
+            timers=self.timers,
+            period=setup.resync_period,
+            random=random.random,
+        )
         self._awaited = sum(watch.awaited for watch in self._watches)
         self._synced = asyncio.Event()
         if not self._awaited:
@@ -137,6 +150,7 @@ class Start:
             permissions=self._permissions,
             on_sync=self._services.on_sync,
             tracing=self._services.tracing,
+            is_unasked=self.sweep.is_unasked,
             own_writes=OwnWrites(self._stores),
             echoes=Echoes() if self._services.tracing else None,
             events=Recorder(sender) if TELL_USERS in self._permissions else None,
@@ -156,6 +170,11 @@ class Start:
         self._awaited -= 1
         if self._awaited == 0:
             self._synced.set()
+
+    def _followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+        """Give every watch with its store, those that come and go included."""
+        more = self.more.followed() if self.more is not None else []
+        return [*self.following.followed(), *self.aside.followed(), *more]
 
     def _following(self) -> Following:
         return Following(self.name, self._services.streams, self.functions, self._stores)

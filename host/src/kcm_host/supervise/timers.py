@@ -15,10 +15,15 @@ async def run_timer(timer: Timer, functions: Functions) -> None:
     due = loop.time() + every
     while True:
         await asyncio.sleep(due - loop.time())
-        functions.call(timer.keys, cause=_passed, culprit="a timer")
+        fire(timer, functions)
         # What came due meanwhile, while something held the process up, has been made up for.
         missed = max(loop.time() - due, 0.0) // every
         due += every * (missed + 1)
+
+
+def fire(timer: Timer, functions: Functions) -> None:
+    """Queue what a timer asks for now."""
+    functions.call(timer.keys, cause=_passed, culprit="a timer")
 
 
 def _passed() -> Cause:

@@ -49,11 +49,11 @@ class OwnWrites:
         """Give what the sync of `key` that is about to begin tells about its writes."""
         return KeyWrites(self._stores, self._unseen, key)
 
-    async def seen(self, key: Key) -> None:
-        """Return when the stores show what the last sync of `key` did, or after 1 s."""
+    async def seen(self, key: Key) -> bool:
+        """Return True when the stores show what the last sync of `key` did, False after 1 s."""
         unseen = self._unseen.pop(key, None)
         if unseen is None:
-            return
+            return True
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
                 for one in unseen:
@@ -61,6 +61,8 @@ class OwnWrites:
                         await one.store.next_change(one.name)
         except TimeoutError:
             log.debug("own write not seen in time", extra={"kv": {"key": str(key)}})
+            return False
+        return True
 
 
 class KeyWrites:

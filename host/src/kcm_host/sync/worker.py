@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -47,6 +48,8 @@ class Bench(msgspec.Struct, frozen=True):
     sender: Sender
     permissions: frozenset[Permission]
     on_sync: Callable[[SyncRecord], None]
+    #: Whether only the slow sweep has asked for a running key.
+    is_unasked: Callable[[Key], bool]
     own_writes: OwnWrites
     tracing: "Tracing | None" = None
     echoes: Echoes | None = None
@@ -85,7 +88,9 @@ async def sync_one(bench: Bench, limits: SyncLimits, item: Item) -> bool:
 
     Give whether its worker goes on: it was neither replaced nor cancelled meanwhile.
     """
-    await bench.own_writes.seen(item.key)
+    if not await bench.own_writes.seen(item.key):
+        # It reads from before its own last write, so it may write the same once more.
+        bench.queue.doubt(item.key)
     attempt = bench.queue.failures(item.key) + 1
     if bench.tracing is None:
         return await _sync(bench, limits, item, attempt, None)
@@ -112,6 +117,7 @@ async def _sync(
         own_writes=bench.own_writes.of(item.key),
         on_written=_linked(bench.echoes, span),
         tell_users=_told(bench),
+        is_unasked=partial(bench.is_unasked, item.key),
     )
     started = time.monotonic()
     end = _End("cancelled")
@@ -134,7 +140,10 @@ async def _sync(
             view.reads,
             end.error,
             end.again_seconds,
+            writer.missed is not None,
         )
+        if writer.missed is not None:
+            _tell_missed(bench, item.key, writer.missed)
         if span is not None:
             span.finish(
                 record.outcome,
@@ -176,6 +185,16 @@ def _ends_worker(error: BaseException, running: Running) -> bool:
     if isinstance(error, asyncio.CancelledError):
         return running.cancelled
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
+
+
+def _tell_missed(bench: Bench, key: Key, write: Write) -> None:
+    pairs = {
+        "controller": bench.controller,
+        "key": str(key),
+        "write": f"{write.verb} {write.kind} '{write.key}'",
+        "remedy": "report it to the author of the controller",
+    }
+    log.warning("wake-up missed, found by the slow sweep", extra={"kv": pairs})
 
 
 def _linked(

@@ -37,6 +37,7 @@ class SyncWriter:
         own_writes: KeyWrites | None = None,
         on_written: Callable[[Write, Receipt], None] | None = None,
         tell_users: TellUsers | None = None,
+        is_unasked: Callable[[], bool] = bool,
     ) -> None:
         self._controller = controller
         self._sender = sender
@@ -46,7 +47,12 @@ class SyncWriter:
         self._on_written = on_written
         self._tell_users = tell_users
         self._closed = ""
+        self._is_unasked = is_unasked
+        #: Whether the sync has seen what no store shows yet: its wake-up is on its way then.
+        self._ahead = False
         self.records: list[WriteRecord] = []
+        #: The first write that changed something though only the slow sweep had asked for the key.
+        self.missed: Write | None = None
 
     def close(self, why: str) -> None:
         """Send nothing any more; `why` completes the sentence that an author reads."""
@@ -98,7 +104,7 @@ class SyncWriter:
         """See `Writer.delete`."""
         write = requests.delete(kind, key, uid=uid, version=version)
         # The answer does not say which version the deletion led to: any newer one shows it.
-        before = self._own_writes.newest(write) if self._own_writes is not None else ""
+        before = self._newest(write)
         await self._write(write)
         if self._own_writes is not None:
             self._own_writes.outdated(write, before)
@@ -107,10 +113,15 @@ class SyncWriter:
         """See `Writer.read`."""
         write = requests.read(kind, key)
         self._check(write)
+        version = ""
         try:
-            return _object(write, await self._spanned(write, self._sender.send))
+            receipt = await self._spanned(write, self._sender.send)
+            version = receipt.version
+            return _object(write, receipt)
         except NotFound:
             return None
+        finally:
+            self._ahead = self._ahead or version != self._newest(write)
 
     def event(
         self,
@@ -131,12 +142,20 @@ class SyncWriter:
 
     async def _write(self, write: Write) -> Receipt:
         self._check(write)
+        is_unasked = not self._ahead and self._is_unasked()
+        before = self._newest(write)
         receipt = await self._spanned(write, self._recorded)
         if self._own_writes is not None and write.verb != "delete":
             self._own_writes.remember(write, receipt)
         if self._on_written is not None:
             self._on_written(write, receipt)
+        if is_unasked and self.missed is None and (not before or receipt.version != before):
+            self.missed = write
         return receipt
+
+    def _newest(self, write: Write) -> str:
+        """Give the newest version known of the object; empty where none is."""
+        return self._own_writes.newest(write) if self._own_writes is not None else ""
 
     def _check(self, write: Write) -> None:
         """Raise unless the write goes to one object and was declared; called before any request."""

@@ -60,6 +60,9 @@ class Delays:
         known.pending.merge(pending)
         self._move(key, known, min(due, known.latest))
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._waiting
+
     def clear(self) -> None:
         """Forget everything that waits."""
         self._waiting.clear()

@@ -12,13 +12,14 @@ class Pending(msgspec.Struct):
     """
     Causes gathered for one key; `merged` counts those not kept too, `since` is loop time.
 
-    `lane` is the highest it was asked for.
+    `lane` is the highest it was asked for. `swept` says that the slow sweep was the first to ask.
     """
 
     since: float
     causes: list[Cause]
     merged: int
     lane: Lane = Lane.NORMAL
+    swept: bool = False
 
     def merge(self, other: "Pending") -> None:
         """Add the causes of `other`, keeping the first 16, and take the higher lane."""

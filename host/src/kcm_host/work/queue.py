@@ -50,6 +50,12 @@ class WorkQueue:
         self._delays = Delays(loop, self._mark)
         self._getters: deque[asyncio.Future[None]] = deque()
         self._limiter = RetryLimiter(loop.time)
+        #: Queued or running only because of the slow sweep: nobody has asked for them since.
+        self._unasked: set[Key] = set()
+        #: How many keys of the slow sweep no worker has taken yet.
+        self._sweeping = 0
+        self._all_taken = asyncio.Event()
+        self._all_taken.set()
         self._closed = False
         self._adds = 0
         self._retries = 0
@@ -63,6 +69,7 @@ class WorkQueue:
         """
         if self._closed:
             return
+        self._unasked.discard(key)
         pending = Pending(self._loop.time(), [cause], 1, lane)
         if after > 0:
             self._delays.put(key, pending, due=pending.since + after)
@@ -77,10 +84,37 @@ class WorkQueue:
         """
         if self._closed:
             return
+        self._unasked.discard(key)
         pending = Pending(self._loop.time(), [cause], 1, lane)
         due = pending.since + seconds
         latest = pending.since + seconds * LONGEST_REST
         self._delays.put_off(key, pending, due=due, latest=latest)
+
+    def sweep(self, key: Key, cause: Cause) -> None:
+        """
+        Queue `key` in the lowest lane, unless it is queued or running already.
+
+        One that waits for its time, or has failed, is queued too, but not taken as unasked.
+        """
+        if self._closed or key in self._dirty or key in self._processing:
+            return
+        if key not in self._delays and not self._limiter.failures(key):
+            self._unasked.add(key)
+        self._sweeping += 1
+        self._all_taken.clear()
+        self._mark(key, Pending(self._loop.time(), [cause], 1, Lane.IDLE, swept=True))
+
+    def is_unasked(self, key: Key) -> bool:
+        """Whether `key` is queued or running only because of `sweep`."""
+        return key in self._unasked
+
+    def doubt(self, key: Key) -> None:
+        """Take no write of the running sync of `key` as missed by a wake-up."""
+        self._unasked.discard(key)
+
+    async def sweep_taken(self) -> None:
+        """Return when the workers have taken every key that `sweep` has queued."""
+        await self._all_taken.wait()
 
     def retry(self, key: Key, cause: Cause, *, lane: Lane = Lane.NORMAL) -> float:
         """Queue `key` after a failure and give the seconds it waits (IQ-87)."""
@@ -113,6 +147,10 @@ class WorkQueue:
         if key is None:
             raise QueueClosed
         pending = self._dirty.pop(key)
+        if pending.swept:
+            self._sweeping -= 1
+            if not self._sweeping:
+                self._all_taken.set()
         now = self._loop.time()
         self._processing[key] = now
         waited = now - pending.since
@@ -121,6 +159,7 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """Say that the worker has finished with `key`; it is queued anew if it changed since."""
         del self._processing[key]
+        self._unasked.discard(key)
         if key in self._dirty:
             self._append(key)
 
@@ -130,6 +169,7 @@ class WorkQueue:
         self._lanes.clear()
         self._dirty.clear()
         self._delays.clear()
+        self._unasked.clear()
         while self._getters:
             self._wake_one()
 

@@ -50,7 +50,15 @@ class ClusterRoleAggregation:
     @hookimpl
     def kcm_watches(self) -> Sequence[Watch[Role]]:
         """Follow all ClusterRoles (CRA-5)."""
-        return [Watch(kind=CLUSTER_ROLE, model=Role, keys=self._keys, rest=REST)]
+        return [
+            Watch(
+                kind=CLUSTER_ROLE,
+                model=Role,
+                keys=self._keys,
+                rest=REST,
+                resync=lambda key: key,
+            )
+        ]
 
     @hookimpl
     def kcm_writes(self) -> Sequence[Permission]:

@@ -1,5 +1,7 @@
 """What the controller follows, and how it finds things there (RC-8 to RC-14)."""
 
+from functools import partial
+
 from kcm_host.api import AnyWatch, Key, Watch
 from kcm_host_resourceclaim.claim import Claim
 from kcm_host_resourceclaim.entries import Holder, claim_names, template_names
@@ -10,7 +12,7 @@ from kcm_host_resourceclaim.pod import POD, Pod
 from kcm_host_resourceclaim.podgroup import PodGroup
 from kcm_host_resourceclaim.served import Api
 from kcm_host_resourceclaim.template import Template
-from kcm_host_resourceclaim.wakeups import Wakeups
+from kcm_host_resourceclaim.wakeups import CLAIM_KEY, GROUP_KEY, POD_KEY, Wakeups
 
 
 def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
@@ -24,6 +26,7 @@ def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
             keys=wakeups.pod,
             synced=wakeups.synced,
             indexes={**by_reference, **({BY_GROUP: _group} if api.groups is not None else {})},
+            resync=partial(_queued_as, POD_KEY),
         ),
         Watch(
             kind=api.claims,
@@ -32,6 +35,7 @@ def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
             synced=wakeups.synced,
             indexes={BY_OWNER: owner_values, BY_JUDGE: judge_values},
             whole=True,
+            resync=partial(_queued_as, CLAIM_KEY),
         ),
         Watch(kind=api.templates, model=Template, keys=wakeups.template, synced=wakeups.synced),
     ]
@@ -43,9 +47,15 @@ def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
                 keys=wakeups.group,
                 synced=wakeups.synced,
                 indexes=by_reference if api.group_claims else {},
+                resync=partial(_queued_as, GROUP_KEY),
             )
         )
     return watches
+
+
+def _queued_as(kind: str, key: Key) -> Key:
+    """Give the key of the work queue for an object."""
+    return Key(key.name, key.namespace, kind)
 
 
 def _claims(key: Key, holder: Holder) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class ResourceQuota:
                 model=QuotaObject,
                 keys=self._routing.quota_changed,
                 whole=True,
+                resync=lambda key: key,
             ),
             self._routing.counting.fixed_watch(),
         ]
@@ -95,7 +96,7 @@ class ResourceQuota:
             Timer(every=TIDY, keys=lambda _view: (Rewatch(),)),
         ]
         if settings.resync_period:
-            timers.append(Timer(every=settings.resync_period, keys=self._resync))
+            timers.append(Timer(every=settings.resync_period, keys=self._resync, resync=True))
         return timers
 
     @hookimpl

@@ -64,7 +64,12 @@ class ServiceCidrs:
     def kcm_watches(self) -> Sequence[AnyWatch]:
         """Follow all ServiceCIDRs and all IPAddresses (SC-9)."""
         return [
-            Watch(kind=SERVICE_CIDR, model=ServiceCIDR, keys=self._cidr_keys),
+            Watch(
+                kind=SERVICE_CIDR,
+                model=ServiceCIDR,
+                keys=self._cidr_keys,
+                resync=lambda key: key,
+            ),
             Watch(kind=IP_ADDRESS, model=IPAddress, keys=self._address_keys),
         ]
 

@@ -66,7 +66,7 @@ class Ttl:
     @hookimpl
     def kcm_watches(self, settings: None, discovery: Discovery) -> list[Watch[Node]]:
         """Follow all nodes (TTL-6)."""
-        return [Watch(kind=NODE, model=Node, keys=self._keys)]
+        return [Watch(kind=NODE, model=Node, keys=self._keys, resync=lambda key: key)]
 
     @hookimpl
     def kcm_writes(self, settings: None) -> list[Permission]:
