@@ -162,6 +162,9 @@ class Feed:
         """See `Sink.gather_bare`."""
         meta = _meta(decode.head(item))
         key = decode.key_of(meta)
+        if not key.name:
+            log.warning("list item without a name skipped", extra={"kv": {"kind": str(self.kind)}})
+            return
         for shelf in self._shelves.values():
             shelf.fresh[key] = shelf.bare(key, meta, item)
 

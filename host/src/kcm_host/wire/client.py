@@ -24,6 +24,7 @@ from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access
 from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host.wire.identity.secrets import without_secrets
+from kcm_host.wire.lines import lines
 from kcm_host.wire.pool import Pool
 from kcm_host.wire.status import error_of_answer
 
@@ -128,7 +129,7 @@ class Client:
         async with response:
             self._record(request, response.status, started)
             try:
-                yield lines(response.content)
+                yield lines(response.content.readany, request.what)
             finally:
                 _hang_up(response)
 
@@ -258,27 +259,6 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
     if transport is not None:
         # A goodbye waits up to 30 s for the other side, which may be the one that fell silent.
         transport.abort()
-
-
-async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """
-    Give the complete lines of a body as they arrive.
-
-    A connection that breaks or falls silent ends the lines like a normal close (IQ-117); an
-    unfinished line is dropped, it comes again with the next watch.
-    """
-    rest = b""
-    while True:
-        try:
-            chunk = await content.readany()
-        except (aiohttp.ClientError, OSError, TimeoutError):
-            return
-        if not chunk:
-            return
-        complete = (rest + chunk).split(b"\n")
-        rest = complete.pop()
-        for line in complete:
-            yield line
 
 
 @contextmanager

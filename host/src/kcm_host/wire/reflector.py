@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import NoReturn
 
 import msgspec
@@ -64,6 +64,8 @@ class Reflector:
         self._backoff = Backoff(clock, random.random)
         self._unavailable = False
         self._busy_since: float | None = None
+        #: How many streams in a row ended too soon.
+        self._early_ends = 0
         self._kinds = (selection.kind.name, "PartialObjectMetadata")
 
     async def run(self) -> None:
@@ -114,6 +116,7 @@ class Reflector:
             if complete:
                 return lines
             await stack.aclose()
+            await self._ended_early("before its list was complete")
 
     async def _gather(self, lines: Lines) -> bool:
         """Collect until the end of the initial data; False when the stream ended before it."""
@@ -125,9 +128,9 @@ class Reflector:
             frame = self._frame(line)
             if frame.type == "ERROR":
                 raise error_of_frame(line, f"watch {self.selection.path}")
-            if frame.type == "BOOKMARK":
+            if _is_bookmark(frame):
                 if decode.ends_initial(frame):
-                    self.version = decode.version_of(frame)
+                    self.version = decode.version_of(frame) or self.version
                     self._complete()
                     return True
             elif self._fits(frame) and self._known(frame):
@@ -152,7 +155,7 @@ class Reflector:
     async def _watch(self) -> None:
         """Follow the changes since the last version over one watch (IQ-24)."""
         async with self._patient(), self._open(self.version, initial=False) as lines:
-            self._following()
+            self._opened()
             await self._consume(lines)
 
     async def _consume(self, lines: Lines, *, seen: bool = False) -> None:
@@ -162,18 +165,26 @@ class Reflector:
         `seen` says that something came over this watch before.
         """
         started = self._clock()
-        async for line in lines:
-            seen = True
-            frame = self._frame(line)
-            if frame.type == "ERROR":
-                self._raise_event(line)
-            if not self._fits(frame):
-                continue
-            self.version = decode.version_of(frame)
-            if frame.type != "BOOKMARK" and self._known(frame):
-                self._sink.event(frame.type, line, frame.object)
-        if not seen and self._clock() - started < SHORT_SECONDS:
+        with self._lasting():
+            async for line in lines:
+                seen = True
+                self._take(line)
+        if self._clock() - started >= SHORT_SECONDS:
+            return
+        if not seen:
             raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
+        await self._ended_early("within a second")
+
+    def _take(self, line: bytes) -> None:
+        """Hand on one event of a watch."""
+        frame = self._frame(line)
+        if frame.type == "ERROR":
+            self._raise_event(line)
+        if not self._fits(frame):
+            return
+        self.version = decode.version_of(frame) or self.version
+        if not _is_bookmark(frame) and self._known(frame):
+            self._sink.event(frame.type, line, frame.object)
 
     def _frame(self, line: bytes) -> decode.Frame:
         """Read a line's head; one that cannot be read counts as a server error (IQ-29)."""
@@ -200,9 +211,10 @@ class Reflector:
             yield lines
 
     def _fits(self, frame: decode.Frame) -> bool:
-        """Whether an event is about the kind we follow; others are told and skipped (IQ-25)."""
+        """Whether an event is about a named object of our kind; others are skipped (IQ-25)."""
         found = frame.object
-        if found.metadata is not None and found.kind in self._kinds:
+        meta = found.metadata
+        if meta is not None and found.kind in self._kinds and (meta.name or _is_bookmark(frame)):
             return True
         self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
         return False
@@ -218,7 +230,33 @@ class Reflector:
         self._sink.list_ends()
         self.lists += 1
         self._unavailable = False
+        self._opened()
+
+    async def _ended_early(self, when: str) -> None:
+        """Go on at once after a stream that ended too soon; after further ones tell it and wait."""
+        self._early_ends += 1
+        if self._early_ends > 1:
+            text = f"watch {self.selection.path}: ended {when}, again and again"
+            self._broken(HostError(f"{text}; see what cuts streams between host and server"))
+            await self._wait()
+
+    @contextmanager
+    def _lasting(self) -> Iterator[None]:
+        """Forget streams that ended too soon when this one lasts."""
+        steady = asyncio.get_running_loop().call_later(SHORT_SECONDS, self._lasted)
+        try:
+            yield
+        finally:
+            steady.cancel()
+
+    def _lasted(self) -> None:
+        self._early_ends = 0
         self._following()
+
+    def _opened(self) -> None:
+        """Take note of a stream that works, unless streams like it ended too soon."""
+        if self._early_ends < 2:
+            self._following()
 
     def _following(self) -> None:
         if self.phase == "broken":
@@ -285,3 +323,7 @@ def _is_busy(error: ApiError | Unreachable) -> bool:
     if isinstance(error, Unreachable):
         return error.refused
     return error.status == 429
+
+
+def _is_bookmark(frame: decode.Frame) -> bool:
+    return frame.type == "BOOKMARK"

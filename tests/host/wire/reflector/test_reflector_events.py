@@ -5,9 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from host.wire.reflector.mirror import ConfigMaps, Follow, until
+from host.wire.reflector.mirror import STREAMING, ConfigMaps, Follow, error_event, until
 
-from kcm_host_testing.faults import Cut, Rewrite
+from kcm_host.wire import lines
+from kcm_host_testing.faults import Answer, Cut, Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
 WATCH = {"watch": "true"}
@@ -162,3 +163,64 @@ async def test_long_lines_come_through(follow: Follow, config_maps: ConfigMaps) 
 
 def _data(model: Any) -> str | None:
     return None if model is None else str(model.data["n"])
+
+
+async def test_a_line_without_end_is_told_and_left(
+    follow: Follow,
+    fault_proxy: FaultProxy,
+    config_maps: ConfigMaps,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an answer makes the host keep is bounded; the next list brings what it hid (F-25)."""
+    monkeypatch.setattr(lines, "MOST_BYTES", 100_000)
+    mirror = await follow()
+    await mirror.synced()
+    endless = fault_proxy.add(Rewrite(lambda _: b"x" * 1_000_000), query=WATCH, also_open=True)
+    await config_maps.create("a")
+    await until(lambda: "a line has no end" in mirror.reflector.error)
+    endless.remove()
+    await mirror.hears("+a")
+    assert mirror.reflector.error == ""
+
+
+async def test_events_without_version_leave_the_last_one(
+    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """Without a version the next watch would not tell what went in between (IQ-26)."""
+    mirror = await follow()
+    await mirror.synced()
+    version = mirror.reflector.version
+
+    def without(line: bytes) -> bytes:
+        told = json.loads(line)
+        told["object"]["metadata"].pop("resourceVersion")
+        return json.dumps(told).encode()
+
+    fault_proxy.add(Rewrite(without), query=WATCH, also_open=True, times=1)
+    await config_maps.create("a")
+    await mirror.hears("+a")
+    assert mirror.reflector.version == version
+
+
+async def test_events_and_items_without_a_name_are_skipped(
+    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """Nothing is stored under an empty name: a write to it would go to the collection (IQ-25)."""
+
+    def nameless(line: bytes) -> bytes:
+        return line.replace(b'"name":"odd"', b'"name":""')
+
+    fault_proxy.add(Rewrite(nameless), path="configmaps")
+    await config_maps.create("odd")
+    mirror = await follow()
+    await mirror.synced()
+    await config_maps.create("a")
+    await mirror.hears("+a")
+    fault_proxy.add(Answer(422), query=STREAMING)
+    gone = Rewrite(lambda _: error_event(410, "Expired"))
+    fault_proxy.add(gone, query=WATCH, also_open=True, times=1)
+    await config_maps.create("b")
+    await mirror.hears("+b")
+    assert "list" in mirror.shapes
+    assert mirror.heard == ["+a", "+b"]
+    assert len(mirror.store) == 2

@@ -2,9 +2,11 @@
 
 import json
 import logging
+from itertools import pairwise
 
 import pytest
 from host.wire.reflector.mirror import (
+    STREAMING,
     ConfigMaps,
     Follow,
     Mirror,
@@ -15,7 +17,7 @@ from host.wire.reflector.mirror import (
 )
 
 from kcm_host.wire import client, selection
-from kcm_host_testing.faults import Answer, Cut, Request, Rewrite, Stall
+from kcm_host_testing.faults import AfterLines, Answer, Cut, Request, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy
 
 WATCH = {"watch": "true"}
@@ -254,3 +256,44 @@ async def test_any_other_error_event_leads_to_a_list(
     await mirror.hears("+second")
     assert mirror.shapes == ["stream", "stream"]
     assert mirror.heard == ["+first", "+second"]
+
+
+async def test_lists_that_are_cut_again_and_again_are_waited_for_and_told(
+    follow: Follow,
+    fault_proxy: FaultProxy,
+    config_maps: ConfigMaps,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first is begun again at once, further ones after growing waits, told once (F-26)."""
+    await config_maps.create("a", "b")
+    cuts = fault_proxy.add(Cut(AfterLines(1)), query=STREAMING)
+    mirror = await follow()
+    await mirror.asks(5)
+    times = [request.time for request in mirror.requests]
+    gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(times[1:5])]
+    assert [gap >= least for gap, least in zip(gaps, (0.05, 0.1, 0.2), strict=True)] == [True] * 3
+    assert set(mirror.shapes) == {"stream"}
+    assert "ended before its list was complete, again and again" in mirror.reflector.error
+    assert caplog.messages.count("stream broken, trying again") == 1
+    cuts.remove()
+    await mirror.synced()
+    await until(lambda: mirror.reflector.phase == "following")
+    assert mirror.heard == ["+a", "+b"]
+
+
+async def test_watches_that_are_cut_again_and_again_are_waited_for_and_told(
+    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """A watch that lasts ends it; nothing is lost meanwhile (F-26)."""
+    mirror = await follow()
+    await mirror.synced()
+    cuts = fault_proxy.add(Cut(AfterLines(1)), query=WATCH, also_open=True)
+    names = [f"n{number}" for number in range(6)]
+    await config_maps.create(*names)
+    await until(lambda: "ended within a second, again and again" in mirror.reflector.error)
+    assert mirror.reflector.phase == "broken"
+    cuts.remove()
+    await mirror.hears(*(f"+{name}" for name in names))
+    await until(lambda: mirror.reflector.phase == "following")
+    assert mirror.heard == [f"+{name}" for name in names]
+    assert mirror.reflector.lists == 1
