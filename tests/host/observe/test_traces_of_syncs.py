@@ -2,6 +2,9 @@
 
 import asyncio
 import http.server
+import io
+import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +18,7 @@ from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.writes import Write
+from kcm_host.observe.lines import JsonLines, TextLines
 from kcm_host.observe.trace import start_tracing
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
@@ -292,10 +296,82 @@ def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
     assert contexts == [None]
 
 
-def test_endpoint_with_a_path_is_taken_as_it_is(collector) -> None:
-    """Only an endpoint without a path gets the usual one."""
-    tracing = start_tracing("otlp", endpoint=f"{collector.url}/tenants/a/traces", version="1")
+@pytest.mark.parametrize(
+    ("path", "called"),
+    [
+        ("", "/v1/traces"),
+        ("/", "/v1/traces"),
+        ("/tenants/a", "/tenants/a/v1/traces"),
+        ("/tenants/a/", "/tenants/a/v1/traces"),
+        ("/tenants/a/v1/traces", "/tenants/a/v1/traces"),
+        ("/otlp?tenant=a", "/otlp/v1/traces?tenant=a"),
+    ],
+)
+def test_endpoint_is_a_base_url(collector, path: str, called: str) -> None:
+    """The path of the signal is added to whatever path the endpoint has, once (F-90)."""
+    tracing = start_tracing("otlp", endpoint=f"{collector.url}{path}", version="1")
     with begin(tracing):
         pass
     tracing.stop(20)
-    assert collector.paths == ["/tenants/a/traces"]
+    assert collector.paths == [called]
+
+
+def test_operators_name_the_service(collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard variables for the resource win over what the host says of itself (F-90)."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "quota-west")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=west,service.name=other")
+
+    def work(tracing) -> None:
+        with begin(tracing):
+            pass
+
+    traced(collector, work)
+    [request] = collector.requests
+    resource = values(request.resource_spans[0].resource)
+    assert resource["service.name"] == "quota-west"
+    assert resource["k8s.cluster.name"] == "west"
+    assert resource["service.version"] == "1.2.3"
+
+
+def test_log_lines_of_a_sync_name_its_span(collector) -> None:
+    """From a line of the log to its trace: in a sync, in a write, and nowhere else (F-90)."""
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(JsonLines())
+    log = logging.getLogger("kcm_host.test.spans")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    log.handlers[:] = [handler]
+
+    def work(tracing) -> None:
+        log.info("before")
+        with begin(tracing) as span:
+            log.info("in the sync")
+            with span.write(PATCH):
+                log.info("in the write")
+            log.info("in the sync")
+        log.info("after")
+
+    spans = traced(collector, work)
+    trace_id = spans["sync ttl"].trace_id.hex()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(one["event"], one.get("trace_id"), one.get("span_id")) for one in lines] == [
+        ("before", None, None),
+        ("in the sync", trace_id, spans["sync ttl"].span_id.hex()),
+        ("in the write", trace_id, spans["patch nodes"].span_id.hex()),
+        ("in the sync", trace_id, spans["sync ttl"].span_id.hex()),
+        ("after", None, None),
+    ]
+
+
+def test_log_lines_of_a_sync_that_is_not_sampled_name_none(collector) -> None:
+    """An id that leads nowhere is no help (F-90)."""
+    shown: list[str] = []
+
+    def work(tracing) -> None:
+        with begin(tracing):
+            record = logging.LogRecord("kcm_host", logging.INFO, "", 0, "event", None, None)
+            shown.append(TextLines().format(record))
+
+    traced(collector, work, sample_ratio=0.0)
+    assert shown[0].endswith("INFO  event")

@@ -145,7 +145,7 @@ class TracesSettings(Section):
     )
     endpoint: str = Field(
         default="http://127.0.0.1:4318",
-        description="Base URL of an OTLP receiver over HTTP.",
+        description="Base URL of an OTLP receiver over HTTP; '/v1/traces' is added.",
         json_schema_extra={"pattern": ENDPOINT_PATTERN},
     )
     sample_ratio: float = Field(

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
@@ -84,9 +84,11 @@ class Delivery:
         self._complaints = Complaints()
         self._exporter = Settling(exporter, self._complaints)
         names = {"service.name": "kcm-host", "service.version": version}
+        # Of the SDK's own accord, what the program says would win over what the operator says.
+        resource = Resource.create(names).merge(OTELResourceDetector().detect())
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
-            resource=Resource.create(names),
+            resource=resource,
             shutdown_on_exit=False,
         )
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
@@ -117,14 +119,14 @@ def otlp(endpoint: str) -> SpanExporter:
     """
     Give an exporter to a collector, OTLP over HTTP.
 
-    An `endpoint` without a path gets the usual one. Headers and certificates come from the
-    standard `OTEL_EXPORTER_OTLP_*` variables. Raises `ImportError` without its package.
+    `endpoint` is a base URL, to which `/v1/traces` is added as OpenTelemetry specifies; one that
+    ends with it is taken as it is. Headers and certificates come from the standard
+    `OTEL_EXPORTER_OTLP_*` variables. Raises `ImportError` without its package.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - another extra
         OTLPSpanExporter,
     )
 
     parts = urlsplit(endpoint)
-    if parts.path in {"", "/"}:
-        endpoint = parts._replace(path=TRACES_PATH).geturl()
-    return OTLPSpanExporter(endpoint=endpoint)
+    path = parts.path.rstrip("/").removesuffix(TRACES_PATH) + TRACES_PATH
+    return OTLPSpanExporter(endpoint=parts._replace(path=path).geturl())

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kcm_host.observe.printable import printable
+from kcm_host.observe.trace_context import trace_pairs
 
 LEVELS = {
     logging.DEBUG: "DEBUG",
@@ -88,7 +89,11 @@ class JsonLines(logging.Formatter):
 
 
 def facts(record: logging.LogRecord) -> dict[str, Any]:
-    """Give the key-value pairs of a record; an exception is the pair `error`, in one line."""
+    """
+    Give the key-value pairs of a record; an exception is the pair `error`, in one line.
+
+    To be called where the record was made: within a sync that is traced, its ids are added.
+    """
     given = getattr(record, "kv", None)
     pairs = (
         {str(name): value for name, value in given.items()} if isinstance(given, Mapping) else {}
@@ -96,7 +101,7 @@ def facts(record: logging.LogRecord) -> dict[str, Any]:
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         pairs.setdefault("error", one_line(error))
-    return pairs
+    return pairs | trace_pairs()
 
 
 def one_line(error: BaseException) -> str:

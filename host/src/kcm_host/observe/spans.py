@@ -31,6 +31,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.writes import Write
 from kcm_host.observe.lines import one_line
+from kcm_host.observe.trace_context import SpanIds, enter_span, leave_span
 
 CAUSES_SHOWN = 16
 FAILED = frozenset({"error", "timeout"})
@@ -96,6 +97,7 @@ class SyncSpan:
         self._tracer = tracer
         self._span = span
         self._token: Token[Context] | None = None
+        self._ids: Token[SpanIds | None] | None = None
 
     @property
     def context(self) -> tuple[int, int] | None:
@@ -130,6 +132,7 @@ class SyncSpan:
 
     def __enter__(self) -> Self:
         self._token = context_api.attach(set_span_in_context(self._span))
+        self._ids = enter_span(_ids(self._span))
         return self
 
     def __exit__(
@@ -140,6 +143,8 @@ class SyncSpan:
     ) -> None:
         if self._token is not None:
             context_api.detach(self._token)
+        if self._ids is not None:
+            leave_span(self._ids)
         if error is not None and not isinstance(error, CancelledError):
             self._span.set_status(StatusCode.ERROR, one_line(error))
         self._span.end()
@@ -168,6 +173,7 @@ class WriteSpan:
         self._span = self._tracer.start_span(
             f"{write.verb} {write.kind}", kind=SpanKind.CLIENT, attributes=attributes
         )
+        self._ids = enter_span(_ids(self._span))
         return self
 
     def __exit__(
@@ -176,11 +182,17 @@ class WriteSpan:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        leave_span(self._ids)
         if isinstance(error, ApiError):
             self._span.set_attribute("http.response.status_code", error.status)
         if error is not None:
             self._span.set_status(StatusCode.ERROR, one_line(error))
         self._span.end()
+
+
+def _ids(span: Span) -> SpanIds:
+    own = span.get_span_context()
+    return SpanIds(own.trace_id, own.span_id, own.trace_flags.sampled)
 
 
 def _links(causes: Iterable[Cause]) -> list[Link]:

@@ -18,6 +18,7 @@ from yarl import URL
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
+from kcm_host.observe.trace_context import trace_headers
 from kcm_host.wire.answers import LONGEST_BODY, LONGEST_LIST, read_body, read_error, refuse_encoded
 from kcm_host.wire.identity.address import is_tls
 from kcm_host.wire.identity.connection import Connection
@@ -179,12 +180,13 @@ class Client:
         login = proxy.headers if proxy is not None else {}
         # A tunnel is asked for in a request of its own; other requests go to the proxy themselves.
         tunnel = is_tls(self.connection.base_url)
+        headers = {**request.headers, **identity.headers, **trace_headers()}
         with unreachable(request.what):
             return await session.request(
                 request.method,
                 URL(self.connection.base_url + request.target, encoded=True),
                 data=request.body,
-                headers={**request.headers, **identity.headers, **({} if tunnel else login)},
+                headers=headers if tunnel else {**headers, **login},
                 ssl=identity.ssl if identity.ssl is not None else True,
                 proxy=proxy.url if proxy is not None else None,
                 proxy_headers=login if tunnel else None,
