@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz parity bench soak cluster wheels constraints clean
+.PHONY: help demo test check fuzz parity bench soak mutants cluster wheels constraints clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ bench: cluster ## Measure against the reference; prints ratios, never fails on a
 
 soak: cluster ## Change and disturb a cluster for MINUTES (default 60) and see whether the host grows
 	@$(BIN)/python -m soak --minutes $(or $(MINUTES),60)
+
+mutants: $(VENV)/ready ## Change the decision code a little and see which tests notice (hours; PART=ttl for one part)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mutmut
+	@$(BIN)/python tools/mutants.py $(if $(PART),--part $(PART))
 
 cluster: $(VENV)/ready ## Build the real etcd, kube-apiserver, kubectl and reference (once, about 5 minutes)
 	@$(BIN)/python -m kcm_host_testing.cluster build
