@@ -267,3 +267,15 @@ def test_a_resync_takes_off_nothing_that_could_not_be_counted_meanwhile() -> Non
     settling.decide({}, {"pods": 5}, now=2.0)
     found = settling.decide({"pods": 4}, {"pods": 5}, now=3.0, resync=True)
     assert found.targets == {"pods": 5}
+
+
+def test_what_another_writer_took_off_first_is_not_taken_off_again() -> None:
+    """The quota's event may come before that of the object which went (F-5)."""
+    cluster, key = with_pods(5)
+    cluster.hold(POD)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.set_used(key, pods="4")
+    cluster.release(POD)
+    cluster.admit(key, pods=1)
+    cluster.advance(5)
+    assert cluster.used(key) == {"pods": "5"}

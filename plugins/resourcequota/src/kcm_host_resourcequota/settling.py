@@ -7,6 +7,8 @@ import msgspec
 #: A request that admission has counted shows up in every store within this time, or it is no
 #: longer on its way; so an amount that could not be taken off for so long is not owed.
 EVIDENCE_SECONDS = 2.0
+#: What is left of a time is no shorter: sums of floats are not exact, and the clock has to move.
+MOMENT_SECONDS = 0.001
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -63,21 +65,21 @@ class Settling:
         for name, step in steps.items():
             self._changed[name] = now
             if step < 0:
-                self._expire(now)
-                self._owed[name] = self._owed.get(name, 0) - step
-                self._owed_at = now
+                self._owe(name, -step, now=now)
                 self.waiting_since = self.waiting_since or now
 
     def changed(self, name: str, *, now: float, lowered: int = 0) -> None:
         """
         Take note that `used` has another number for a name, `lowered` by so much.
 
-        Admission never lowers: what our own write did not take off, another writer did.
+        Admission never lowers: what our own write did not take off, another writer did, perhaps
+        before we hear of what went.
         """
         self._changed[name] = now
         if lowered > 0:
-            own = self._sent.pop(name, 0)
-            _subtract(self._owed, name, max(lowered - own, 0))
+            others = lowered - self._sent.pop(name, 0)
+            if others > 0:
+                self._owe(name, -others, now=now)
 
     def decide(
         self,
@@ -102,12 +104,12 @@ class Settling:
         floors: dict[str, int] = {}
         for name, total in totals.items():
             excess = max(used.get(name, total) - total, 0)
-            owed[name] = min(self._owed.get(name, 0), excess)
+            owed[name] = max(min(self._owed.get(name, 0), excess), 0)
             rest = excess - owed[name]
             floor = 0 if name in self._sent else min(self._floor.get(name, 0), rest)
             floors[name] = floor
             wait = self._still_since(name) + self._settle_seconds - now
-            leaked[name] = rest if wait <= 0 else floor if resync else 0
+            leaked[name] = rest if wait < MOMENT_SECONDS else floor if resync else 0
             left[name] = rest - leaked[name]
             targets[name] = total + left[name]
             if left[name]:
@@ -125,7 +127,7 @@ class Settling:
         self._sent = {name: amount for name, amount in sums.items() if amount}
         self._sent_at = now
         for name, amount in decision.owed.items():
-            _subtract(self._owed, name, amount)
+            self._owed[name] = self._owed.get(name, 0) - amount
 
     def refused(self, decision: Decision) -> None:
         """
@@ -137,14 +139,13 @@ class Settling:
         self._is_refused = True
         for name, amount in decision.owed.items():
             back = min(amount, self._sent.get(name, 0))
-            if back:
-                self._owed[name] = self._owed.get(name, 0) + back
+            self._owed[name] = self._owed.get(name, 0) + back
         self._sent.clear()
 
     def ended(self) -> None:
         """Take note that a sync has nothing left to write."""
         self._is_refused = False
-        if not self._owed:
+        if not any(self._owed.values()):
             self.waiting_since = None
 
     def resynced(self, decision: Decision) -> None:
@@ -160,14 +161,12 @@ class Settling:
         changed = self._changed.get(name, self._born)
         return max(changed, self._sent_at) if name in self._sent else changed
 
+    def _owe(self, name: str, amount: int, *, now: float) -> None:
+        self._expire(now)
+        self._owed[name] = self._owed.get(name, 0) + amount
+        self._owed_at = now
+
     def _expire(self, now: float) -> None:
         if self._owed and not self._is_refused and now - self._owed_at > EVIDENCE_SECONDS:
             self._owed.clear()
             self.waiting_since = None
-
-
-def _subtract(amounts: dict[str, int], name: str, amount: int) -> None:
-    """Take an amount off what is known of a name, which is dropped at 0."""
-    left = amounts.pop(name, 0) - amount
-    if left > 0:
-        amounts[name] = left

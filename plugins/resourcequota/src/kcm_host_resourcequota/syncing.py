@@ -22,6 +22,7 @@ from kcm_host_resourcequota.figures import Figures
 from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.notices import Notices
 from kcm_host_resourcequota.routing import Routing
+from kcm_host_resourcequota.settling import MOMENT_SECONDS
 from kcm_host_resourcequota.status import Assessment, status_of
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Syncing:
         routing.begun(key)
         found = routing.assess(quota, view)
         patience = routing.counting.patience(found.calculation.failed, view)
-        if patience > 0:
+        if patience >= MOMENT_SECONDS:
             return Later(timedelta(seconds=patience))
         self._notices.tell(found, writer)
         if found.is_dirty:

@@ -1,0 +1,226 @@
+"""Admission, the controller and lost answers in random order: never more pods than `hard`."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_time import VirtualTimeLoop
+from worlds.objects import BEGINNING, Refused
+from worlds.running import World, running
+
+from kcm_host.api import ApiError, Conflict, HostError, NotFound, Unreachable
+from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.model import RESOURCE_QUOTA
+from kcm_host_resourcequota.pods import POD
+
+HARD = 6
+STEPS = 120
+#: Shorter than the settle time, as an operator has to choose that.
+MOST_ON_THE_WAY_SECONDS = 6.0
+
+Call = Callable[..., Awaitable[bytes]]
+Send = Callable[[], Awaitable[bytes]]
+
+
+class LossyCalls:
+    """Calls of which some status writes lose their answer, in every way there is."""
+
+    def __init__(self, call: Call, chance: random.Random) -> None:
+        self._call = call
+        self._chance = chance
+        self._late: list[asyncio.Task[None]] = []
+        self._losses = (
+            self.refused,
+            self.cut_before,
+            self.cut_after,
+            self.hangs,
+            self.fails,
+            self.sent_twice,
+            self.comes_late,
+        )
+
+    async def call(self, method: str, path: str, **request: Any) -> bytes:
+        """See `Client.call`."""
+        if method != "PUT" or self._chance.random() < 0.6:
+            return await self._call(method, path, **request)
+        raise await self._chance.choice(self._losses)(lambda: self._call(method, path, **request))
+
+    async def refused(self, _send: Send) -> HostError:
+        return Unreachable("refused", refused=True)
+
+    async def cut_before(self, _send: Send) -> HostError:
+        return Unreachable("cut before it arrived")
+
+    async def cut_after(self, send: Send) -> HostError:
+        await _arrive(send)
+        return Unreachable("cut after it arrived")
+
+    async def hangs(self, send: Send) -> HostError:
+        await _arrive(send)
+        # In one case longer than a sync, which is cancelled then.
+        await asyncio.sleep(self._chance.choice((30, 70)))
+        return Unreachable("no answer")
+
+    async def fails(self, send: Send) -> HostError:
+        await _arrive(send)
+        return ApiError("etcd did not answer in time", status=500)
+
+    async def sent_twice(self, send: Send) -> HostError:
+        await _arrive(send)
+        return Conflict("it had arrived at first", status=409)
+
+    async def comes_late(self, send: Send) -> HostError:
+        async def later() -> None:
+            await asyncio.sleep(self._chance.random() * 20)
+            await _arrive(send)
+
+        self._late.append(asyncio.create_task(later()))
+        return Unreachable("cut, and arrives later")
+
+
+async def _arrive(send: Send) -> None:
+    """Have the server take a request; nobody hears whether it refused."""
+    with suppress(Conflict, NotFound):
+        await send()
+
+
+class Admission:
+    """Creates and deletes pods of one namespace with a quota as the API server does."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self.world = world
+        self.chance = chance
+        self.on_the_way: list[asyncio.Task[None]] = []
+        self.most = 0
+
+    @property
+    def pods(self) -> list[str]:
+        """The names of the pods there are."""
+        return [each["metadata"]["name"] for each in self.world[POD].all()]
+
+    def used(self) -> int:
+        """Return what the quota says."""
+        quota = self.world[RESOURCE_QUOTA].get("q", "a")
+        assert quota is not None
+        return int(quota["status"]["used"]["pods"])
+
+    def admit(self) -> None:
+        """Raise `used` and create a pod a while later, if the quota has room."""
+        quotas = self.world[RESOURCE_QUOTA]
+        quota = quotas.get("q", "a")
+        assert quota is not None
+        used = int(quota["status"]["used"]["pods"])
+        if used >= HARD:
+            return
+        quota["status"]["used"]["pods"] = str(used + 1)
+        quotas.update(quota, "status")
+        self.on_the_way.append(asyncio.create_task(self._arrive()))
+
+    async def _arrive(self) -> None:
+        await asyncio.sleep(self.chance.choice((0.0, 0.02, 0.3, 2.0, MOST_ON_THE_WAY_SECONDS)))
+        if self.chance.random() < 0.15:
+            return  # refused by somebody after admission: the raise is left behind
+        self.world[POD].create({"metadata": {"generateName": "p-"}, "spec": {}}, "a")
+        self.most = max(self.most, len(self.pods))
+
+    def remove(self) -> None:
+        """Delete one pod or several."""
+        names = self.pods
+        for name in self.chance.sample(names, min(len(names), self.chance.choice((1, 1, 2, 3)))):
+            self.world[POD].delete(name, "a")
+
+    def finish(self) -> None:
+        """Let one pod end, after which it does not count."""
+        names = self.pods
+        if names:
+            name = self.chance.choice(names)
+            self.world[POD].patch(name, "a", {"status": {"phase": "Succeeded"}}, "status")
+            self.world[POD].delete(name, "a")
+
+    def lower(self) -> None:
+        """Do what a second controller does in its last moment: take off what went."""
+        quotas = self.world[RESOURCE_QUOTA]
+        quota = quotas.get("q", "a")
+        on_the_way = sum(not each.done() for each in self.on_the_way)
+        right = len(self.pods) + on_the_way
+        if quota is not None and self.used() > right:
+            quota["status"]["used"]["pods"] = str(right)
+            quotas.update(quota, "status")
+
+    def cut(self) -> None:
+        """End a watch, with a new list at its next beginning or without."""
+        kind = self.chance.choice((POD, RESOURCE_QUOTA))
+        self.world.server.cut(kind, expired=self.chance.random() < 0.5)
+
+    def step(self) -> None:
+        """Do one random thing."""
+        steps = (self.admit, self.remove, self.finish, self.lower, self.cut)
+        (do,) = self.chance.choices(steps, (10, 5, 1, 1, 0.5))
+        try:
+            do()
+        except Refused:
+            return
+
+
+def make_world(chance: random.Random) -> World:
+    """Return a world with one quota for pods, and the controller."""
+    loop = asyncio.get_running_loop()
+
+    def make() -> ResourceQuota:
+        return ResourceQuota(clock=loop.time, wall=lambda: BEGINNING.timestamp() + loop.time())
+
+    world = World(
+        "resourcequota",
+        chance,
+        keys={RESOURCE_QUOTA: ""},
+        others=[POD],
+        make=make,
+    )
+    world[RESOURCE_QUOTA].create(
+        {"metadata": {"name": "q"}, "spec": {"hard": {"pods": str(HARD)}}}, "a"
+    )
+    return world
+
+
+async def play(seed: int) -> None:
+    """Play one random story."""
+    chance = random.Random(seed)
+    async with running(make_world(random.Random(seed + 1))) as world:
+        honest = world.server.call
+        lossy = LossyCalls(honest, random.Random(seed + 2))
+        world.server.call = lossy.call  # type: ignore[method-assign]
+        admission = Admission(world, chance)
+        for _ in range(STEPS):
+            admission.step()
+            await asyncio.sleep(chance.choice((0.0, 0.0, 0.01, 0.05, 0.3, 1.0, 4.0)))
+            assert len(admission.pods) <= HARD
+        await asyncio.gather(*admission.on_the_way)
+        assert admission.most <= HARD
+        world.server.call = honest  # type: ignore[method-assign]
+        # Back-off of the failures before included.
+        await asyncio.sleep(400)
+        assert admission.used() == len(admission.pods)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_admission_lets_no_more_in_than_hard(seed: int) -> None:
+    """
+    Whatever happens to the controller's writes, `used` never frees a place that is taken.
+
+    F-5, RQ-B30 to B36: pods come, go and end, requests leave raises behind, another controller
+    lowers, watches are cut; answers get lost before and after a write arrived, or it arrives late.
+    And once all is quiet, `used` is the number of pods.
+    """
+    loop = VirtualTimeLoop()
+    logging.disable(logging.ERROR)
+    try:
+        loop.run_until_complete(play(seed))
+    finally:
+        logging.disable(logging.NOTSET)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
