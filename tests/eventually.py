@@ -7,7 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_SECONDS = 0.03
-PATIENCE_SECONDS = 20.0
+#: For hangs only: no test waits this long for what works, on however slow a machine.
+PATIENCE_SECONDS = 60.0
 
 
 def eventually(

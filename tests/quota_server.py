@@ -105,7 +105,7 @@ class QuotaNamespace:
     def wait_until_quiet(self) -> None:
         """Wait until the controller has not written anything for a second."""
         mark = self.server.audit.mark()
-        self.server.audit.wait_until_quiet(1.0, timeout_seconds=20, user_agent=AGENT, since=mark)
+        self.server.audit.wait_until_quiet(1.0, timeout_seconds=60, user_agent=AGENT, since=mark)
 
 
 def pod_manifest(name: str, **fields: Any) -> Manifest:

@@ -129,9 +129,9 @@ class RunningHost:
             environment={**clean, **self._environment},
         )
         self._process.start()
-        self._process.wait_until(self._is_up, timeout_seconds=30)
+        self._process.wait_until(self._is_up, timeout_seconds=60)
 
-    def stop(self, *, timeout_seconds: float = 20.0) -> int:
+    def stop(self, *, timeout_seconds: float = 60.0) -> int:
         """Ask it to end and give its exit code."""
         process = self.process
         os.kill(process.pid, signal.SIGTERM)

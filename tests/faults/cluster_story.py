@@ -82,7 +82,7 @@ class Story:
             )
         except AssertionError as late:
             raise AssertionError(f"{late}; {_difference(self.outcome(), expected)}") from None
-        self.server.audit.wait_until_quiet(1.0, timeout_seconds=20, user_agent="kcm-host/")
+        self.server.audit.wait_until_quiet(1.0, timeout_seconds=60, user_agent="kcm-host/")
         assert self.outcome() == expected
 
     def _play(self, steps: list[Callable[[], object]]) -> None:
@@ -90,24 +90,24 @@ class Story:
             list(pool.map(_done, steps))
 
     def _node(self, name: str) -> Callable[[], object]:
-        return lambda: self._core.create_node({"metadata": {"name": name}}, _request_timeout=10)
+        return lambda: self._core.create_node({"metadata": {"name": name}}, _request_timeout=60)
 
     def _gone(self, name: str) -> Callable[[], object]:
-        return lambda: self._core.delete_node(name, _request_timeout=10)
+        return lambda: self._core.delete_node(name, _request_timeout=60)
 
     def _role(self, name: str, *rules: Manifest, **more: Any) -> Callable[[], object]:
         body = manifest(name, *rules, **more)
-        return lambda: self._rbac.create_cluster_role(body, _request_timeout=10)
+        return lambda: self._rbac.create_cluster_role(body, _request_timeout=60)
 
     def _part(self, name: str, resource: str) -> Callable[[], object]:
         return self._role(name, rule(resource), labels={"story": "yes"})
 
     def _no_part(self, name: str) -> Callable[[], object]:
-        return lambda: self._rbac.delete_cluster_role(name, _request_timeout=10)
+        return lambda: self._rbac.delete_cluster_role(name, _request_timeout=60)
 
     def _changed_part(self, name: str, resource: str) -> Callable[[], object]:
         body = {"rules": [rule(resource)]}
-        return lambda: self._rbac.patch_cluster_role(name, body, _request_timeout=10)
+        return lambda: self._rbac.patch_cluster_role(name, body, _request_timeout=60)
 
 
 def _difference(found: Outcome, expected: Outcome) -> str:

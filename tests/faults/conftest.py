@@ -21,7 +21,7 @@ def undisturbed(etcd: Etcd) -> Outcome:
             story.first_chapter()
             story.second_chapter()
             eventually(lambda: set(story.written()) == {"15"}, "all nodes are annotated")
-            server.audit.wait_until_quiet(1.0, timeout_seconds=20, user_agent="kcm-host/")
+            server.audit.wait_until_quiet(1.0, timeout_seconds=60, user_agent="kcm-host/")
         return story.outcome()
 
 

@@ -76,9 +76,10 @@ def _has(chosen: Sequence[str] | None, controller: str) -> bool:
 
 def _record(etcd: Etcd, scenarios: Sequence[Scenario]) -> int:
     (results,) = play_all(etcd, [(TheReference(), list(scenarios))])
-    failed = [one for one in scenarios if results[one.id].problem]
+    problems = {one: results[one].problem or results[one].late for one in results}
+    failed = [one for one in scenarios if problems[one.id]]
     for scenario in failed:
-        _say(f"{scenario.id} is not recorded: {results[scenario.id].problem}")
+        _say(f"{scenario.id} is not recorded: {problems[scenario.id]}")
     for controller in CONTROLLERS:
         of = [one for one in scenarios if one.controller == controller and one not in failed]
         known = [one for one in RECORDED if one.controller == controller]

@@ -97,7 +97,7 @@ class Api:
             headers["Content-Type"] = content_type
         data = None if body is None else json.dumps(body)
         answer = self._pool.request(
-            method, f"{self._server.url}{path}", body=data, headers=headers, timeout=30.0
+            method, f"{self._server.url}{path}", body=data, headers=headers, timeout=60.0
         )
         return answer.status, answer.data
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from parity.api import Refused
 from parity.harvest import Harvest, writes
+from parity.lateness import Lateness
 from parity.resources import Ref
 from parity.result import Result
 from parity.scenario import Round, Scenario, owned
@@ -46,6 +47,7 @@ class Player:
         self.prefix = prefix
         self.result = Result()
         self._asked = 0
+        self._lateness = Lateness(scenario)
         self._rules: dict[str, Rule] = {}
 
     def fail(self, problem: str) -> None:
@@ -73,6 +75,7 @@ class Player:
             self.fail(f"'{step}' failed: {error}")
 
     def _step(self, stage: Stage, step: Ask | Together | Refuse) -> None:
+        self._lateness.asks(step)
         match step:
             case Ask():
                 self._note(step, stage.api.ask(step, self.prefix))
@@ -100,6 +103,11 @@ class Player:
         found = harvest.objects(self.scenario, self.prefix)
         wanted = {ref: each for ref, each in found.items() if ref.startswith(look.only)}
         self.result.looks[look.title] = wanted
+        self.result.late = self.result.late or self._lateness.of(look)
+
+    def waits(self, wait: Wait) -> None:
+        """Note that a time begins in which no look is taken."""
+        self._lateness.waits(wait)
 
     def end(self, harvest: Harvest) -> None:
         """Keep what Events say, and how often requests were refused."""
@@ -143,6 +151,8 @@ class _Play:
         for player, one in current:
             if isinstance(one.end, Look):
                 player.look(harvest, one.end)
+            elif isinstance(one.end, Wait):
+                player.waits(one.end)
 
     def _all(self, action: Callable[[Player], None]) -> None:
         with ThreadPoolExecutor(TOGETHER) as pool:

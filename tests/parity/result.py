@@ -24,5 +24,7 @@ class Result:
     """The scenario's own requests that were refused -> with which status."""
     refused: dict[str, int] = field(default_factory=dict)
     """What should be refused on the way -> how often it was."""
+    late: str = ""
+    """What took longer than the scenario assumes; then it has to be played again."""
     problem: str = ""
     """Why the scenario could not be played; then the rest means nothing."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
@@ -83,9 +83,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let this much time pass, then wait until quiet: for what goes by the clock."""
+    """
+    Let this much time pass, then wait until quiet: for what goes by the clock.
+
+    With `assumes`, the looks between the first deletion of an object of `since` and this step show
+    what they shall only if they come within so many seconds. The scenario is played again when
+    they did not. No part of what a recording remembers.
+    """
 
     seconds: float
+    assumes: float | None = field(default=None, repr=False, compare=False)
+    since: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"wait {self.seconds:g} s"

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 from parity.batches import MOST_NODES, batches
 from parity.catalogue import WORKLOADS
+from parity.lateness import Lateness
 from parity.recordings import Recordings
 from parity.resources import Ref
 from parity.result import Result
 from parity.scenario import Cluster, Scenario, owned
 from parity.scenarios.nodes import node, nodes
-from parity.steps import Look, Machine, Quiet, Step
+from parity.scenarios.ranges import gone, no_address
+from parity.steps import Look, Machine, Quiet, Step, Wait
 from parity.workload import Moves, Workload, shortest
 
 
@@ -115,3 +117,30 @@ def test_recordings_of_forgotten_scenarios_go(tmp_path: Path) -> None:
     Recordings("ttl", folder=tmp_path).keep([(one, Result()), (other, Result())], [one, other])
     Recordings("ttl", folder=tmp_path).keep([(one, Result())], [one])
     assert Recordings("ttl", folder=tmp_path).of(other) is None
+
+
+SETTLED = Wait(10.5, assumes=9.0, since="servicecidrs")
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(8.9, False), (9.1, True)])
+def test_a_look_that_comes_too_late_is_told(seconds: float, late: bool) -> None:
+    """What a look shows after the time that its scenario assumes is not compared."""
+    now = [100.0]
+    look = Look("within the grace")
+    steps = (gone("a"), look, SETTLED, look, gone("b"), look, SETTLED, look)
+    lateness = Lateness(story("a", *steps), clock=lambda: now[0])
+    for deleted in (gone("a"), gone("b")):
+        assert lateness.of(look) == ""  # nothing was deleted
+        lateness.asks(no_address("10.$.0.7"))  # no range
+        lateness.asks(deleted)
+        now[0] += seconds
+        lateness.asks(gone("c"))  # the first deletion counts
+        assert bool(lateness.of(look)) is late
+        lateness.waits(SETTLED)
+        now[0] += 100
+    assert lateness.of(look) == ""
+
+
+def test_an_assumption_is_no_part_of_a_recording() -> None:
+    """What is recorded does not depend on how long the look at it may take."""
+    assert story("a", SETTLED).digest == story("a", Wait(10.5)).digest

@@ -11,8 +11,8 @@ SHOWN = 12
 def verdict(scenario: Scenario, theirs: Result, ours: Result) -> str:
     """Give the failure as text; nothing when the results are the same but for what is declared."""
     for side, result in (("reference", theirs), ("host", ours)):
-        if result.problem:
-            return f"{scenario.told()}\n\nthe {side} could not be played: {result.problem}"
+        if problem := result.problem or result.late:
+            return f"{scenario.told()}\n\nthe {side} could not be played: {problem}"
     found = deviations(theirs, ours, scenario)
     wrong = [str(each) for each in undeclared(found, (*scenario.differs, *scenario.by_chance))]
     wrong += [

@@ -2,24 +2,21 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 
 Until = Callable[[Callable[[], bool]], None]
 
 
 @pytest.fixture
 def until() -> Until:
-    """Waits for a condition: `until(lambda: ...)` fails the test after 15 s."""
+    """Waits for a condition: `until(lambda: ...)` fails the test after a minute."""
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 15
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true within 15 s"
-            time.sleep(0.02)
+        eventually(condition, "the condition came true")
 
     return wait
 

@@ -44,7 +44,7 @@ def test_quiet_gives_the_writes_once_they_rest(api_server: ApiServer, namespace:
     for name in ("one", "two"):
         core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
     writes = api_server.audit.wait_until_quiet(
-        0.3, timeout_seconds=10, user_agent="quiet-test/", since=mark
+        0.3, timeout_seconds=60, user_agent="quiet-test/", since=mark
     )
     assert [write.name for write in writes] == ["one", "two"]
 

@@ -55,7 +55,7 @@ async def watch(proxy: FaultProxy, server: ApiServer, namespace: str) -> AsyncIt
     headers = {"Authorization": f"Bearer {server.admin_token}"}
     async with aiohttp.ClientSession(headers=headers) as session:
         url = f"{proxy.url}/api/v1/namespaces/{namespace}/configmaps?watch=1"
-        async with session.get(url, timeout=aiohttp.ClientTimeout(20)) as answer:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(60)) as answer:
             assert answer.status == 200
             yield answer.content
 
@@ -73,7 +73,7 @@ async def test_events_pass_as_they_come(
     async with watch(proxy, api_server, namespace) as stream:
         assert [await name(stream) for _ in range(3)] == ["a", "b", "c"]
         await create("d")
-        assert await asyncio.wait_for(name(stream), 5) == "d"
+        assert await asyncio.wait_for(name(stream), 60) == "d"
         (request,) = proxy.requests(query=WATCH)
     assert request.watch
     assert request.open
@@ -120,7 +120,7 @@ async def test_an_open_watch_is_cut_on_demand(
     async with watch(proxy, api_server, namespace) as stream:
         cut = proxy.add(Cut(), query=WATCH, also_open=True, times=1)
         with pytest.raises(LOST):
-            await asyncio.wait_for(stream.readline(), 5)
+            await asyncio.wait_for(stream.readline(), 60)
     assert cut.hits == 1
 
 
@@ -148,7 +148,7 @@ async def test_an_open_watch_is_stalled_on_demand(
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.readline(), SILENCE_SECONDS)
         stall.remove()
-        assert await asyncio.wait_for(name(stream), 5) == "held-back"
+        assert await asyncio.wait_for(name(stream), 60) == "held-back"
 
 
 @pytest.mark.usefixtures("three")
@@ -178,7 +178,7 @@ async def test_refusing_cuts_what_is_open(
     async with watch(proxy, api_server, namespace) as stream:
         proxy.refuse()
         with pytest.raises(LOST):
-            await asyncio.wait_for(stream.readline(), 5)
+            await asyncio.wait_for(stream.readline(), 60)
 
 
 @pytest.mark.usefixtures("three")
@@ -189,6 +189,6 @@ async def test_stopping_ends_a_stalled_watch(
     proxy.add(Stall(AfterLines(1)), query=WATCH)
     async with watch(proxy, api_server, namespace) as stream:
         await name(stream)
-        await asyncio.wait_for(asyncio.to_thread(proxy.stop), 5)
+        await asyncio.wait_for(asyncio.to_thread(proxy.stop), 60)
         with pytest.raises(LOST):
             await stream.readline()

@@ -24,7 +24,7 @@ def server(etcd: Etcd) -> Iterator[ApiServer]:
 def get(server: ApiServer, path: str) -> tuple[int, bytes]:
     """Status and body of a GET as admin."""
     return probe.request(
-        f"{server.url}{path}", ca_file=server.ca_file, token=server.admin_token, timeout_seconds=20
+        f"{server.url}{path}", ca_file=server.ca_file, token=server.admin_token, timeout_seconds=60
     )
 
 
@@ -127,6 +127,6 @@ def test_a_server_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = Process(["/bin/sh", "-c", "trap '' TERM; echo ready; sleep 60 & wait; wait"], log=log)
     process.start()
-    process.wait_until(lambda: "ready" in process.log_tail(), timeout_seconds=10)
+    process.wait_until(lambda: "ready" in process.log_tail(), timeout_seconds=60)
     process.stop(grace_seconds=0.2)
     assert not process.running

@@ -31,7 +31,7 @@ class Etcd:
         """The process id; `ServerError` when it does not run."""
         return self._running().pid
 
-    def start(self, *, timeout_seconds: float = 30.0) -> None:
+    def start(self, *, timeout_seconds: float = 60.0) -> None:
         """Start and return when it answers; `ServerError` with the end of its log otherwise."""
         for attempt in range(1, ATTEMPTS + 1):
             try:

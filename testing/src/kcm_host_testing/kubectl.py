@@ -18,7 +18,7 @@ class Kubectl:
         self._kubeconfig = kubeconfig
 
     def __call__(
-        self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 30.0
+        self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 60.0
     ) -> str:
         """What the command prints; `KubectlError` when it fails or takes too long."""
         command = [str(self._program), f"--kubeconfig={self._kubeconfig}", *arguments]

@@ -15,7 +15,7 @@ def request(
     body: Any = None,
     ca_file: Path | None = None,
     token: str | None = None,
-    timeout_seconds: float = 5.0,
+    timeout_seconds: float = 60.0,
 ) -> tuple[int, bytes]:
     """
     Status and body of one answer.
@@ -39,9 +39,9 @@ def request(
 
 
 def answers(url: str, *, ca_file: Path | None = None, token: str | None = None) -> bool:
-    """Whether a GET is answered with 200; no answer at all is False."""
+    """Whether a GET is answered with 200; no answer at all within 5 s is False."""
     try:
-        return request(url, ca_file=ca_file, token=token)[0] == 200
+        return request(url, ca_file=ca_file, token=token, timeout_seconds=5.0)[0] == 200
     except (OSError, http.client.HTTPException):
         return False
 

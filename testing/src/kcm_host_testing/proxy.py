@@ -20,7 +20,7 @@ from kcm_host_testing.forward import Forwarder
 from kcm_host_testing.ports import free_port
 from kcm_host_testing.tidy_loop import TidyLoop
 
-_CALL_SECONDS = 10.0
+_CALL_SECONDS = 60.0
 _LARGEST_BODY = 64 * 2**20
 _LARGEST_HEADER = 2**18
 _TLS_CLOSE_SECONDS = 1.0
@@ -38,7 +38,7 @@ class Rule:
         """How many requests fell under the rule so far."""
         return self._active.hits
 
-    def wait_until_hit(self, times: int = 1, *, timeout_seconds: float = 10.0) -> None:
+    def wait_until_hit(self, times: int = 1, *, timeout_seconds: float = 60.0) -> None:
         """Return when so many requests fell under the rule; `TimeoutError` otherwise."""
         if not self._proxy.wait_until(lambda: self.hits >= times, timeout_seconds=timeout_seconds):
             raise TimeoutError(
@@ -147,7 +147,7 @@ class FaultProxy:
         return [request for request in seen if match(request)]
 
     def wait_for_requests(
-        self, count: int = 1, *, timeout_seconds: float = 10.0, **match: Any
+        self, count: int = 1, *, timeout_seconds: float = 60.0, **match: Any
     ) -> list[Request]:
         """At least `count` requests that match as in `requests`; `TimeoutError` otherwise."""
         if self.wait_until(

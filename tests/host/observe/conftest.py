@@ -14,7 +14,7 @@ import pytest
 
 from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 QUEUE = QueueState(
     depth=2,

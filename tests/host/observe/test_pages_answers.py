@@ -21,7 +21,7 @@ PLUGINS = {"acme_loops": "acme"}
 
 def get(pages: Pages, path: str, method: str = "GET") -> tuple[int, str, http.client.HTTPMessage]:
     """Ask for a page and give its status, body and headers."""
-    connection = http.client.HTTPConnection(pages.address, timeout=20)
+    connection = http.client.HTTPConnection(pages.address, timeout=60)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -303,7 +303,7 @@ def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
     """A connection that never sends a request is cut at the stop."""
     with serving(loop_thread, lambda **_: state) as pages:
         host, _, port = pages.address.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as silent:
+        with socket.create_connection((host, int(port)), timeout=60) as silent:
             loop_thread.until(lambda: pages.connections)
             pages.stop()
             assert silent.recv(1) == b""

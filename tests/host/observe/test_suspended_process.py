@@ -46,10 +46,10 @@ def test_suspended_process_is_told_from_a_stalled_loop() -> None:
         os.kill(child.pid, signal.SIGSTOP)
         stopped = time.monotonic()
         while not is_stopped(child.pid) or time.monotonic() < stopped + 1.5:
-            assert time.monotonic() < stopped + 20
+            assert time.monotonic() < stopped + 60
             time.sleep(0.01)
         os.kill(child.pid, signal.SIGCONT)
-        _, errors = child.communicate("\n", timeout=20)
+        _, errors = child.communicate("\n", timeout=60)
     assert "process stood still" in errors
     assert 'reason="suspended or starved"' in errors
     assert "event loop stalled" not in errors

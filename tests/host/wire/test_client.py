@@ -342,7 +342,7 @@ async def test_watches_take_no_connections_from_calls(
     async with AsyncExitStack() as stack:
         for _ in range(120):
             await stack.enter_async_context(watching(client))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await get(client)
         assert len(fault_proxy.requests(when=lambda one: one.watch and one.open)) == 120
 

@@ -14,7 +14,7 @@ from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.identity.credentials import Access, Credentials
 from kcm_host_testing import certificate
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class SilentServer:

@@ -9,8 +9,9 @@ OTHER = "example.com/wait"
 V4, LOWER, UPPER = "10.$.0.0/24", "10.$.0.0/25", "10.$.0.128/25"
 LARGE, SMALL = "10.$.0.0/16", "10.$.0.0/26"
 V6, LARGE_V6 = "fd00:$::/112", "fd00:$::/64"
-#: With this and the wait for quiet after it, whatever is free has gone.
-GRACE = Wait(10.5)
+#: With this and the wait for quiet after it, whatever is free has gone. The grace is 10 s after a
+#: time that the server cuts to whole seconds, so 9 s after a deletion it is not yet over.
+GRACE = Wait(10.5, assumes=9.0, since="servicecidrs")
 
 READY = ("True", "", "Kubernetes Service CIDR is ready")
 TERMINATING = (

@@ -270,8 +270,8 @@ def alive(pid):
 
 
 def gone(pid):
-    """Whether the process is gone before 10 s are over."""
-    deadline = time.monotonic() + 10
+    """Whether the process is gone before a minute is over."""
+    deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
@@ -298,7 +298,7 @@ def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
 
     async def stop_while_it_runs():
         asking = asyncio.create_task(credentials.current())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not pid_file.exists():
                 await asyncio.wait((asking,), timeout=0.01)
 
@@ -314,7 +314,7 @@ async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path
         f"printf %s {shlex.quote(credential(token='abc'))}"
     )
     credentials = connected(cluster=CLUSTER, user={"exec": plugin(script)}).credentials
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         asking = group.create_task(credentials.headers())
         await asyncio.sleep(0)
         (tmp_path / "flag").touch()

@@ -22,7 +22,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 STREAMING = {"sendInitialEvents": "true"}
-DEADLINE_SECONDS = 15.0
+DEADLINE_SECONDS = 60.0
 
 
 class ConfigMap(msgspec.Struct, frozen=True):
