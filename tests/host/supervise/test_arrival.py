@@ -2,10 +2,14 @@
 
 import asyncio
 import dataclasses
+import json
+import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from host.supervise.loops import RunLoops, loop
 from host.wire.reflector.mirror import until
 from plugin_site import PluginSite
@@ -22,6 +26,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 SHORT = timedelta(seconds=0.5)
 LONG = timedelta(seconds=600)
+V1 = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +152,35 @@ def test_a_host_waits_for_its_server(
     fault_proxy.accept()
     host.process.wait_until(lambda: host.page("/readyz")[0] == 200, timeout_seconds=60)
     assert host.stop() == 0
+
+
+async def test_a_hanging_exec_plugin_is_named(fault_proxy: FaultProxy, tmp_path: Path) -> None:
+    """F-83: no firewall is blamed while nothing has been sent; the wait fits into the start."""
+    path = tmp_path / "config"
+    content = yaml.safe_load(fault_proxy.kubeconfig().read_text())
+    stanza = {"command": "sleep", "args": ["600"], "apiVersion": V1, "interactiveMode": "Never"}
+    content["users"][0]["user"] = {"exec": stanza}
+    path.write_text(yaml.safe_dump(content))
+    async with Client(connect(str(path), environ=os.environ), lambda _: None) as client:
+        with pytest.raises(ConnectionProblem) as raised:
+            await asyncio.wait_for(reach(client, SHORT), 60)
+    assert str(raised.value).startswith("exec plugin 'sleep' of user ")
+    assert "has given no credentials within 0.5 s" in str(raised.value)
+    assert "raise 'startTimeout'" in str(raised.value)
+    assert raised.value.exit_code == 1
+    assert fault_proxy.requests() == []
+
+
+async def test_a_server_that_sees_no_credentials_is_told(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """F-84: rights for 'system:anonymous' would be the wrong remedy."""
+    drop = fault_proxy.add(Answer(200, b"ok"), path="/healthz")
+    message = 'forbidden: User "system:anonymous" cannot get path "/api"'
+    body = {"kind": "Status", "reason": "Forbidden", "message": message, "code": 403}
+    fault_proxy.add(Answer(403, json.dumps(body).encode()), path="^/api$")
+    with pytest.raises(ConnectionProblem) as raised:
+        await reach(client, SHORT)
+    assert drop.hits
+    assert "does not see the credentials from kubeconfig" in str(raised.value)
+    assert "bind ClusterRole" not in str(raised.value)

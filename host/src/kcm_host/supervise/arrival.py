@@ -6,7 +6,14 @@ from datetime import timedelta
 from kcm_host.api.errors import ApiError, HostError, Unreachable, Unreadable
 from kcm_host.wire.client import Client
 from kcm_host.wire.discovery import Discoverer
-from kcm_host.wire.identity.explain import explain, refused
+from kcm_host.wire.identity.connection import Connection
+from kcm_host.wire.identity.explain import (
+    ANONYMOUS,
+    credentials_overdue,
+    explain,
+    refused,
+    unseen,
+)
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 PAUSE_SECONDS = 1.0
@@ -38,16 +45,12 @@ async def _ask(client: Client, agent: str, seconds: float) -> Discoverer | Conne
         async with asyncio.timeout(seconds):
             await _see_health(client, agent)
             await discoverer.ask()
-    except Unreadable as error:
-        return _unfit(error, client)
-    except Unreachable as error:
-        return explain(error.__cause__ or error, connection)
     except TimeoutError as error:
+        if connection.credentials.pending:
+            return credentials_overdue(connection, seconds)
         return explain(error, connection)
-    except ApiError as error:
-        return refused(connection) if error.status == 401 else _unfit(error, client)
     except HostError as error:
-        return _unfit(error, client)
+        return _refused(error, connection)
     return discoverer
 
 
@@ -60,12 +63,18 @@ async def _see_health(client: Client, agent: str) -> None:
             raise
 
 
-def _unfit(error: Exception, client: Client) -> ConnectionProblem:
-    server = client.connection.base_url
-    if isinstance(error, ApiError) and error.status == 403:
+def _refused(error: HostError, connection: Connection) -> ConnectionProblem:
+    if isinstance(error, Unreachable) and not isinstance(error, Unreadable):
+        return explain(error.__cause__ or error, connection)
+    status = error.status if isinstance(error, ApiError) else 0
+    if status == 401:
+        return refused(connection)
+    if status == 403 and ANONYMOUS in str(error):
+        return unseen(connection)
+    if status == 403:
         fact = "does not let us see what it serves"
         remedy = "bind ClusterRole 'system:discovery' to the host's identity"
     else:
         fact = "is not healthy"
         remedy = "see that the server in the kubeconfig is a Kubernetes API server, and its log"
-    return ConnectionProblem(f"{server} {fact}: {error}; {remedy}", exit_code=1)
+    return ConnectionProblem(f"{connection.base_url} {fact}: {error}; {remedy}", exit_code=1)

@@ -150,10 +150,11 @@ class Client:
         """
         Give the answer's head, once it is no error, and when that attempt began.
 
-        A 401 is tried once more with fresh credentials: a token may have been replaced early.
+        A 401 is tried once more with fresh credentials, if there are any: a token may have been
+        replaced early.
         """
+        identity = await self._identity()
         for last in (False, True):
-            identity = await self._identity()
             started = time.monotonic()
             with self._lost(request, started):
                 response = await self._send(session, request, identity)
@@ -165,6 +166,9 @@ class Client:
             if response.status != 401 or last:
                 raise error
             self.connection.credentials.invalidate(identity)
+            refused, identity = identity, await self._identity()
+            if identity is refused:
+                raise error
         raise AssertionError("the second attempt returns or raises")
 
     async def _identity(self) -> Access:

@@ -58,6 +58,7 @@ def acting_as(name: str, client: Client, *, agent: str, clock: Clock = time.time
         connection,
         credentials=Credentials(tokens.fetch, clock=clock),
         origin=f"service account '{HOME}/{name}'",
+        certificate=None,
     )
 
 

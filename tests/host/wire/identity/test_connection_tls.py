@@ -185,7 +185,7 @@ async def test_replaced_certificate_files_are_picked_up(
     put("first")
     cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
     user = {"client-certificate": "me.crt", "client-key": "me.key"}
-    connection = connected(cluster=cluster, user=user, clock=lambda: now[0])
+    connection = connected(cluster=cluster, user=user, monotonic=lambda: now[0])
     first = await connection.credentials.current()
     now[0] += 301
     assert (await connection.credentials.current()).ssl is first.ssl

@@ -114,12 +114,15 @@ async def test_a_new_certificate_is_a_new_context(authority, connected, tmp_path
 
     put()
     stanza = plugin(f"cat {shlex.quote(str(printed))}")
-    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+    running = [0.0]
+    connection = connected(cluster=CLUSTER, user={"exec": stanza}, monotonic=lambda: running[0])
+    credentials = connection.credentials
     first = await credentials.current()
     credentials.invalidate(first)
     same = await credentials.current()
     assert same.ssl is first.ssl
     put()
+    running[0] += 10
     credentials.invalidate(same)
     assert (await credentials.current()).ssl is not first.ssl
 
@@ -304,6 +307,37 @@ def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
 
     asyncio.run(stop_while_it_runs())
     assert gone(int(pid_file.read_text()))
+
+
+async def test_a_flood_of_output_is_bounded(failing, plugin):
+    """F-83: a program that prints without end is killed, and named."""
+    message = await failing(plugin("exec cat /dev/zero"))
+    assert "printed more than 1 MiB" in message
+
+
+async def test_a_flood_of_complaints_is_shortened(failing, plugin):
+    """F-83: all of stderr is read, so that the program can end, and its end is shown."""
+    message = await failing(plugin("head -c 3000000 /dev/zero >&2; echo last words >&2; exit 3"))
+    assert "exit code 3" in message
+    assert "last words" in message
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_stop_while_the_program_is_started_ends_it_too(connected, plugin, tmp_path, turns):
+    """F-83: at whatever moment the loop ends, nothing waits for ever and nothing is left."""
+    pid_file = tmp_path / "pid"
+    stanza = plugin(f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+
+    async def stop_after_some_turns():
+        asking = asyncio.create_task(credentials.current())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not asking.done()
+
+    asyncio.run(stop_after_some_turns())
+    assert not pid_file.exists() or not pid_file.read_text() or gone(int(pid_file.read_text()))
 
 
 async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path):

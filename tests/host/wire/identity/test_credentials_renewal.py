@@ -37,15 +37,21 @@ def now():
 
 
 @pytest.fixture
+def running():
+    """The monotonic time, which tests set."""
+    return [70.0]
+
+
+@pytest.fixture
 def source(now):
     """A source on that time."""
     return Source(lambda: now[0])
 
 
 @pytest.fixture
-def credentials(source):
+def credentials(source, running):
     """Credentials from that source."""
-    return Credentials(source.fetch, clock=source.clock)
+    return Credentials(source.fetch, clock=source.clock, monotonic=lambda: running[0])
 
 
 async def token(credentials):
@@ -109,7 +115,7 @@ async def test_a_late_refusal_of_an_old_access_changes_nothing(credentials, sour
     assert source.asked == 2
 
 
-async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now, caplog):
+async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now, running, caplog):
     """While the old access is valid a failing source is logged once and rests for 10 s."""
     await credentials.current()
     source.broken = True
@@ -117,7 +123,7 @@ async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now,
     for _ in range(3):
         assert await token(credentials) == "1"
     assert source.asked == 2
-    now[0] += 10
+    running[0] += 10
     assert await token(credentials) == "1"
     assert source.asked == 3
     assert caplog.messages == ["credentials not renewed"]
@@ -141,7 +147,7 @@ async def test_a_refused_access_is_not_handed_out_when_renewal_fails(credentials
         await credentials.current()
 
 
-async def test_a_failing_source_rests_and_then_recovers(credentials, source, now):
+async def test_a_failing_source_rests_and_then_recovers(credentials, source, running):
     """Within 10 s of a failure the source is left alone; after that it may heal."""
     source.broken = True
     for _ in range(5):
@@ -149,8 +155,38 @@ async def test_a_failing_source_rests_and_then_recovers(credentials, source, now
             await credentials.current()
     assert source.asked == 1
     source.broken = False
-    now[0] += 10
+    running[0] += 10
     assert await token(credentials) == "2"
+
+
+async def test_a_clock_set_back_prolongs_no_rest(credentials, source, now, running):
+    """F-21: the rest of a failed source is counted in seconds that pass, whatever the clock."""
+    source.broken = True
+    with pytest.raises(ConnectionProblem):
+        await credentials.current()
+    source.broken = False
+    now[0] -= 3600
+    running[0] += 10
+    assert await token(credentials) == "2"
+
+
+async def test_a_renewal_that_did_not_help_is_not_repeated(credentials, source, running):
+    """F-29: while the server refuses whatever the source gives, it is asked every 10 s only."""
+    for _ in range(20):
+        credentials.invalidate(await credentials.current())
+    assert source.asked == 2
+    running[0] += 10
+    for _ in range(20):
+        credentials.invalidate(await credentials.current())
+    assert source.asked == 3
+
+
+async def test_an_expired_access_is_renewed_during_a_rest(credentials, source, now):
+    """F-29: the rest is for refusals; what has expired is fetched at once."""
+    credentials.invalidate(await credentials.current())
+    assert await token(credentials) == "2"
+    now[0] += 900
+    assert await token(credentials) == "3"
 
 
 @pytest.mark.parametrize(
@@ -161,21 +197,24 @@ def test_the_time_of_renewal(life, after):
     assert renewal_time(now=1000.0, expires_at=1000.0 + life) == 1000.0 + after
 
 
-async def test_a_token_file_is_read_again_every_minute(connected, tmp_path, now):
-    """A replaced token file is noticed after a minute; an unreadable one keeps the old token."""
+async def test_a_token_file_is_read_again_every_minute(connected, tmp_path, running):
+    """
+    A replaced token file is noticed after a minute, whatever the clock says (F-21); an unreadable
+    one keeps the old token.
+    """
     path = tmp_path / "token"
     path.write_text("first\n")
     connection = connected(
         cluster={"server": "http://127.0.0.1:1"},
         user={"tokenFile": "token", "token": "older"},
-        clock=lambda: now[0],
+        monotonic=lambda: running[0],
     )
     path.write_text("second\n")
     assert await token(connection.credentials) == "first"
-    now[0] += 60
+    running[0] += 60
     assert await token(connection.credentials) == "second"
     path.unlink()
-    now[0] += 60
+    running[0] += 60
     assert await token(connection.credentials) == "second"
 
 

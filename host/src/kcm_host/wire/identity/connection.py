@@ -8,7 +8,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kcm_host.wire.identity.address import is_tls, server_url
-from kcm_host.wire.identity.credentials import Access, Clock, Credentials, Fetch, authorization
+from kcm_host.wire.identity.credentials import (
+    Access,
+    Clock,
+    Credentials,
+    Fetch,
+    Monotonic,
+    authorization,
+)
 from kcm_host.wire.identity.exec_plugin import exec_plugin
 from kcm_host.wire.identity.kubeconfig import Chosen, choose, decoded
 from kcm_host.wire.identity.problem import ConnectionProblem
@@ -33,7 +40,8 @@ class Connection:
     `base_url` has no slash at its end. `origin` and `authority` are for messages: where all
     this came from, and which certificates vouch for the server; `trust` holds those.
     `tls_server_name` is the name to check the server's certificate against, None for the host of
-    the URL. `warnings` are what an operator should know before the first request: `check` prints
+    the URL. `certificate` holds the client certificate where that alone says who we are. `warnings`
+    are what an operator should know before the first request: `check` prints
     them, `run` logs them.
     """
 
@@ -44,6 +52,7 @@ class Connection:
     trust: Trust = field(default=Trust(), repr=False)
     proxy: Proxy | None = None
     tls_server_name: str | None = None
+    certificate: ClientTls | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
 
@@ -52,6 +61,7 @@ def connect(
     *,
     environ: Mapping[str, str],
     clock: Clock = time.time,
+    monotonic: Monotonic = time.monotonic,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
     """
@@ -65,11 +75,9 @@ def connect(
     home = Path(environ.get("HOME") or "/")
     paths = _named(kubeconfig, home=home) or _listed(environ, home=home)
     if not paths and _is_pod(environ, service_account):
-        connection = _from_service_account(environ, service_account, clock)
-    else:
-        paths = paths or _default(home, environ, service_account)
-        connection = _from_kubeconfig(paths, environ, clock)
-    return connection
+        return _from_service_account(environ, service_account, monotonic)
+    paths = paths or _default(home, environ, service_account)
+    return _from_kubeconfig(paths, environ, clock, monotonic)
 
 
 def _named(kubeconfig: str | None, *, home: Path) -> tuple[Path, ...]:
@@ -110,17 +118,19 @@ def _is_pod(environ: Mapping[str, str], folder: Path) -> bool:
     return all(environ.get(name) for name in variables) and (folder / "token").exists()
 
 
-def _from_service_account(environ: Mapping[str, str], folder: Path, clock: Clock) -> Connection:
+def _from_service_account(
+    environ: Mapping[str, str], folder: Path, monotonic: Monotonic
+) -> Connection:
     token, authority = folder / "token", folder / "ca.crt"
     place = f"certificate authority '{authority}'"
     trust = Trust(_text(authority, place=place), place)
-    source = TokenFile(token, "token file", ClientTls(trust), clock)
+    source = TokenFile(token, "token file", ClientTls(trust))
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     address = f"[{host}]" if ":" in host else host
     base_url = server_url(f"https://{address}:{port}", place="the pod's environment")
     return Connection(
         base_url=base_url,
-        credentials=Credentials(source.fetch, first=source.read(), clock=clock),
+        credentials=Credentials(source.fetch, first=source.read(), monotonic=monotonic),
         origin="in-cluster service account",
         authority=place,
         trust=trust,
@@ -129,7 +139,7 @@ def _from_service_account(environ: Mapping[str, str], folder: Path, clock: Clock
 
 
 def _from_kubeconfig(
-    paths: tuple[Path, ...], environ: Mapping[str, str], clock: Clock
+    paths: tuple[Path, ...], environ: Mapping[str, str], clock: Clock, monotonic: Monotonic
 ) -> Connection:
     chosen = choose(paths)
     cluster = chosen.cluster
@@ -137,9 +147,12 @@ def _from_kubeconfig(
     trust = _trust(chosen)
     tls = _tls(chosen, trust) if is_tls(base_url) else None
     fetch, first = _source(chosen, tls=tls, environ=environ, clock=clock)
+    certificate = tls if first is not None and not first.headers else None
     return Connection(
         base_url=base_url,
-        credentials=Credentials(fetch, first=first, clock=clock),
+        credentials=Credentials(
+            fetch, first=first, clock=clock, monotonic=monotonic, source=_name(chosen)
+        ),
         origin=chosen.origin,
         authority=trust.place,
         trust=trust,
@@ -147,7 +160,8 @@ def _from_kubeconfig(
         if cluster.proxy_url
         else proxy_from_environment(base_url, environ),
         tls_server_name=cluster.tls_server_name or None,
-        warnings=tuple(_warnings(base_url, chosen)),
+        certificate=certificate,
+        warnings=tuple(_warnings(base_url, chosen, certificate, clock())),
     )
 
 
@@ -204,9 +218,9 @@ def _source(
 ) -> tuple[Fetch, Access | None]:
     user, place = chosen.user, chosen.user_place
     if user.auth_provider is not None:
-        return auth_provider(chosen, tls=tls, clock=clock).fetch, None
+        return auth_provider(chosen, tls=tls).fetch, None
     if user.token_file:
-        source = TokenFile(Path(user.token_file), f"tokenFile of {place}", tls, clock)
+        source = TokenFile(Path(user.token_file), f"tokenFile of {place}", tls)
         return source.fetch, source.read()
     if user.exec is not None and not user.token:
         return exec_plugin(chosen, environ=environ, tls=tls, clock=clock).fetch, None
@@ -217,8 +231,16 @@ def _source(
             f"not tried; give it a token, tokenFile, client certificate (https only), exec, "
             f"auth-provider, or username and password"
         )
-    fixed = Fixed(headers, tls, clock)
+    fixed = Fixed(headers, tls)
     return fixed.fetch, fixed.read()
+
+
+def _name(chosen: Chosen) -> str:
+    """Return what gives the credentials of a user, for messages."""
+    user, place = chosen.user, chosen.user_place
+    if user.auth_provider is not None:
+        return f"auth-provider '{user.auth_provider.name}' of {place}"
+    return f"exec plugin '{user.exec.command}' of {place}" if user.exec is not None else place
 
 
 def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
@@ -230,7 +252,18 @@ def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
     return {}
 
 
-def _warnings(base_url: str, chosen: Chosen) -> Iterator[str]:
+def certificate_problem(certificate: ClientTls | None, origin: str, now: float) -> str:
+    """Return why a client certificate cannot be used at a Unix time, with its dates; or nothing."""
+    validity = certificate.validity if certificate is not None else None
+    problem = validity.problem(now) if validity is not None else ""
+    return f"the client certificate from {origin} {problem}" if problem else ""
+
+
+def _warnings(
+    base_url: str, chosen: Chosen, certificate: ClientTls | None, now: float
+) -> Iterator[str]:
+    if problem := certificate_problem(certificate, chosen.origin, now):
+        yield f"{problem}; renew it, or correct the clock here"
     if not is_tls(base_url) and not is_loopback(urlsplit(base_url).hostname or ""):
         yield (
             f"credentials travel unencrypted to {base_url}; write https:// as 'server' in "

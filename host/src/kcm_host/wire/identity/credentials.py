@@ -12,10 +12,12 @@ from kcm_host.wire.identity.problem import ConnectionProblem
 
 #: Wall time in Unix seconds: expiry times are wall times, and a sleeping machine ages tokens.
 Clock = Callable[[], float]
+#: Seconds that only grow, for waits: setting the clock must not make one longer.
+Monotonic = Callable[[], float]
 
 #: At most this long before its expiry a credential is fetched anew.
 RENEW_BEFORE = timedelta(seconds=60)
-#: A source that failed is left alone this long.
+#: A source is left alone this long when it failed, or when what it gave is refused as well.
 RETRY_AFTER = timedelta(seconds=10)
 
 logger = logging.getLogger(__name__)
@@ -27,13 +29,15 @@ class Access:
     What one request takes along: its headers, and the TLS context that shows our certificate.
 
     Both times are Unix seconds, None for never: from `renew_at` on the source is asked again,
-    from `expires_at` on the server will refuse this.
+    from `expires_at` on the server will refuse this. `again_after` are seconds after which the
+    source is asked again because it may have changed, None for never.
     """
 
     headers: Mapping[str, str] = field(repr=False)
     ssl: SSLContext | None = None
     renew_at: float | None = None
     expires_at: float | None = None
+    again_after: float | None = None
 
 
 Fetch = Callable[[], Awaitable[Access]]
@@ -44,15 +48,25 @@ class Credentials:
     Hands out the current access; asks the source again in time and never twice at once.
 
     A renewal that fails while the old access still holds is logged once, and the old one stays
-    in use; otherwise callers get the ConnectionProblem. A failed source rests for 10 s.
+    in use; otherwise callers get the ConnectionProblem. A failed source rests for 10 s, and so
+    does one whose answer to a 401 is refused as well. `source` names it in messages.
     """
 
     def __init__(
-        self, fetch: Fetch, *, first: Access | None = None, clock: Clock = time.time
+        self,
+        fetch: Fetch,
+        *,
+        first: Access | None = None,
+        clock: Clock = time.time,
+        monotonic: Monotonic = time.monotonic,
+        source: str = "the source of credentials",
     ) -> None:
+        self.source = source
         self._fetch = fetch
         self._held = first
         self._clock = clock
+        self._monotonic = monotonic
+        self._held_since = monotonic()
         self._refused = False
         self._problem: ConnectionProblem | None = None
         self._rest_until = 0.0
@@ -66,8 +80,11 @@ class Credentials:
         """
         if self._held is not None and not self._due(self._held):
             return self._held
-        if self._problem is not None and self._clock() < self._rest_until:
-            return self._kept(self._problem)
+        if self._monotonic() < self._rest_until:
+            if self._problem is not None:
+                return self._kept(self._problem)
+            if self._refused and self._held is not None:
+                return self._held
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew(), name="credentials renewal")
             self._renewal.add_done_callback(self._settle)
@@ -80,6 +97,11 @@ class Credentials:
         """Give the headers of `current`."""
         return (await self.current()).headers
 
+    @property
+    def pending(self) -> bool:
+        """Whether the source is being asked at this moment."""
+        return self._renewal is not None
+
     def invalidate(self, refused: Access | None = None) -> None:
         """
         Have the next `current` ask the source anew, because the server answered 401.
@@ -90,7 +112,10 @@ class Credentials:
             self._refused = True
 
     def _due(self, held: Access) -> bool:
-        return self._refused or (held.renew_at is not None and self._clock() >= held.renew_at)
+        if self._refused or (held.renew_at is not None and self._clock() >= held.renew_at):
+            return True
+        age = self._monotonic() - self._held_since
+        return held.again_after is not None and age >= held.again_after
 
     def _kept(self, problem: ConnectionProblem) -> Access:
         held = self._held
@@ -105,15 +130,22 @@ class Credentials:
         except ConnectionProblem as problem:
             first_failure = self._problem is None
             self._problem = problem
-            self._rest_until = self._clock() + RETRY_AFTER.total_seconds()
+            self._rest()
             kept = self._kept(problem)
             if first_failure:
                 logger.warning("credentials not renewed", extra={"kv": {"problem": str(problem)}})
             return kept
+        if self._refused:
+            # Should the server refuse this one too, asking again at once would not help.
+            self._rest()
         self._held = fresh
+        self._held_since = self._monotonic()
         self._refused = False
         self._problem = None
         return fresh
+
+    def _rest(self) -> None:
+        self._rest_until = self._monotonic() + RETRY_AFTER.total_seconds()
 
     def _settle(self, renewal: asyncio.Task[Access]) -> None:
         self._renewal = None

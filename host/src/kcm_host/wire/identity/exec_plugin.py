@@ -1,12 +1,9 @@
 """Runs a program that prints credentials, as `exec` of a kubeconfig names it."""
 
-import asyncio
 import base64
 import os
 import shutil
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,17 +11,19 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kcm_host.wire.decode import REFUSALS
 from kcm_host.wire.identity.credentials import Access, Clock, authorization, renewal_time
 from kcm_host.wire.identity.kubeconfig import Chosen
 from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.program import TooMuchOutput, run
 from kcm_host.wire.identity.stanzas import Exec
 from kcm_host.wire.identity.tls import ClientTls
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 TIME_LIMIT = timedelta(seconds=60)
-#: How long the end of a killed plugin is waited for.
-END_LIMIT = timedelta(seconds=1)
+#: More than any credential needs.
+LONGEST_OUTPUT = 1 << 20
 #: How much of what a failed plugin wrote to stderr is shown.
 LAST_LINES = 3
 
@@ -54,8 +53,8 @@ class ExecPlugin:
     """
     A source of credentials: `fetch` runs the program once.
 
-    The program never gets a terminal: its stdin is empty and it leads a session of its own, so
-    that it and its children can be ended together when 60 s are over or the loop ends.
+    The program never gets a terminal, and is killed when 60 s are over or the loop ends. A start
+    that waits for it ends earlier, and names it.
     """
 
     stanza: Exec
@@ -80,43 +79,27 @@ class ExecPlugin:
         return self._access(self._decoded(await self._output()))
 
     async def _output(self) -> bytes:
+        command = [self.command, *self.stanza.args]
         try:
-            process = await asyncio.create_subprocess_exec(
-                self.command,
-                *self.stanza.args,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self.variables,
-                start_new_session=True,
+            ended = await run(
+                command, environ=self.variables, limit=self.time_limit, most=LONGEST_OUTPUT
             )
-        except OSError as error:
-            raise self._problem(f"cannot be started: {error.strerror}") from None
-        ended = False
-        try:
-            async with asyncio.timeout(self.time_limit.total_seconds()):
-                output, complaint = await process.communicate()
-            ended = True
         except TimeoutError:
             limit = f"{self.time_limit.total_seconds():g} s"
             raise self._problem(f"did not end within {limit} and was killed") from None
-        finally:
-            # Also when only children are left, which hold the pipes open.
-            if not ended:
-                _end(process.pid)
-                # Not for ever: something that left the session may still hold the pipes.
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), END_LIMIT.total_seconds())
-        if process.returncode:
-            raise self._problem(
-                f"ended with exit code {process.returncode}: {_last_lines(complaint)}"
-            )
-        return output
+        except OSError as error:
+            raise self._problem(f"cannot be started: {error.strerror}") from None
+        except TooMuchOutput:
+            raise self._problem(f"printed more than {LONGEST_OUTPUT >> 20} MiB") from None
+        if ended.code:
+            complaint = _last_lines(ended.complaint)
+            raise self._problem(f"ended with exit code {ended.code}: {complaint}")
+        return ended.output
 
     def _decoded(self, output: bytes) -> Status:
         try:
             answer = msgspec.json.decode(output, type=ExecCredential)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except REFUSALS as error:
             # A decode error names positions and types, never the text itself.
             raise self._problem(f"did not print an ExecCredential: {error}") from None
         expected = (self.stanza.api_version, "ExecCredential")
@@ -221,11 +204,6 @@ def _cluster_info(chosen: Chosen) -> dict[str, Any]:
         if extension.name == f"{GROUP}/exec":
             info["config"] = extension.extension
     return {"cluster": {name: value for name, value in info.items() if value}}
-
-
-def _end(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def _last_lines(text: bytes) -> str:

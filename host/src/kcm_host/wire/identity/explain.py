@@ -1,14 +1,17 @@
 """Turns what goes wrong at a first request into one line that tells the user what to do."""
 
 import ssl
+import time
 
 import aiohttp
 
 from kcm_host.api.errors import ApiError
 from kcm_host.wire.identity.address import is_tls
-from kcm_host.wire.identity.connection import Connection
+from kcm_host.wire.identity.connection import Connection, certificate_problem
 from kcm_host.wire.identity.problem import ConnectionProblem
 
+#: Who a request without credentials comes from, in the server's messages.
+ANONYMOUS = "system:anonymous"
 #: OpenSSL's numbers of a certificate for another name or address, and of one out of its time.
 WRONG_NAME = (62, 64)
 OUT_OF_TIME = (9, 10)
@@ -38,12 +41,35 @@ def explain(error: BaseException, connection: Connection) -> ConnectionProblem:
     return _unreachable(error, cause, connection)
 
 
+def credentials_overdue(connection: Connection, seconds: float) -> ConnectionProblem:
+    """Say that the source of our credentials has not answered, so that nothing was sent yet."""
+    return ConnectionProblem(
+        f"{connection.credentials.source} has given no credentials within "
+        f"{round(seconds, 1):g} s; see that it works without a terminal, or raise 'startTimeout'",
+        exit_code=1,
+    )
+
+
 def refused(connection: Connection) -> ConnectionProblem:
     """Say that the server does not know our credentials (401)."""
     return ConnectionProblem(
-        f"{connection.base_url} refuses the credentials from {connection.origin} (401); renew them "
-        f"or choose another user"
+        f"{connection.base_url} refuses the credentials from {connection.origin} (401)"
+        f"{_out_of_time(connection)}; renew them or choose another user"
     )
+
+
+def unseen(connection: Connection) -> ConnectionProblem:
+    """Say that the server takes us for somebody anonymous, although we sent credentials."""
+    return ConnectionProblem(
+        f"{connection.base_url} does not see the credentials from {connection.origin}: to it we "
+        f"are '{ANONYMOUS}'{_out_of_time(connection)}; see that no proxy before the server ends "
+        f"TLS or drops the Authorization header, and that the server knows this sort of credentials"
+    )
+
+
+def _out_of_time(connection: Connection) -> str:
+    problem = certificate_problem(connection.certificate, connection.origin, time.time())
+    return f"; {problem}" if problem else ""
 
 
 def _proxy_refuses(

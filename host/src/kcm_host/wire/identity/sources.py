@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kcm_host.wire.identity.credentials import Access, Clock, authorization
+from kcm_host.wire.identity.credentials import Access, authorization
 from kcm_host.wire.identity.kubeconfig import Chosen
 from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host.wire.identity.tls import ClientTls
@@ -31,7 +31,6 @@ class Fixed:
 
     headers: Mapping[str, str] = field(repr=False)
     tls: ClientTls | None
-    clock: Clock
 
     async def fetch(self) -> Access:
         """Give the same headers always, and the context of the newest certificate files."""
@@ -40,8 +39,8 @@ class Fixed:
     def read(self) -> Access:
         """Do the same without a loop."""
         lasting = self.tls is not None and self.tls.lasting
-        again = self.clock() + LOOK_AGAIN.total_seconds() if lasting else None
-        return Access(headers=self.headers, ssl=_context(self.tls), renew_at=again)
+        again = LOOK_AGAIN.total_seconds() if lasting else None
+        return Access(headers=self.headers, ssl=_context(self.tls), again_after=again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,6 @@ class TokenFile:
     path: Path
     place: str
     tls: ClientTls | None
-    clock: Clock
 
     async def fetch(self) -> Access:
         """Give the token that is in the file now; raises ConnectionProblem when there is none."""
@@ -67,8 +65,8 @@ class TokenFile:
                 f"{self.place} '{self.path}' cannot be read: {fact}; restore the file"
             ) from None
         headers = authorization("Bearer", token, place=f"{self.place} '{self.path}'")
-        again = self.clock() + READ_AGAIN.total_seconds()
-        return Access(headers=headers, ssl=_context(self.tls), renew_at=again)
+        again = READ_AGAIN.total_seconds()
+        return Access(headers=headers, ssl=_context(self.tls), again_after=again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,6 @@ class AuthProvider:
     chosen: Chosen
     config: dict[str, Any] = field(repr=False)
     tls: ClientTls | None
-    clock: Clock
 
     async def fetch(self) -> Access:
         """Give the provider's token; raises ConnectionProblem, after 60 s at the latest."""
@@ -98,8 +95,8 @@ class AuthProvider:
             raise self._problem("gave no token")
         kind, _, token = value.partition(" ")
         headers = authorization(kind, token, place=f"{name} token of {self.chosen.user_place}")
-        again = self.clock() + READ_AGAIN.total_seconds()
-        return Access(headers=headers, ssl=_context(self.tls), renew_at=again)
+        again = READ_AGAIN.total_seconds()
+        return Access(headers=headers, ssl=_context(self.tls), again_after=again)
 
     @property
     def _name(self) -> str:
@@ -142,7 +139,7 @@ class AuthProvider:
         )
 
 
-def auth_provider(chosen: Chosen, *, tls: ClientTls | None, clock: Clock) -> AuthProvider:
+def auth_provider(chosen: Chosen, *, tls: ClientTls | None) -> AuthProvider:
     """Give the source for the chosen user's `auth-provider`; raises ConnectionProblem."""
     stanza = chosen.user.auth_provider
     assert stanza is not None
@@ -155,7 +152,7 @@ def auth_provider(chosen: Chosen, *, tls: ClientTls | None, clock: Clock) -> Aut
     if stanza.name == "oidc" and "idp-certificate-authority-data" not in config:
         # Without an authority the official loader would not check whom it sends secrets to.
         config.setdefault("idp-certificate-authority", _system_bundle())
-    return AuthProvider(chosen, config, tls, clock)
+    return AuthProvider(chosen, config, tls)
 
 
 def _context(tls: ClientTls | None) -> ssl.SSLContext | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.wire.identity.validity import Validity, validity_of
 
 SYSTEM_TRUST = "the system's trust store"
 
@@ -55,8 +56,14 @@ class ClientTls:
         self._trust = trust
         self._pair = pair
         self._stamp = self._files_stamp()
+        self._validity: Validity | None = None
         self._context = self._built()
         self._shown: tuple[bytes, ssl.SSLContext] | None = None
+
+    @property
+    def validity(self) -> Validity | None:
+        """The times of the client certificate, None without one and when they cannot be read."""
+        return self._validity
 
     @property
     def lasting(self) -> bool:
@@ -92,6 +99,7 @@ class ClientTls:
         context = _trusting(self._trust)
         if self._pair is not None:
             _load(context, self._pair)
+            self._validity = validity_of(self._pair.certificate.read_bytes())
         return context
 
     def _files_stamp(self) -> tuple[tuple[int, int], ...]:
