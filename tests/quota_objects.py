@@ -10,11 +10,12 @@ from kcm_host.api import Key, Kind
 from kcm_host.store.store import Entry, Store
 from kcm_host.store.view import StoreView
 from kcm_host.wire.decode import ModelDecoder
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
+from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM, ResourceClaim
 from kcm_host_resourcequota.claims import INDEXES, ClaimEvaluator
 from kcm_host_resourcequota.counts import CountEvaluator
 from kcm_host_resourcequota.device_classes import DeviceClass, DeviceClasses
 from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.oldest_claims import OldestClaims
 from kcm_host_resourcequota.pods import POD, PodEvaluator
 from kcm_host_resourcequota.quantity import parse
 from kcm_host_resourcequota.selection import Requirement, Selection, selection_of
@@ -125,11 +126,12 @@ class Namespace:
         """Take objects as JSON has them; `classes` maps device classes to explicit names."""
         self.name = name
         self.device_classes = DeviceClasses()
+        self.oldest_claims = OldestClaims()
         self.evaluators: list[Evaluator] = [
             PodEvaluator(),
             ServiceEvaluator(),
             VolumeClaimEvaluator(),
-            ClaimEvaluator(self.device_classes),
+            ClaimEvaluator(self.device_classes, self.oldest_claims),
             *(CountEvaluator(kind) for kind in COUNTED),
         ]
         self._stores: dict[str, Store[Any]] = {e.resource: Store(e.kind) for e in self.evaluators}
@@ -150,6 +152,8 @@ class Namespace:
         meta = manifest["metadata"]
         key = Key(meta["name"], meta.get("namespace", self.name))
         self._stores[str(kind)].put(key, Entry(obj, meta.get("uid", ""), ""))
+        if isinstance(obj, ResourceClaim):
+            self.oldest_claims.put(key, obj)
 
     def put_unreadable(self, kind: str, name: str) -> None:
         """Store an object of which no version could be decoded."""
@@ -159,6 +163,8 @@ class Namespace:
     def remove(self, kind: str, name: str) -> None:
         """Remove an object."""
         self._stores[str(KINDS[kind])].remove(Key(name, self.name))
+        if kind == RESOURCE_CLAIM.name:
+            self.oldest_claims.put(Key(name, self.name), None)
 
     def declare(self, class_name: str, explicit: str = "") -> frozenset[str]:
         """Declare a device class; give the names that claims now serve or no longer serve."""

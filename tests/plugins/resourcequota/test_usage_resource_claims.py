@@ -19,13 +19,9 @@ from quota_objects import (
 )
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.claims import (
-    ClaimEvaluator,
-    claims_of_class,
-    claims_of_pod,
-    siblings,
-)
+from kcm_host_resourcequota.claims import ClaimEvaluator, claims_of_class
 from kcm_host_resourcequota.device_classes import DeviceClasses
+from kcm_host_resourcequota.oldest_claims import OldestClaims
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 COUNT = "count/resourceclaims.resource.k8s.io"
@@ -136,7 +132,7 @@ def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[st
 )
 def test_claims_serve_their_count_and_every_class(name: str, served: bool) -> None:
     """Whether or not the class exists (RQ-170, RQ-171)."""
-    evaluator = ClaimEvaluator(DeviceClasses())
+    evaluator = ClaimEvaluator(DeviceClasses(), OldestClaims())
     assert evaluator.serves(name) is served
 
 
@@ -314,25 +310,3 @@ def test_a_claim_that_comes_before_its_pod_is_charged_meanwhile() -> None:
     check(space, 2, 2, 2)
     space.remove("ResourceClaim", "k")
     check(space, 2, 0, 0)
-
-
-def test_what_depends_on_a_pod_is_found() -> None:
-    """Its extended claims, and for a claim the others of its pod, also of the former (RQ-B20)."""
-    space = Namespace(
-        extended(name="a"),
-        extended(name="b"),
-        extended(name="c", owner={"name": "q", "uid": "uid-q"}),
-        claim(exactly("gpu"), name="d"),
-    )
-    a, b, c, d = (Key(name, "ns") for name in "abcd")
-    stored = dict(space.view.of(*_claims(space)).items())
-    assert set(claims_of_pod(space.view, Key("p", "ns"))) == {a, b}
-    assert claims_of_pod(space.view, Key("p", "other")) == []
-    assert siblings(space.view, a, None, stored[a]) == {b}
-    assert siblings(space.view, d, stored[d], None) == set()
-    assert siblings(space.view, c, stored[c], stored[a]) == {a, b}
-
-
-def _claims(space: Namespace) -> Any:
-    evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
-    return evaluator.kind, evaluator.model

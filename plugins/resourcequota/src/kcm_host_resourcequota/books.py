@@ -1,6 +1,7 @@
 """Keeps the ledger in line with the stores, one object at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Books:
 
     def apply(self, evaluator: Evaluator, key: Key, view: View) -> Move | None:
         """Bring the record of one object up to date; None if nothing changed (RQ-B5)."""
-        seen = self._object(evaluator, key, view)
+        seen = self.stored(evaluator, key, view)
         instant = evaluator.deadline(seen) if seen is not None else None
         self.deadlines.put(evaluator.resource, key, instant)
         now = self._contribution(evaluator, key, seen, view)
@@ -49,7 +50,15 @@ class Books:
 
     def contribution(self, evaluator: Evaluator, key: Key, view: View) -> Contribution | None:
         """Give what the object of a key uses now, None if there is none (RQ-B1)."""
-        return self._contribution(evaluator, key, self._object(evaluator, key, view), view)
+        return self._contribution(evaluator, key, self.stored(evaluator, key, view), view)
+
+    @staticmethod
+    def stored(evaluator: Evaluator, key: Key, view: View) -> Any:
+        """Give the object of a key as it is now, None if there is none that could be decoded."""
+        try:
+            return view.of(evaluator.kind, evaluator.model).get(key.name, key.namespace)
+        except Undecodable:
+            return None
 
     def strays(self, evaluator: Evaluator, view: View) -> Iterator[Key]:
         """Give the keys that only one of ledger and store has (RQ-B23)."""
@@ -69,10 +78,3 @@ class Books:
             return None
         self.evaluations += 1
         return evaluator.contribution(key, seen, view, self._clock())
-
-    @staticmethod
-    def _object(evaluator: Evaluator, key: Key, view: View) -> object | None:
-        try:
-            return view.of(evaluator.kind, evaluator.model).get(key.name, key.namespace)
-        except Undecodable:
-            return None

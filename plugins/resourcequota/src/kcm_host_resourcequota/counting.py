@@ -15,6 +15,7 @@ from kcm_host_resourcequota.evaluator import Evaluator
 from kcm_host_resourcequota.extended_names import is_extended_request
 from kcm_host_resourcequota.following import Following
 from kcm_host_resourcequota.ledger import Total
+from kcm_host_resourcequota.oldest_claims import OldestClaims
 from kcm_host_resourcequota.pods import POD, PodEvaluator
 from kcm_host_resourcequota.quotas import Asked, Quota
 from kcm_host_resourcequota.services import ServiceEvaluator
@@ -52,7 +53,8 @@ class Counting:
         self._class_names: set[str] = set()
         self._classes = DeviceClasses()
         self.pods = PodEvaluator()
-        self.claims = ClaimEvaluator(self._classes)
+        self._oldest_claims = OldestClaims()
+        self.claims = ClaimEvaluator(self._classes, self._oldest_claims)
         special = (self.pods, ServiceEvaluator(), VolumeClaimEvaluator(), self.claims)
         self.catalog = Catalog(special)
         self._plans: dict[frozenset[str], Plan] = {}
@@ -80,6 +82,8 @@ class Counting:
             self.books.forget(resource)
             if resource == DEVICE_CLASSES:
                 self._forget_classes()
+            if resource == self.claims.resource:
+                self._oldest_claims.clear()
         return [watch for watch in self.following.watches() if watch.kind != POD]
 
     def want(self, names: Iterable[str]) -> bool:
@@ -115,21 +119,24 @@ class Counting:
             awaited=False,
         )
 
-    def apply(self, evaluator: Evaluator, key: Key, view: View) -> list[Move]:
-        """Bring the record of an object, and those that depend on it, up to date (RQ-B20)."""
-        return self._apply(evaluator, key, view, ())
+    def expired(self, resource: str, key: Key, view: View) -> list[Move]:
+        """Bring the record of an object whose time is over up to date (RQ-B21)."""
+        evaluator = self.catalog.get(resource)
+        if evaluator is None:
+            return []
+        others: Iterable[Key] = ()
+        if evaluator is self.pods:
+            others = self.claims.charged_by(key, [self.books.stored(evaluator, key, view)])
+        return self._apply(evaluator, key, others, view)
 
     def _apply(
-        self, evaluator: Evaluator, key: Key, view: View, states: Iterable[Any]
+        self, evaluator: Evaluator, key: Key, claims_too: Iterable[Key], view: View
     ) -> list[Move]:
-        moves = [self.books.apply(evaluator, key, view)]
-        others: Iterable[Key] = ()
-        if evaluator is self.claims:
-            others = claims.siblings(view, key, *states)
-        elif evaluator is self.pods and self.following.is_ready(self.claims.resource):
-            others = claims.claims_of_pod(view, key)
-        moves += [self.books.apply(self.claims, other, view) for other in others]
-        return [move for move in moves if move is not None]
+        """Bring the record of an object, and of claims that depend on it, up to date (RQ-B20)."""
+        places = [(evaluator, key), *((self.claims, other) for other in claims_too if other != key)]
+        moves = [self.books.apply(each, its, view) for each, its in places]
+        is_ready = self.following.is_ready
+        return [move for move in moves if move is not None and is_ready(move.resource)]
 
     def _object_changed(
         self, evaluator: Evaluator, change: Change[Any], view: View
@@ -137,10 +144,13 @@ class Counting:
         # A watch that has just been given up may still be told something.
         if not self.following.has(evaluator.resource, evaluator.kind):
             return ()
-        moves = self._apply(evaluator, change.key, view, (change.old, change.new))
-        if not moves or not self.following.is_ready(evaluator.resource):
-            return ()
-        return self._listener.moved(moves, view)
+        others: Iterable[Key] = ()
+        if evaluator is self.claims:
+            others = self._oldest_claims.put(change.key, change.new)
+        elif evaluator is self.pods:
+            others = self.claims.charged_by(change.key, (change.old, change.new))
+        moves = self._apply(evaluator, change.key, others, view)
+        return self._listener.moved(moves, view) if moves else ()
 
     def _class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Wanted]:
         """Recount the claims of a class, and see who serves which names from now on (D-9)."""

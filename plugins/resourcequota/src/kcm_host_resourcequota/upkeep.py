@@ -39,14 +39,8 @@ class Upkeep:
         """Recount the objects whose time has come, or whose clock was set back (RQ-B21)."""
         counting = self._routing.counting
         crossed = counting.books.crossed()
-        if not crossed:
-            return ()
-        moves = []
-        for resource, key in crossed:
-            evaluator = counting.catalog.get(resource)
-            if evaluator is not None:
-                moves += counting.apply(evaluator, key, view)
-        return self._routing.moved(moves, view)
+        moves = [move for place in crossed for move in counting.expired(*place, view)]
+        return self._routing.moved(moves, view) if moves else ()
 
     def _mended(self, view: View) -> Iterable[Wanted]:
         """Queue the quotas of namespaces where an unreadable object has been mended (RQ-B28)."""

@@ -1,0 +1,130 @@
+"""Claims of one pod: which of them is the oldest, and what an event among many of them costs."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quota_cluster import BEGINNING, QuotaCluster
+from quota_draws import timestamp
+from quota_manifests import named, pod
+from quota_objects import Manifest
+
+from kcm_host.api import Key
+from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM, ResourceClaim
+from kcm_host_resourcequota.device_classes import DEVICE_CLASS
+from kcm_host_resourcequota.oldest_claims import PART, Entry, OldestClaims, Ordered
+from kcm_host_resourcequota.pods import POD
+
+DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
+IMPLICIT = "requests.deviceclass.resource.kubernetes.io/gpu"
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+
+
+def claim(name: str, *, second: int = 0, uid: str = "uid-p") -> Manifest:
+    """Give a claim that says to belong to the pod `p`."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+    request = {"exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    made = named(name, spec={"devices": {"requests": [request]}})
+    made["metadata"] |= {
+        "creationTimestamp": timestamp(BEGINNING + second),
+        "ownerReferences": [owner],
+        "annotations": {EXTENDED: "true"},
+    }
+    return made
+
+
+def cluster_with(claims: int) -> tuple[QuotaCluster, Key]:
+    """Give a cluster where one pod that asks for a device has so many claims."""
+    cluster = QuotaCluster()
+    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
+    cluster.put(POD, pod("p", uid="uid-p", requests={IMPLICIT.removeprefix("requests."): "1"}))
+    for number in range(claims):
+        cluster.put(RESOURCE_CLAIM, claim(f"k{number}", second=10 + number))
+    key = cluster.quota(DEVICES, IMPLICIT)
+    cluster.start()
+    cluster.advance(1)
+    return cluster, key
+
+
+def looks(cluster: QuotaCluster, event: Callable[[], object]) -> int:
+    """Return how many objects are looked at because of an event."""
+    books = cluster.controller._routing.counting.books
+    before = books.evaluations
+    event()
+    return books.evaluations - before
+
+
+@pytest.mark.parametrize("claims", [2, 300])
+def test_an_event_among_many_claims_of_one_pod_looks_at_few(claims: int) -> None:
+    """The claim itself, and whichever is the oldest before and after (F-44)."""
+    cluster, key = cluster_with(claims)
+    older, younger = claim("older"), claim("younger", second=4000)
+    delete = cluster.delete
+    assert looks(cluster, lambda: cluster.put(RESOURCE_CLAIM, younger)) == 1
+    assert looks(cluster, lambda: cluster.put(RESOURCE_CLAIM, older)) == 2
+    assert looks(cluster, lambda: delete(RESOURCE_CLAIM, Key("younger", "a"))) == 0
+    assert looks(cluster, lambda: delete(RESOURCE_CLAIM, Key("older", "a"))) == 1
+    assert looks(cluster, lambda: delete(POD, Key("p", "a"))) == 1
+    assert looks(cluster, lambda: cluster.put(POD, pod("p", uid="uid-p"))) == 2
+    cluster.advance(1)
+    assert cluster.numbers(key) == {DEVICES: claims, IMPLICIT: claims}
+
+
+def test_the_charge_goes_over_to_the_next_oldest() -> None:
+    """One claim at a time is taken off for the pod, whichever that is (RQ-193, F-44)."""
+    cluster, key = cluster_with(3)
+    assert cluster.numbers(key) == {DEVICES: 3, IMPLICIT: 3}
+    for left in (2, 1):
+        cluster.delete(RESOURCE_CLAIM, Key(f"k{2 - left}", "a"))
+        cluster.advance(0.5)
+        assert cluster.numbers(key) == {DEVICES: left, IMPLICIT: left}
+    cluster.delete(POD, Key("p", "a"))
+    cluster.advance(0.5)
+    assert cluster.numbers(key) == {DEVICES: 1, IMPLICIT: 1}
+
+
+ENTRIES = st.tuples(st.floats(0, 3), st.text("ab", max_size=9))
+CLAIMS = st.tuples(st.sampled_from("abcdef"), st.sampled_from([None, "x", "y"]), st.integers(0, 3))
+
+
+@given(steps=st.lists(CLAIMS, max_size=60))
+def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]) -> None:
+    """Whatever comes, goes and changes hands; and whoever is no longer it is named (F-44)."""
+    oldest = OldestClaims()
+    known: dict[str, tuple[str, int]] = {}
+
+    def first(pod_uid: str) -> str | None:
+        mine = [(created, name) for name, (uid, created) in known.items() if uid == pod_uid]
+        return min(mine)[1] if mine else None
+
+    for name, uid, created in steps:
+        before = {uid: first(uid) for uid in "xy"}
+        seen = None
+        if uid is not None:
+            seen = msgspec.convert(claim(name, second=created, uid=uid), ResourceClaim)
+            known[name] = (uid, created)
+        else:
+            known.pop(name, None)
+        changed = oldest.put(Key(name, "a"), seen)
+        for each in "xy":
+            now = first(each)
+            assert oldest.of("a", each) == (Key(now, "a") if now else None)
+            if now != before[each]:
+                named_too = {Key(each, "a") for each in (now, before[each]) if each}
+                assert named_too <= changed | {Key(name, "a")}
+
+
+@given(entries=st.sets(ENTRIES, min_size=1, max_size=40), rounds=st.integers(1, 60))
+def test_order_holds_over_many_parts(entries: set[Entry], rounds: int) -> None:
+    """However many there are, none is moved with more than one part of the others (F-44)."""
+    ordered = Ordered()
+    everything = sorted((at + number, name) for at, name in entries for number in range(rounds))
+    for entry in everything:
+        ordered.add(entry)
+    assert max(map(len, ordered._parts)) < PART
+    for entry in everything:
+        assert ordered.first == entry
+        ordered.remove(entry)
+    assert not ordered
