@@ -46,8 +46,10 @@ mutants: $(VENV)/ready ## Change the decision code a little and see which tests 
 cluster: $(VENV)/ready ## Build the real etcd, kube-apiserver, kubectl and reference (once, about 5 minutes)
 	@$(BIN)/python -m kcm_host_testing.cluster build
 
-wheels: $(VENV)/ready ## Build the wheels of all distributions into dist/
-	@for package in $(PACKAGES); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
+wheels: $(VENV)/ready ## Build all distributions into dist/, beside the pinned wheels of what they need
+	@rm -rf dist
+	@for package in $(PACKAGES); do $(BIN)/python -m build --no-isolation --outdir dist $$package || exit 1; done
+	@$(BIN)/pip download --quiet --disable-pip-version-check -c constraints.txt -d dist dist/kcm_host*.whl
 
 constraints: $(VENV)/ready ## Write down the versions that are installed now
 	@{ head -1 constraints.txt; $(BIN)/pip freeze --exclude-editable; } > constraints.new

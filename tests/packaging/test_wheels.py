@@ -1,4 +1,4 @@
-"""The wheels: what is in them, and that one controller runs from them in an empty environment."""
+"""Wheels and sdists: what is in them, and that one controller runs from them, with nothing else."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eventually import eventually
@@ -24,22 +26,31 @@ from kcm_host_testing import probe
 from kcm_host_testing.process import Process
 
 ROOT = Path(__file__).parents[2]
-BUILT = ("host", "plugins/ttl", "testing")
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kcm-host-workspace"][
+    "members"
+]
 PLUGINS = sorted((ROOT / "plugins").glob("*/pyproject.toml"))
+QUIET = ("--quiet", "--disable-pip-version-check")
 TTL = "node.alpha.kubernetes.io/ttl"
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheels as `make wheels` does."""
+    """
+    Build sdists, and wheels from them, as `make wheels` does, beside what they depend on.
+
+    That comes from an index or from pip's cache, in the pinned versions.
+    """
     folder = tmp_path_factory.mktemp("wheels")
 
     def build(package: str) -> None:
-        options = ["--no-isolation", "--wheel", "--outdir", folder]
-        run(sys.executable, "-m", "build", *options, ROOT / package)
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT / package)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(build, BUILT))
+        list(pool.map(build, PACKAGES))
+    pins = ["-c", ROOT / "constraints.txt", "-d", folder]
+    ours = folder.glob("kcm_host*.whl")
+    run(sys.executable, "-m", "pip", "download", *QUIET, *pins, *ours)
     return folder
 
 
@@ -48,9 +59,11 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the ttl controller, as the README says, into an environment of its own."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     venv.create(folder, with_pip=True, symlinks=True)
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-    sources = ["--find-links", wheels, "-c", ROOT / "constraints.txt"]
-    run(folder / "bin" / "python", "-m", "pip", "install", *quiet, *sources, "kcm-host-ttl")
+    (line,) = [
+        line for line in (ROOT / "README.md").read_text().splitlines() if " install " in line
+    ]
+    words = line.split("pip ", 1)[1].replace(" dist ", f" {wheels} ").split()
+    run(folder / "bin" / "python", "-m", "pip", *words, *QUIET, "--no-compile")
     return folder
 
 
@@ -70,29 +83,97 @@ def contents(wheels: Path, distribution: str) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+def sdist(wheels: Path, distribution: str) -> tarfile.TarFile:
+    """Open the one sdist of a distribution."""
+    (path,) = wheels.glob(f"{distribution}-*.tar.gz")
+    return tarfile.open(path)
+
+
+def root_of(archive: tarfile.TarFile) -> str:
+    """Give the one folder that everything in an sdist stands in."""
+    (root,) = {name.partition("/")[0] for name in archive.getnames()}
+    return root
+
+
+def sources(package: str) -> set[str]:
+    """Give the files of a distribution's source, as a commit would hold them."""
+    folder = ROOT / package / "src"
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not _is_leftover(path.relative_to(folder))
+    }
+
+
+def _is_leftover(path: Path) -> bool:
+    return any(part.startswith((".", "__pyc")) or part.endswith(".egg-info") for part in path.parts)
+
+
 def metadata(wheel: zipfile.ZipFile) -> "Message[str, str]":
     """Give the metadata of a wheel."""
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     return HeaderParser().parsestr(wheel.read(name).decode())
 
 
-@pytest.mark.parametrize(
-    ("distribution", "package"),
-    [("kcm_host", "host"), ("kcm_host_ttl", "plugins/ttl"), ("kcm_host_testing", "testing")],
-    ids=lambda one: one,
-)
-def test_a_wheel_holds_its_package_and_nothing_else(wheels, distribution, package):
+def project(package: str) -> dict[str, Any]:
+    """Give what a distribution says of itself."""
+    found: dict[str, Any] = tomllib.loads((ROOT / package / "pyproject.toml").read_text())
+    return found["project"]
+
+
+def distribution_of(package: str) -> str:
+    """Give the name that the files of a distribution begin with."""
+    return str(project(package)["name"]).replace("-", "_")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_wheels_and_sdists_hold_the_license(wheels, package):
+    """The license of the repository is in every wheel and sdist, and both name it (F-95)."""
+    license_text = (ROOT / "LICENSE").read_bytes()
+    assert b"Apache License" in license_text
+    distribution = distribution_of(package)
+    with contents(wheels, distribution) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith("licenses/LICENSE")]
+        assert wheel.read(name) == license_text
+        assert metadata(wheel)["License-Expression"] == "Apache-2.0"
+        assert metadata(wheel)["License-File"] == "LICENSE"
+    with sdist(wheels, distribution) as archive:
+        packed = archive.extractfile(f"{root_of(archive)}/LICENSE")
+        assert packed is not None
+        assert packed.read() == license_text
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_sdist_holds_its_source_and_nothing_else(wheels, package):
+    """Source, project file, texts; what git ignores and what tools leave is not in it (F-95)."""
+    with sdist(wheels, distribution_of(package)) as archive:
+        root = root_of(archive)
+        packed = {name.removeprefix(f"{root}/") for name in archive.getnames()}
+    texts = {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "PKG-INFO"}
+    assert packed - {".gitignore"} == texts | {f"src/{name}" for name in sources(package)}
+
+
+def test_the_pins_of_the_readme_are_the_versions(wheels):
+    """The command of the README asks for what `make wheels` has built, by version (F-94)."""
+    for page in ("README.md", "host/README.md", "testing/README.md"):
+        (line,) = [
+            line for line in (ROOT / page).read_text().splitlines() if "pip install --" in line
+        ]
+        assert "--no-index --find-links dist " in line
+        pins = re.findall(r"(kcm-host[a-z-]*)==(\S+)", line)
+        assert pins
+        for name, version in pins:
+            assert list(wheels.glob(f"{name.replace('-', '_')}-{version}-*.whl")), line
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_wheel_holds_its_package_and_nothing_else(wheels, package):
     """Every module of the source, the marker for type checkers, and no leftovers of tools."""
-    source = ROOT / package / "src"
-    expected = {
-        str(path.relative_to(source))
-        for path in source.rglob("*")
-        if path.is_file() and not any(part.startswith((".", "__pyc")) for part in path.parts)
-    }
+    distribution = distribution_of(package)
     with contents(wheels, distribution) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert f"{distribution}/py.typed" in packed
-    assert packed == expected
+    assert packed == sources(package)
 
 
 def test_the_kit_brings_its_go_modules(wheels):
