@@ -19,19 +19,22 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One quantity of one workload, for both contestants."""
+    """One quantity of one workload."""
 
     workload: str
     quantity: Quantity
-    reference: Spread
+    reference: Spread | None
+    """None when ours alone is measured."""
     ours: Spread
     met: bool | None
     """None when there is no goal, or the work was too small for it."""
 
     @property
     def ratio(self) -> float | None:
-        """Ours divided by the reference's; None when the reference's is nothing."""
-        return self.ours.median / self.reference.median if self.reference.median else None
+        """Ours divided by the reference's; None when there is nothing to divide by."""
+        if self.reference is None or not self.reference.median:
+            return None
+        return self.ours.median / self.reference.median
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,15 @@ def _row(
     *,
     judged: bool,
 ) -> Row:
-    reference, ours = (
-        _spread([each.values[quantity.name] for each in repetitions[side]])
-        for side in ("reference", "ours")
-    )
+    spreads = {
+        side: _spread([each.values[quantity.name] for each in those])
+        for side, those in repetitions.items()
+    }
+    ours, reference = spreads["ours"], spreads.get("reference")
     met = None
     if judged and quantity.goal is not None:
-        most = quantity.goal if quantity.alone else quantity.goal * reference.median
-        met = ours.median <= most
+        scale = 1.0 if quantity.alone or reference is None else reference.median
+        met = ours.median <= quantity.goal * scale
     return Row(workload.name, quantity, reference, ours, met)
 
 

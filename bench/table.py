@@ -51,7 +51,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
     bare = unit in (Unit.COUNT, Unit.FACTOR, Unit.SHARE)
     title = row.quantity.name if bare else f"{row.quantity.name} ({unit})"
-    return title, _range(row.reference, unit), _range(row.ours, unit), ratio, goal, verdict
+    reference = "" if row.reference is None else _range(row.reference, unit)
+    return title, reference, _range(row.ours, unit), ratio, goal, verdict
 
 
 def _range(spread: Spread, unit: Unit) -> str:
@@ -64,7 +65,7 @@ def _range(spread: Spread, unit: Unit) -> str:
 def _number(value: float, unit: Unit) -> str:
     match unit:
         case Unit.SECONDS:
-            return f"{value:.3f}" if value < 1 else f"{value:.2f}"
+            return f"{value:.{5 if value < 0.01 else 3 if value < 1 else 2}f}"
         case Unit.BYTES:
             return f"{value / 2**20:.1f}"
         case Unit.COUNT:
@@ -93,7 +94,7 @@ def _plain(result: Result) -> dict[str, object]:
             {
                 "quantity": row.quantity.name,
                 "unit": "bytes" if row.quantity.unit is Unit.BYTES else row.quantity.unit,
-                "reference": row.reference.values,
+                "reference": row.reference.values if row.reference else None,
                 "ours": row.ours.values,
                 "ratio": row.ratio,
                 "goal": row.quantity.goal,

@@ -44,6 +44,8 @@ class Sizes:
     churn_events: int = 200
     claims: int = 3_000
     ranges: int = 200
+    looks: tuple[int, int] = (100_000, 10_000)
+    """Objects and namespaces."""
 
 
 QUICK = Sizes(
@@ -58,6 +60,7 @@ QUICK = Sizes(
     churn_events=40,
     claims=100,
     ranges=20,
+    looks=(5_000, 400),
 )
 
 
@@ -86,3 +89,5 @@ class Workload:
     title: str
     quantities: Sequence[Quantity]
     prepared: Callable[[Sizes], AbstractContextManager[Measure]] = field(repr=False)
+    ours_alone: bool = False
+    """Whether there is nothing in the reference to compare with; all its goals are `alone`."""

@@ -78,6 +78,7 @@ def test_a_metric_without_series_is_named_all_the_same(metrics: Metrics, state: 
         (("acme_x", "h", "gauge", 5), "its series are a int; give a tuple"),
         (("acme_x", "h", "gauge", ("ab",)), "a series is 'ab'; give a pair"),
         (("acme_x", "h", "gauge", (({}, "5"),)), "a series is ({}, '5'); give a pair"),
+        (("acme_x", "h", "gauge", (({}, 10**400),)), "a value is 1000"),
         (("acme_x", "h", "gauge", (({"a": 1}, 5),)), "label 'a' is 1; give a string"),
         (("acme_x", "h", "gauge", (({"a-b": "c"}, 5),)), "'a-b' is no name of a label"),
         (("acme_x", "h", "gauge", (({"__a": "c"}, 5),)), "'__a' is no name of a label"),
@@ -196,10 +197,11 @@ def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
 
     for number in range(3000):
         wrong = Metric("acme_x", "h", "gauge", ((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
-        metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)})
+        told = metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)})
+        assert list(metrics.plugins.shown(told, taken=())) == []
     assert [record.getMessage() for record in caplog.records] == [
-        "a metric is left out",
         "a controller's metrics failed",
+        "a metric is left out",
     ]
 
 
@@ -213,7 +215,8 @@ def test_names_without_end_are_forgotten(
         before = 0
         for number in range(40_000):
             wrong = Metric(f"acme {number}", "h", "gauge", ())
-            metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong]})
+            told = metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong]})
+            assert list(metrics.plugins.shown(told, taken=())) == []
             if number == 10_000:
                 before = tracemalloc.get_traced_memory()[0]
         grown = tracemalloc.get_traced_memory()[0] - before

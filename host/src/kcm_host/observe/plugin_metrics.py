@@ -13,8 +13,8 @@ log = logging.getLogger(__name__)
 
 #: Of a name that is wrong in itself, so much is told.
 NAME_SHOWN = 100
-#: The sorts of mistakes, as keys of what was logged.
-BAD, TAKEN, FAILED = "bad", "taken", "failed"
+#: Why a metric was left out, as keys of what was logged.
+BAD, TAKEN = "bad", "taken"
 
 Ask = Callable[[], Sequence[Metric]]
 #: By controller, what to call for its metrics now; that may raise.
@@ -35,25 +35,29 @@ class PluginMetrics:
     def __init__(self) -> None:
         #: By controller, exceptions out of its `kcm_metrics`.
         self.errors: dict[str, int] = {}
-        self._once = OncePerFact()
+        # One for each thread: a scrape is asked for on the loop and shown beside it.
+        self._failed = OncePerFact()
+        self._left_out = OncePerFact()
 
     def asked(self, offers: Offers) -> Told:
         """
-        Give what each controller tells, without the metrics that are wrong in themselves.
+        Give what each controller tells, right or wrong.
 
-        Belongs to the event loop. What comes out is a copy, which any thread may read.
+        Belongs to the event loop, so it does no more than it must: what comes out is a copy, which
+        any thread may check and show.
         """
-        return {name: tuple(self._sound(name, ask)) for name, ask in offers.items()}
+        return {name: self._answer(name, ask) for name, ask in offers.items()}
 
     def shown(self, told: Told, *, taken: Iterable[str]) -> Iterator[Metric]:
         """
-        Give the metrics whose names nobody else has; `taken` are the names of the host's.
+        Give the metrics that are right and whose names nobody else has; `taken` are the host's.
 
-        Of controllers that use one name, the one that comes first by its own name has it.
+        Belongs to the thread of the pages. Of controllers that use one name, the one that comes
+        first by its own name has it.
         """
         owners = dict.fromkeys(taken, "the host")
         for controller, metrics in sorted(told.items()):
-            for metric in metrics:
+            for metric in self._sound(controller, metrics):
                 owner = owners.get(metric.name)
                 if owner is None:
                     owners[metric.name] = f"controller '{controller}'"
@@ -62,26 +66,26 @@ class PluginMetrics:
                     problem = f"{owner} has a metric of that name"
                     self._leave_out(TAKEN, controller, metric.name, problem)
 
-    def _sound(self, controller: str, ask: Ask) -> Iterator[Metric]:
-        for metric in self._answer(controller, ask):
+    def _sound(self, controller: str, metrics: Iterable[Metric]) -> Iterator[Metric]:
+        for metric in metrics:
             problem = problem_of(metric)
             if problem:
                 self._leave_out(BAD, controller, str(metric.name)[:NAME_SHOWN], problem)
             else:
-                yield copy_of(metric)
+                yield metric
 
     def _answer(self, controller: str, ask: Ask) -> Sequence[Metric]:
         try:
-            return ask()
+            return tuple(map(copy_of, ask()))
         except PLUGIN_FAILURES as error:
             self.errors[controller] = self.errors.get(controller, 0) + 1
             text = str(error) if isinstance(error, HostError) else one_line(error)
-            if self._once.say((FAILED, controller, type(error).__name__), ""):
+            if self._failed.say((controller, type(error).__name__), ""):
                 pairs = {"controller": controller, "error": text}
                 log.warning("a controller's metrics failed", extra={"kv": pairs})
             return ()
 
     def _leave_out(self, why: str, controller: str, name: str, problem: str) -> None:
-        if self._once.say((why, controller, name), ""):
+        if self._left_out.say((why, controller, name), ""):
             pairs = {"controller": controller, "metric": name, "problem": problem}
             log.warning("a metric is left out", extra={"kv": pairs})

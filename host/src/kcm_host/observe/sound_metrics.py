@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from kcm_host.api.metrics import Metric
 
@@ -17,9 +18,18 @@ def problem_of(metric: Metric) -> str:
 
 
 def copy_of(metric: Metric) -> Metric:
-    """Give a sound metric as one that nobody can change any more."""
-    series = tuple((dict(labels), float(value)) for labels, value in metric.series)
-    return Metric(metric.name, metric.help, metric.type, series)
+    """Give a metric as one that nobody can change any more; what is wrong in it stays."""
+    if isinstance(metric.series, str) or not isinstance(metric.series, Sequence):
+        return metric
+    return Metric(metric.name, metric.help, metric.type, tuple(map(_copied, metric.series)))
+
+
+def _copied(series: Any) -> Any:
+    match series:
+        case (Mapping() as labels, value):
+            return dict(labels), value
+        case _:
+            return series
 
 
 def _problems(metric: Metric) -> Iterator[str]:
@@ -43,12 +53,14 @@ def _problems(metric: Metric) -> Iterator[str]:
 
 def _series_problems(series: object) -> Iterator[str]:
     match series:
-        case (Mapping() as labels, int() | float()):
+        case (Mapping() as labels, (int() | float()) as number):
             for name, value in labels.items():
                 if not isinstance(value, str):
                     yield f"label {_seen(name)} is {_seen(value)}; give a string"
                 elif not _is_unicode(value):
                     yield f"label {_seen(name)} cannot be written as UTF-8: {_seen(value)}"
+            if not _is_float(number):
+                yield f"a value is {_seen(number)}; give a number below 1.8e308"
         case _:
             yield f"a series is {_seen(series)}; give a pair of labels and number"
 
@@ -57,6 +69,14 @@ def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_float(value: float) -> bool:
+    try:
+        float(value)
+    except OverflowError:
         return False
     return True
 
