@@ -7,10 +7,12 @@ from datetime import datetime
 import pytest
 from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import CLAIM
+from host.wire.reflector.mirror import until
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
 from kcm_host.api.writes import Write
+from kcm_host.wire.status import error_of_answer
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -118,3 +120,32 @@ async def test_without_qps_there_is_no_throttle(
     writes = [asyncio.create_task(sender.send(write(namespace, f"w{n}"))) for n in range(30)]
     await asyncio.gather(*writes)
     assert len(arrivals(fault_proxy, "w[0-9]+")) == 30
+
+
+@pytest.mark.parametrize("asked", ["31536000", "9" * 5000])
+async def test_a_pause_without_end_is_capped_and_told(
+    live: MakeSender,
+    fault_proxy: FaultProxy,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
+    asked: str,
+) -> None:
+    """F-22: `Retry-After` of a year is five minutes, in the log and for `/status`."""
+    year = fault_proxy.add(Answer(503, b"", {"Retry-After": asked}), method="PATCH", times=1)
+    sender = live()
+    sending = asyncio.create_task(sender.send(write(namespace, "capped")))
+    await until(lambda: sender.pause_seconds > 0)
+    assert 240 < sender.pause_seconds <= 300
+    assert year.hits == 1
+    (line,) = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert line.getMessage() == "the server asks for a pause of all writes"
+    assert vars(line)["kv"]["seconds"] == "300"
+    sending.cancel()
+    await asyncio.wait({sending})
+
+
+@pytest.mark.parametrize("asked", ["\u00b2", "-1", "1.5", "soon", "0x1"])
+def test_what_is_no_number_of_seconds_is_no_pause(asked: str) -> None:
+    """F-22: whatever stands in the header, the error is the server's."""
+    error = error_of_answer(503, b"", {"Retry-After": asked}, "patch")
+    assert error.retry_after_seconds is None

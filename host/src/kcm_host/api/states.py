@@ -70,6 +70,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     syncs: int = 0
     errors: int = 0
     queue: QueueState | None = None
+    #: How long it sends no write yet, because the API server asked for that (`Retry-After`).
+    write_pause_seconds: float = 0.0
     status: Mapping[str, Any] = {}
 
 

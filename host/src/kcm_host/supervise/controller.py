@@ -147,6 +147,7 @@ class Controller:
             syncs=sum(self._outcomes.values()),
             errors=self._outcomes["error"] + self._outcomes["timeout"],
             queue=start.queue.state() if start else None,
+            write_pause_seconds=round(start.sender.pause_seconds, 3) if start else 0.0,
             status=self._status() if with_status else {},
         )
 

@@ -84,6 +84,12 @@ class Start:
         self.discovery = NotedDiscovery(services.discoverer)
         self._watches = self.instance.watches(setup.settings, self.discovery)
         self._permissions = self.instance.writes(setup.settings)
+        self.sender = LiveSender(
+            services.own_clients.get(self.name, services.client),
+            agent=user_agent(self.name),
+            qps=setup.qps,
+            burst=setup.burst,
+        )
         self.timers = self.instance.timers(setup.settings)
         self.sweep = Sweep(
             self.queue,
@@ -133,27 +139,20 @@ class Start:
 
     def bench(self) -> Bench:
         """Give what the workers of this start share."""
-        services = self._services
-        sender = LiveSender(
-            services.own_clients.get(self.name, services.client),
-            agent=user_agent(self.name),
-            qps=self._setup.qps,
-            burst=self._setup.burst,
-        )
         return Bench(
             controller=self.name,
             sync=self.instance.sync,
             settings=self._setup.settings,
             queue=self.queue,
             stores=self._stores,
-            sender=sender,
+            sender=self.sender,
             permissions=self._permissions,
             on_sync=self._services.on_sync,
             tracing=self._services.tracing,
             is_unasked=self.sweep.is_unasked,
             own_writes=OwnWrites(self._stores),
             echoes=Echoes() if self._services.tracing else None,
-            events=Recorder(sender) if TELL_USERS in self._permissions else None,
+            events=Recorder(self.sender) if TELL_USERS in self._permissions else None,
         )
 
     async def leave(self) -> None:

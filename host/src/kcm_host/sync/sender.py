@@ -1,5 +1,6 @@
 """Where writes go: the seam at which another sender can plan or compare instead of sending."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -13,6 +14,10 @@ from kcm_host.wire.client import JSON, METADATA_ONLY, Client
 from kcm_host.wire.paths import collection, item
 from kcm_host.work.limiter import Turns
 
+log = logging.getLogger(__name__)
+
+#: A pause at least as long as this is told; shorter ones are how busy servers work.
+LONG_PAUSE_SECONDS = 10.0
 #: How often one write is sent when the server says when to come back (IQ-111).
 MOST_ATTEMPTS = 11
 
@@ -43,7 +48,8 @@ class LiveSender:
     Sends writes to the API server, for one controller.
 
     Without `qps` there is no throttle of ours. When the server asks for patience, no write of
-    this controller goes out until the time it named; other controllers are not held up.
+    this controller goes out until the time it named, 5 minutes at most; other controllers are not
+    held up.
     """
 
     def __init__(
@@ -70,8 +76,24 @@ class LiveSender:
                 asks = error.status == 429 or error.status >= 500
                 if wait is None or not asks or attempt == MOST_ATTEMPTS:
                     raise
-                self._turns.pause(wait)
+                self._pause(wait, error)
         raise AssertionError("the last attempt returns or raises")
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long no write goes out yet, because the server asked for it."""
+        return self._turns.pause_seconds
+
+    def _pause(self, seconds: float, error: ApiError) -> None:
+        long = seconds >= LONG_PAUSE_SECONDS and self.pause_seconds < LONG_PAUSE_SECONDS
+        pairs = {
+            "controller": self._agent.rpartition(" ")[2],
+            "seconds": f"{seconds:g}",
+            "error": str(error),
+        }
+        level = logging.WARNING if long else logging.DEBUG
+        log.log(level, "the server asks for a pause of all writes", extra={"kv": pairs})
+        self._turns.pause(seconds)
 
     async def _send(self, write: Write, attempt: int) -> Receipt:
         body = await self._client.call(

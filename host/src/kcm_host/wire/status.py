@@ -8,6 +8,8 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
 from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.identity.secrets import without_secrets
 
+#: A server, or a proxy before it, may ask for this much patience and no more.
+LONGEST_RETRY_AFTER = 300.0
 TOO_LARGE = "ResourceVersionTooLarge"
 TOO_LARGE_TEXT = "Too large resource version"
 
@@ -74,7 +76,9 @@ def is_too_large(error: ApiError) -> bool:
 def _error(told: Status, what: str, *, status: int, retry_after: str) -> ApiError:
     kind = {404: NotFound, 409: Conflict}.get(status, ApiError)
     details = told.details or StatusDetails()
-    seconds = float(retry_after) if retry_after.isdigit() else None
+    # The other form, a date, is for caches and not sent by API servers.
+    told_when = retry_after.isascii() and retry_after.isdecimal()
+    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if told_when else None
     return kind(
         without_secrets(f"{what}: {status} {told.reason}: {told.message}".replace(" : ", ": ")),
         status=status,

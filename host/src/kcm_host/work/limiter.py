@@ -70,6 +70,11 @@ class Turns:
         """Give no turn for so long; of several pauses the last to end counts."""
         self._pause_until = max(self._pause_until, self._clock() + seconds)
 
+    @property
+    def pause_seconds(self) -> float:
+        """How long there is no turn yet, because of a pause."""
+        return max(0.0, self._pause_until - self._clock())
+
     async def take(self) -> None:
         """Return when it is the caller's turn."""
         async with self._line:
@@ -79,8 +84,7 @@ class Turns:
 
     def _seconds(self) -> float:
         """Give how long to wait; 0 takes the turn."""
-        pause = self._pause_until - self._clock()
-        if pause > 0:
+        if (pause := self.pause_seconds) > 0:
             return pause
         return self._bucket.take() if self._bucket is not None else 0.0
 
