@@ -59,12 +59,15 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the ttl controller, as the README says, into an environment of its own."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     venv.create(folder, with_pip=True, symlinks=True)
-    (line,) = [
-        line for line in (ROOT / "README.md").read_text().splitlines() if " install " in line
-    ]
-    words = line.split("pip ", 1)[1].replace(" dist ", f" {wheels} ").split()
+    words = install_line("README.md").replace(" dist ", f" {wheels} ").split()
     run(folder / "bin" / "python", "-m", "pip", *words, *QUIET, "--no-compile")
     return folder
+
+
+def install_line(page: str) -> str:
+    """Give what a page tells a reader to say to pip."""
+    (found,) = re.findall(r"pip (install --[^#\n]*)", (ROOT / page).read_text())
+    return str(found)
 
 
 def run(*command: object) -> str:
@@ -156,9 +159,7 @@ def test_an_sdist_holds_its_source_and_nothing_else(wheels, package):
 def test_the_pins_of_the_readme_are_the_versions(wheels):
     """The command of the README asks for what `make wheels` has built, by version (F-94)."""
     for page in ("README.md", "host/README.md", "testing/README.md"):
-        (line,) = [
-            line for line in (ROOT / page).read_text().splitlines() if "pip install --" in line
-        ]
+        line = install_line(page)
         assert "--no-index --find-links dist " in line
         pins = re.findall(r"(kcm-host[a-z-]*)==(\S+)", line)
         assert pins
