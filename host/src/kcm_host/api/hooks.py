@@ -121,7 +121,8 @@ def kcm_metrics(view: View, settings: Any) -> Sequence[Metric] | None:
     """
     Give the controller's own metrics, beside those the host has of every controller.
 
-    Called at each scrape of `/metrics` while the controller runs; no I/O.
+    Called on the event loop at each scrape of `/metrics` while the controller runs; no I/O. Keep
+    counts as things change: going through all objects here would hold up every controller.
     """
 
 
