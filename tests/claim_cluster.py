@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from claim_objects import Manifest
 
 from kcm_host.api import (
@@ -21,6 +22,7 @@ from kcm_host.api import (
     Receipt,
     Resource,
 )
+from kcm_host.api.raw import raw_object
 from kcm_host.store.store import Entry, Store
 from kcm_host.store.view import StoreView
 from kcm_host.wire.decode import ModelDecoder
@@ -188,32 +190,33 @@ class ClaimCluster:
         return Receipt(self._bump(found))
 
     async def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str = "") -> Manifest:
-        made: Manifest = {"apiVersion": kind.api_version, **json.loads(json.dumps(body))}
+        made: Manifest = {"apiVersion": kind.api_version, **json.loads(msgspec.json.encode(body))}
         self._record("create", kind.resource, copy.deepcopy(made))
         metadata = made["metadata"]
         metadata["name"] = f"{metadata.pop('generateName')}{next(self._numbers):05}"
         metadata.update(namespace=namespace, uid=f"u-{metadata['name']}")
         self.set({"resource": kind.resource, **made})
-        return copy.deepcopy(self.server[kind.resource, Key(metadata["name"], namespace)])
+        return _raw(self.server[kind.resource, Key(metadata["name"], namespace)])
 
     async def update(
         self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
     ) -> Manifest:
         what = f"{kind.resource}/{subresource}" if subresource else kind.resource
-        self._record("update", what, copy.deepcopy(dict(whole)))
-        metadata = whole["metadata"]
+        sent = json.loads(msgspec.json.encode(whole))
+        self._record("update", what, sent)
+        metadata = sent["metadata"]
         key = Key(metadata["name"], metadata["namespace"])
         found = self._found(kind, key)
         if metadata["resourceVersion"] != found["metadata"]["resourceVersion"]:
             raise Conflict("the object has been modified", status=409, reason="Conflict")
         if subresource:
-            found["status"] = copy.deepcopy(whole["status"])
+            found["status"] = copy.deepcopy(sent["status"])
         else:
             found["metadata"] = copy.deepcopy(metadata)
         self._bump(found)
         if "deletionTimestamp" in found["metadata"] and not found["metadata"].get("finalizers"):
             del self.server[kind.resource, key]
-        return copy.deepcopy(found)
+        return _raw(found)
 
     async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
         assert (uid, version) == ("", ""), "without preconditions"
@@ -229,7 +232,8 @@ class ClaimCluster:
         self.reads.append(f"{kind.resource}/{key.name}")
         if self.answers and isinstance(self.answers[0], Exception):
             raise self.answers.popleft()  # type: ignore[misc] # just looked at
-        return copy.deepcopy(self.server.get((kind.resource, key)))
+        found = self.server.get((kind.resource, key))
+        return _raw(found) if found is not None else None
 
     async def patch(self, *_: Any, **__: Any) -> Receipt:
         raise NotImplementedError("the controller sends no patches")
@@ -281,7 +285,12 @@ class ClaimCluster:
 def refused(status: int, reason: str, message: str = "no") -> ApiError:
     """Give an error answer as the host words it."""
     text = f"POST resourceclaims in 'ns': {status} {reason}: {message}"
-    return (Conflict if status == 409 else ApiError)(text, status=status, reason=reason)
+    kind = Conflict if status == 409 else ApiError
+    return kind(text, status=status, reason=reason, server_message=message)
+
+
+def _raw(found: Manifest) -> Manifest:
+    return raw_object(json.dumps(found).encode())
 
 
 def _store(watch: AnyWatch) -> Store[Any]:

@@ -1,8 +1,11 @@
 """Pods and claims of a real server, played without scheduler and kubelet, for tests."""
 
+import copy
 import itertools
 import json
 import secrets
+import ssl
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,6 +25,8 @@ DEVICES = {"results": [{"request": "r", "driver": "d.example", "pool": "p", "dev
 JSON_TYPE = "application/json"
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 MERGE = "application/merge-patch+json"
+#: Metadata alone, for objects that are nested deeper than tests can decode.
+SLIM = "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata"
 
 
 class Claims:
@@ -35,6 +40,12 @@ class Claims:
         self._token = server.admin_token
         self._call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         self._class()
+
+    def seen_by(self, user: str) -> "Claims":
+        """Give the same namespace in the hands of another user."""
+        seen = copy.copy(self)
+        seen._token = self.server.token(user)
+        return seen
 
     # Objects as users make them.
 
@@ -110,6 +121,15 @@ class Claims:
         """Create an object and give it."""
         return self._call("POST", self.path(resource), body)
 
+    def create_text(self, resource: str, text: str) -> None:
+        """Create an object from JSON that no encoder here would write."""
+        headers = {"Content-Type": JSON_TYPE, "Authorization": f"Bearer {self._token}"}
+        url = f"{self.server.url}{self.path(resource)}"
+        request = urllib.request.Request(url, text.encode(), headers, method="POST")
+        trust = ssl.create_default_context(cafile=str(self.server.ca_file))
+        with urllib.request.urlopen(request, context=trust) as answer:
+            assert answer.status == 201
+
     def change(self, resource: str, name: str, *, part: str = "", **fields: Any) -> Manifest:
         """Merge fields into an object, or into one `part` of it, and give it."""
         path = self.path(resource, name) + (f"/{part}" if part else "")
@@ -126,11 +146,13 @@ class Claims:
 
     def names(self, resource: str = "resourceclaims") -> set[str]:
         """Give the names of all objects of the namespace."""
-        return {each["metadata"]["name"] for each in self.all(resource)}
+        found = self._call("GET", self.path(resource), accept=f"{SLIM}List")
+        return {each["metadata"]["name"] for each in found["items"] or ()}
 
     def delete(self, resource: str, name: str, *, grace_seconds: int = 0) -> None:
         """Delete an object."""
-        self._call("DELETE", self.path(resource, name), {"gracePeriodSeconds": grace_seconds})
+        options = {"gracePeriodSeconds": grace_seconds}
+        self._call("DELETE", self.path(resource, name), options, accept=SLIM)
 
     def recorded(self, name: str = "p", *, of: str = "pods") -> dict[str, str]:
         """Give the claims recorded for a pod or PodGroup: entry -> claim."""
@@ -178,9 +200,9 @@ class Claims:
             for name in self._there(resource):
                 # The host is still at work and may be quicker.
                 with suppress(client.ApiException):
+                    self.delete(resource, name)
                     if resource in ("resourceclaims", "podgroups"):
                         self.change(resource, name, metadata={"finalizers": None})
-                    self.delete(resource, name)
 
     def path(self, resource: str, name: str = "") -> str:
         """Give the path of an object, or of all."""

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import msgspec
 from quota_discovery import Discovery
 from quota_objects import Manifest
 from quota_streams import Stream
@@ -302,7 +303,7 @@ class QuotaCluster:
     ) -> dict[str, Any]:
         """Take a status as the server does, and tell the watch."""
         assert (kind, subresource) == (RESOURCE_QUOTA, "status")
-        sent = json.loads(json.dumps(whole))
+        sent = json.loads(msgspec.json.encode(whole))
         self.updates.append(sent)
         if self.answers:
             raise self.answers.pop(0)

@@ -7,6 +7,7 @@ import pytest
 from host.sync.live_senders import MakeSender
 from kubernetes import client as official
 
+from kcm_host.api import decode_object
 from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
@@ -46,7 +47,7 @@ async def test_a_creation_with_a_generated_name(
     assert json.loads(request.body) == {"apiVersion": "v1", "kind": "ConfigMap", **body}
     assert made["metadata"]["name"].startswith("one-")
     stored = core.read_namespaced_config_map(made["metadata"]["name"], namespace)
-    assert stored.data == made["data"] == {"a": "1"}
+    assert stored.data == decode_object(made, dict[str, Any])["data"] == {"a": "1"}
     (record,) = writer.records
     assert (record.verb, record.object, record.status) == ("create", f"{namespace}/one-", 201)
 
@@ -70,7 +71,7 @@ async def test_an_update_replaces_what_was_read(
     )
     updated = await writer.update(MAP, {**made, "data": {"b": "2"}})
     stored = core.read_namespaced_config_map("one", namespace)
-    assert stored.data == updated["data"] == {"b": "2"}
+    assert stored.data == decode_object(updated, dict[str, Any])["data"] == {"b": "2"}
     assert updated["metadata"]["resourceVersion"] == stored.metadata.resource_version
     with pytest.raises(Conflict):
         await writer.update(MAP, {**made, "data": {"c": "3"}})
@@ -125,7 +126,7 @@ async def test_a_single_read(writer: SyncWriter, namespace: str) -> None:
     await writer.create(MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace)
     found = await writer.read(MAP, Key("one", namespace))
     assert found is not None
-    assert found["data"] == {"a": "1"}
+    assert decode_object(found, dict[str, Any])["data"] == {"a": "1"}
     assert [record.verb for record in writer.records] == ["create"]
 
 

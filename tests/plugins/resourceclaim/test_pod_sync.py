@@ -240,7 +240,7 @@ async def test_the_first_problem_ends_the_sync() -> None:
     ("answer", "text"),
     [
         pytest.param(refused(409, "AlreadyExists", "it is there"), "it is there", id="T-22"),
-        pytest.param(Unreachable("no answer"), "no answer", id="no answer"),
+        pytest.param(Unreachable("cut"), "the API server did not answer", id="no answer"),
     ],
 )
 async def test_a_failed_creation_is_counted_and_told(answer: HostError, text: str) -> None:

@@ -18,6 +18,7 @@ from kcm_host.api.hooks import hookimpl
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.metrics import Metric
 from kcm_host.api.outcomes import Done, Later, Outcome
+from kcm_host.api.raw import decode_object
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
@@ -63,5 +64,6 @@ __all__ = [
     "WriteRecord",
     "Writer",
     "WriterClosed",
+    "decode_object",
     "hookimpl",
 ]

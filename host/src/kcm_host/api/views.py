@@ -40,10 +40,11 @@ class Objects(Protocol[M_co]):
         """
         Give the whole object as the server sent it, for `Writer.update`.
 
-        Each call gives a new dict, which may be changed. It is of the version that `get` gives at
-        this moment; None when there is none, or when its present version misfits. Raises
-        `UndeclaredRead` when the watch does not say `whole=True`, `Undecodable` when fields that
-        the model does not declare cannot be decoded.
+        Each call gives a new dict, which may be changed: `metadata` is decoded, every other
+        field is `msgspec.Raw`, to be replaced or left as it is; `decode_object` reads it. It is
+        of the version that `get` gives at this moment; None when there is none, or when its
+        present version misfits. Raises `UndeclaredRead` when the watch does not say `whole=True`,
+        `Undecodable` when the metadata cannot be decoded.
         """
 
     @property

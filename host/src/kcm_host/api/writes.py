@@ -93,7 +93,7 @@ class Writer(Protocol):
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str = ""
     ) -> dict[str, Any]:
         """
-        Create an object and give it as the server made it.
+        Create an object and give it as the server made it, in the form of `Objects.whole`.
 
         apiVersion and kind are added to `body` here; its metadata holds `name` or `generateName`.
         """
@@ -102,7 +102,7 @@ class Writer(Protocol):
         self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
         """
-        Replace an object by `whole` and give it as the server stored it.
+        Replace an object by `whole` and give it as the server stored it, in the same form.
 
         `whole` is what `Objects.whole` gave, changed. It goes with its resourceVersion: raises
         `Conflict` when the object has changed since. After a conflict the key is not synced again
@@ -116,6 +116,7 @@ class Writer(Protocol):
         """
         Ask the server itself for one object; None when it is not there.
 
+        It has the form of `Objects.whole`: `decode_object` reads it.
         For what a store cannot know: whether an object that it lacks really does not exist.
         """
 

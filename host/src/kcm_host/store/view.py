@@ -7,11 +7,10 @@ import msgspec
 
 from kcm_host.api.errors import UndeclaredRead, Undecodable
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.raw import raw_object
 from kcm_host.api.views import Objects
 from kcm_host.store.store import Store
 from kcm_host.wire.decode import REFUSALS
-
-_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -82,7 +81,7 @@ class StoredObjects:
         if entry is None or not entry.whole:
             return None
         try:
-            return _object(entry.whole)
+            return raw_object(entry.whole)
         except REFUSALS as error:
             raise Undecodable(
                 f"{self._store.kind} '{Key(name, namespace)}' holds fields that cannot be "

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import orjson
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT, Write
-from kcm_host.sync.requests import STRATEGIC_MERGE
+from kcm_host.sync.requests import STRATEGIC_MERGE, encode
 from kcm_host.wire.client import JSON
 
 #: Where Events about objects without a namespace are kept (IQ-121).
@@ -72,11 +71,11 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     def create(self) -> Write:
         """Give the request that makes it (IQ-121)."""
-        return Write(EVENT, self.key, "create", orjson.dumps(self._body()), JSON)
+        return Write(EVENT, self.key, "create", encode(self._body()), JSON)
 
     def repeat(self) -> Write:
         """Give the request that brings an older state of it up to this one (IQ-124)."""
-        return Write(EVENT, self.key, "patch", orjson.dumps(self._repeated()), STRATEGIC_MERGE)
+        return Write(EVENT, self.key, "patch", encode(self._repeated()), STRATEGIC_MERGE)
 
     def _body(self) -> dict[str, Any]:
         remark = self.remark

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key, Kind
@@ -13,10 +13,13 @@ from kcm_host.wire.client import JSON
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
+#: Fields that are `msgspec.Raw` are sent as they are.
+encode = msgspec.json.Encoder().encode
+
 
 def patch(kind: Kind, key: Key, body: Mapping[str, Any], subresource: str) -> Write:
     """See `Writer.patch`."""
-    return Write(kind, key, "patch", orjson.dumps(body), STRATEGIC_MERGE, subresource)
+    return Write(kind, key, "patch", encode(body), STRATEGIC_MERGE, subresource)
 
 
 def apply(
@@ -32,14 +35,14 @@ def apply(
     name = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
     whole = {**_of_kind(kind, body), "metadata": {**body.get("metadata", {}), **name}}
     query = (("fieldManager", field_manager), *((("force", "true"),) if force else ()))
-    return Write(kind, key, "patch", orjson.dumps(whole), APPLY, subresource, query)
+    return Write(kind, key, "patch", encode(whole), APPLY, subresource, query)
 
 
 def create(kind: Kind, body: Mapping[str, Any], namespace: str) -> Write:
     """See `Writer.create`."""
     metadata = body.get("metadata", {})
     key = Key(metadata.get("name") or metadata.get("generateName", ""), namespace)
-    whole = orjson.dumps(_of_kind(kind, body))
+    whole = encode(_of_kind(kind, body))
     return Write(kind, key, "create", whole, JSON, whole=True)
 
 
@@ -52,7 +55,7 @@ def update(kind: Kind, whole: Mapping[str, Any], subresource: str) -> Write:
             "so that nothing newer is overwritten"
         )
     key = Key(metadata.get("name", ""), metadata.get("namespace", ""))
-    body = orjson.dumps(_of_kind(kind, whole))
+    body = encode(_of_kind(kind, whole))
     return Write(kind, key, "update", body, JSON, subresource, whole=True)
 
 
@@ -63,7 +66,7 @@ def delete(kind: Kind, key: Key, *, uid: str, version: str) -> Write:
     if not preconditions:
         return Write(kind, key, "delete")
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-    return Write(kind, key, "delete", orjson.dumps(options), JSON)
+    return Write(kind, key, "delete", encode(options), JSON)
 
 
 def read(kind: Kind, key: Key) -> Write:

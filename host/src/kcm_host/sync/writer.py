@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
 from kcm_host.sync import requests
 from kcm_host.sync.own_writes import KeyWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.wire.answers import AnswerDecoder
+from kcm_host.wire.answers import decoded
 from kcm_host.wire.paths import check_key
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 #: Takes what an Event tells: kind, key, reason, message, warning, component.
 TellUsers = Callable[[Kind, Key, str, str, bool, str], None]
 _Send = Callable[[Write], Awaitable[Receipt]]
-
-_decode = AnswerDecoder(dict[str, Any])
 
 
 class SyncWriter:
@@ -208,4 +207,4 @@ def _status(write: Write) -> int:
 
 
 def _object(write: Write, receipt: Receipt) -> dict[str, Any]:
-    return _decode(receipt.body, f"{write.verb} {write.kind} '{write.key}'")
+    return decoded(raw_object, receipt.body, f"{write.verb} {write.kind} '{write.key}'")

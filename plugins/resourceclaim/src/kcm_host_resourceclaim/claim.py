@@ -1,4 +1,6 @@
-"""What is read of a ResourceClaim; writes send the whole object as the server gave it."""
+"""What is read of a ResourceClaim; writes send everything else as the server gave it."""
+
+from typing import Any
 
 import msgspec
 
@@ -10,6 +12,9 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
 #: The server refuses more.
 MOST_CONSUMERS = 256
+
+_status = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_consumers = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -77,6 +82,14 @@ class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
+
+
+def with_status(whole: dict[str, Any]) -> dict[str, Any]:
+    """Give a whole claim with its status as a dict of raw fields, and its consumers as a list."""
+    status: dict[str, Any] = dict(_status(whole.get("status", b"{}")))
+    if "reservedFor" in status:
+        status["reservedFor"] = _consumers(status["reservedFor"])
+    return {**whole, "status": status}
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import msgspec
-
-from kcm_host.api import Key, NotFound, Writer
+from kcm_host.api import Key, NotFound, Writer, decode_object
 from kcm_host_resourceclaim.claim import FINALIZER, Claim, Consumer
 from kcm_host_resourceclaim.consumers import (
     Standing,
@@ -58,9 +56,9 @@ async def _asked(consumer: Consumer, namespace: str, known: Known, writer: Write
     key = Key(consumer.name, namespace)
     if consumer.is_pod or known.api.groups is None:
         pod = await writer.read(POD, key)
-        return pod_standing(consumer, msgspec.convert(pod, Pod) if pod is not None else None)
+        return pod_standing(consumer, decode_object(pod, Pod) if pod is not None else None)
     found = await writer.read(known.api.groups, key)
-    group = msgspec.convert(found, PodGroup) if found is not None else None
+    group = decode_object(found, PodGroup) if found is not None else None
     return group_standing(consumer, group)
 
 
@@ -82,8 +80,8 @@ async def _drop(
         if protected:
             status.pop("allocation", None)
     stored = await writer.update(known.api.claims, whole, subresource="status")
-    unprotected = FINALIZER not in stored["metadata"].get("finalizers", ())
-    if not unprotected and not stored.get("status", {}).get("allocation"):
+    claim = decode_object(stored, Claim)
+    if claim.protected and not claim.allocated:
         await _remove_finalizer(stored, known, writer)
 
 

@@ -4,9 +4,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
-from kcm_host.api import HostError, Key, Kind, Writer
+from kcm_host.api import HostError, Key, Kind, Writer, decode_object
 from kcm_host_resourceclaim.belonging import binding_target, is_for_group, is_for_pod
 from kcm_host_resourceclaim.claim import Claim
 from kcm_host_resourceclaim.devices import ClaimSpec
@@ -108,7 +106,7 @@ async def _existing(key: Key, known: Known, writer: Writer) -> Claim | None:
         found = await writer.read(known.api.claims, key)
     except HostError as error:
         raise Problem(CHECKING + server_message(error)) from error
-    return msgspec.convert(found, Claim) if found is not None else None
+    return decode_object(found, Claim) if found is not None else None
 
 
 async def _create(
@@ -133,7 +131,7 @@ async def _create(
         created: str = answer["metadata"]["name"]
         known.remember_created(
             Key(created, key.namespace),
-            msgspec.convert(answer, Claim),
+            decode_object(answer, Claim),
             answer["metadata"]["resourceVersion"],
         )
     return created

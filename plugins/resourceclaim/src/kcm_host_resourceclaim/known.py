@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kcm_host.api import Key, View
-from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.claim import Claim, with_status
 from kcm_host_resourceclaim.memory import Memory
 from kcm_host_resourceclaim.owners import group_value, owner_value, pod_value
 from kcm_host_resourceclaim.pod import POD, Pod
@@ -53,12 +53,14 @@ class Known:
         """
         Give the whole claim for an update, if it still is as `expected`.
 
-        None: it changed or went while the sync waited. That was told as a change, so the sync
-        may end: its key is queued again where there is something to do.
+        Its status is a dict of fields that are raw. None: it changed or went while the sync
+        waited. That was told as a change, so the sync may end: its key is queued again where
+        there is something to do.
         """
         if self.claim(key) != expected:
             return None
-        return self._view.of(self.api.claims, Claim).whole(key.name, key.namespace)
+        whole = self._view.of(self.api.claims, Claim).whole(key.name, key.namespace)
+        return with_status(whole) if whole is not None else None
 
     def claim_or_created(self, key: Key) -> Claim | None:
         """Give a claim, also one just created that the store does not show yet (RC-15)."""

@@ -2,8 +2,6 @@
 
 import logging
 
-import msgspec
-
 from kcm_host.api import Key, Writer
 from kcm_host_resourceclaim.belonging import binding_target, is_for_pod, needs_reservation
 from kcm_host_resourceclaim.claim import Claim
@@ -82,6 +80,5 @@ async def _add_consumer(
         return
     whole = known.whole_claim(*claim)
     if whole is not None:
-        consumers = whole["status"].setdefault("reservedFor", [])
-        consumers.append(msgspec.to_builtins(target))
+        whole["status"].setdefault("reservedFor", []).append(target)
         await writer.update(known.api.claims, whole, subresource="status")

@@ -20,6 +20,7 @@ NO_GROUP_CLAIMS = (
 NO_GROUPS = "Pod is a member of PodGroup {group} but GenericWorkload feature is disabled"
 NO_ANSWER = "the API server did not answer"
 NO_GROUP = "podgroup '{group}' in namespace '{namespace}' is not there; the pod waits for it"
+UNEXPECTED = "the claim cannot be made from the template, correct it: {sort}: {error}"
 
 
 class Problem(Exception):

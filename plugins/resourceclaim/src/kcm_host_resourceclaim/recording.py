@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from kcm_host.api import HostError, Key, Kind, Writer
 from kcm_host_resourceclaim.entries import Entry, Holder, records_to_apply
-from kcm_host_resourceclaim.problems import Problem, server_message
+from kcm_host_resourceclaim.problems import UNEXPECTED, Problem, server_message
 
 FIELD_MANAGER = "ResourceClaimController"
 COMPONENT = "resource_claim"
@@ -43,7 +43,7 @@ async def _new_names(
     for entry in entries:
         try:
             name = await find(entry)
-        except (Problem, HostError) as problem:
+        except Exception as problem:
             _tell_users(writer, kind, key, entry, problem)
             raise
         if name is not None:
@@ -51,10 +51,14 @@ async def _new_names(
     return names
 
 
-def _tell_users(
-    writer: Writer, kind: Kind, key: Key, entry: Entry, problem: Problem | HostError
-) -> None:
+def _tell_users(writer: Writer, kind: Kind, key: Key, entry: Entry, problem: Exception) -> None:
     """Record on a pod or PodGroup why the claim of an entry cannot be made (RC-70)."""
-    cause = server_message(problem) if isinstance(problem, HostError) else str(problem)
+    match problem:
+        case HostError():
+            cause = server_message(problem)
+        case Problem():
+            cause = str(problem)
+        case _:
+            cause = UNEXPECTED.format(sort=type(problem).__name__, error=problem)
     message = f"{kind.name}ResourceClaim {entry.name}: {cause}"
     writer.event(kind, key, reason=REASON, message=message, component=COMPONENT)

@@ -1,10 +1,11 @@
 """What is read of a ResourceClaimTemplate: what goes into the claims made from it."""
 
-from typing import Any
-
 import msgspec
+from msgspec.structs import force_setattr
 
 from kcm_host_resourceclaim.devices import ClaimSpec
+
+_claim_spec = msgspec.json.Decoder(ClaimSpec).decode
 
 
 class ClaimLabels(msgspec.Struct, frozen=True, gc=False):
@@ -15,10 +16,19 @@ class ClaimLabels(msgspec.Struct, frozen=True, gc=False):
 
 
 class TemplateSpec(msgspec.Struct, frozen=True):
-    """What new claims get. The claim's spec is kept as it is, for it is only passed on (RC-87)."""
+    """
+    What new claims get.
+
+    The claim's spec stays as the server wrote it, for it is only passed on (RC-87): parameters
+    of drivers may be nested deeper than an encoder goes, and their numbers keep their text.
+    """
 
     metadata: ClaimLabels = ClaimLabels()
-    spec: dict[str, Any] = {}
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        # A copy: what was decoded would hold the whole page of the list in memory.
+        force_setattr(self, "spec", self.spec.copy())
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -28,4 +38,4 @@ class Template(msgspec.Struct, frozen=True):
 
     def claim_spec(self) -> ClaimSpec:
         """Give what is read of the spec of new claims; raises `msgspec.ValidationError`."""
-        return msgspec.convert(self.spec.spec, ClaimSpec)
+        return _claim_spec(self.spec.spec)

@@ -17,6 +17,7 @@ from kcm_host.api import (
     Unreachable,
     View,
     Writer,
+    decode_object,
 )
 from kcm_host_resourcequota.figures import Figures
 from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
@@ -75,7 +76,7 @@ class Syncing:
         if whole is None or key in quotas.undecodable():
             return
         total = partial(self._routing.counting.total, found.quota, found.plan)
-        status = status_of(whole, found, total)
+        status = status_of(decode_object(whole, dict[str, Any]), found, total)
         settling = self._routing.settling[key]
         resync = self._routing.is_resyncing(key)
         since = settling.waiting_since
@@ -99,7 +100,8 @@ class Syncing:
             refused = refused_names(error, status["used"])
             if not refused:
                 raise
-            old = (whole.get("status") or {}).get("used") or {}
+            present = decode_object(whole, dict[str, Any])
+            old = (present.get("status") or {}).get("used") or {}
             kept = {name: text for name, text in old.items() if name in refused}
             used = {name: text for name, text in status["used"].items() if name not in refused}
             log.warning("usage refused by the server", extra={"kv": {"error": str(error)}})

@@ -1,0 +1,38 @@
+"""Whole objects whose fields stay as the server wrote them until somebody decodes them."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_any = msgspec.json.Decoder(Any).decode
+
+
+def raw_object(data: bytes) -> dict[str, Any]:
+    """
+    Return an object with its metadata decoded and every other field as `msgspec.Raw`.
+
+    What is only passed on is sent back byte for byte: no limit of nesting applies to it, and no
+    number changes its text. `managedFields` nest as deep as the object does and stay raw too.
+    Raises `msgspec.MsgspecError` if `data` is no JSON object, and `RecursionError`.
+    """
+    whole: dict[str, Any] = dict(_fields(data))
+    if "metadata" in whole:
+        metadata = _fields(whole["metadata"])
+        whole["metadata"] = {
+            name: value if name == "managedFields" else _any(value)
+            for name, value in metadata.items()
+        }
+    return whole
+
+
+def decode_object(whole: Mapping[str, Any], model: type[T]) -> T:
+    """
+    Return an object of `Objects.whole` or of a `Writer` as `model`, or as `dict` throughout.
+
+    Raises `msgspec.ValidationError` if it does not fit.
+    """
+    return msgspec.json.decode(msgspec.json.encode(whole), type=model)
