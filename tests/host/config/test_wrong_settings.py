@@ -58,3 +58,28 @@ def test_problem_has_its_parts_apart(write: Callable[[str], Path]) -> None:
     assert (problem.file, problem.line, problem.column) == (str(path), 2, 9)
     assert (problem.path, problem.fact) == ("controllers.ttl.workerz", "unknown key 'workerz'")
     assert problem.remedy == "did you mean 'workers'?"
+
+
+def test_thousands_of_mistakes_are_a_hundred_lines(problems: Callable[..., list[str]]) -> None:
+    """A generated file does not flood the terminal, and the last line says that there is more."""
+    told = problems("\n".join([RUNS.strip(), *(f"k{number}: 1" for number in range(5000))]))
+    assert len(told) == 101
+    assert told[-1].endswith(": there are more mistakes; correct those above first")
+
+
+def test_what_was_pasted_by_mistake_is_not_repeated_whole(
+    problems: Callable[..., list[str]],
+) -> None:
+    """A key or a value of a megabyte is shown with its middle left out."""
+    found = problems(f"{RUNS}? {'k' * 500_000}\n: 1\nstartTimeout: '{'9' * 500_000}'\n")
+    assert [line.split(":")[1] for line in found] == ["2", "4"]
+    assert all(len(line) < 2000 for line in found)
+
+
+def test_bytes_that_are_no_text_are_told(problems: Callable[..., list[str]]) -> None:
+    """Bytes beyond UTF-8 in a variable or a flag are an error with its name."""
+    environ = {"KCM_HOST_LOG__LEVEL": "\udcff"}
+    assert problems(RUNS, environ=environ, overrides=["log.format=\udcfe"]) == [
+        "variable KCM_HOST_LOG__LEVEL: this is not UTF-8; write it in UTF-8",
+        "flag --set log.format: this is not UTF-8; write it in UTF-8",
+    ]

@@ -6,6 +6,12 @@ from difflib import get_close_matches
 
 from kcm_host.config.tree import Origin
 
+#: A generated file may hold thousands of mistakes; nobody reads on after so many.
+MOST_TOLD = 100
+_FIRST = "correct those above first"
+_LONGEST_WORD = 100
+_LONGEST_PART = 600
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -33,20 +39,26 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.origin.place if self.origin else ""
-        text = ": ".join(part for part in (place, self.path, self.fact) if part)
-        return f"{text}; {self.remedy}" if self.remedy else text
+        parts = map(_shortened, (place, self.path, self.fact))
+        text = ": ".join(part for part in parts if part)
+        return f"{text}; {_shortened(self.remedy)}" if self.remedy else text
 
 
 class ConfigError(Exception):
     """
-    The configuration cannot be used; `problems` lists all that was found, in order of place.
+    The configuration cannot be used; `problems` lists what was found, in order of place.
 
+    Of more than MOST_TOLD only the first are kept, and one that says so.
     `log_form` is the log format that it asks for, None where it does not say.
     """
 
     def __init__(self, problems: Iterable[Problem], *, log_form: str | None = None) -> None:
         self.log_form = log_form
-        self.problems = tuple(dict.fromkeys(problems))
+        told = tuple(dict.fromkeys(problems))
+        if len(told) > MOST_TOLD:
+            more = Problem("there are more mistakes", origin=told[MOST_TOLD].origin, remedy=_FIRST)
+            told = (*told[:MOST_TOLD], more)
+        self.problems = told
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -57,7 +69,7 @@ def suggest(word: str, choices: Sequence[str], *, likeness: float = 0.6) -> str 
     `likeness` runs from 0 to 1; long words with a part in common need more of it.
     """
     by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
+    close = get_close_matches(word[:_LONGEST_WORD].lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[close[0]] if close else None
 
 
@@ -67,3 +79,10 @@ def did_you_mean(word: str, choices: Sequence[str]) -> str:
     if close is not None:
         return f"did you mean '{close}'?"
     return f"known here: {', '.join(sorted(choices))}" if choices else ""
+
+
+def _shortened(part: str) -> str:
+    """A part of an error message without the middle of what somebody has pasted by mistake."""
+    if len(part) <= _LONGEST_PART:
+        return part
+    return f"{part[: _LONGEST_PART // 2]}...{part[-_LONGEST_PART // 4 :]}"

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from kcm_host.api.duration import format_duration
 from kcm_host.config import shape
 from kcm_host.config.file import EXAMPLE
-from kcm_host.config.problems import Problem, did_you_mean, suggest
+from kcm_host.config.problems import MOST_TOLD, Problem, did_you_mean, suggest
 from kcm_host.config.secret import shown
 from kcm_host.config.tree import Node, Path, dotted, locate
 from kcm_host.config.variables import CONFIG_VARIABLE, variable_name
@@ -53,11 +53,11 @@ def problems_of(
     error: ValidationError, *, root: Node, model: type[BaseModel], above: Path = ()
 ) -> list[Problem]:
     """
-    All that pydantic found, as ours.
+    What pydantic found, as ours: one more than are told at most.
 
     `root` is what was validated against `model`; `above` is the path of `root` in the whole file.
     """
-    details = error.errors(include_url=False)
+    details = error.errors(include_url=False)[: MOST_TOLD + 1]
     return [_problem(detail, root=root, model=model, above=above) for detail in details]
 
 

@@ -25,8 +25,11 @@ def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     Where a key stands twice the first one counts, so that the rest can still be checked.
     """
     reading = _Reading(origin)
+    if not is_encodable(text):
+        # Bytes of a variable or an argument that are no UTF-8 come as surrogates.
+        return None, [Problem("this is not UTF-8", origin=origin, remedy="write it in UTF-8")]
     try:
-        reading.refuse_depth(text)
+        reading.refuse_size(text)
         document = yaml.compose(text, Loader=_LOADER)
         node = reading.value(document, ()) if document is not None else None
     except yaml.MarkedYAMLError as error:
@@ -46,10 +49,17 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
     count: int = 0
 
-    def refuse_depth(self, text: str) -> None:
-        """Raise Unreadable for deep nesting, which would overflow the C stack of the composer."""
-        depth = 0
+    def refuse_size(self, text: str) -> None:
+        """
+        Raise Unreadable for deep nesting and for many values.
+
+        Depth would overflow the C stack of the composer, and a megabyte of values cost seconds.
+        """
+        depth = count = 0
         for event in yaml.parse(text, Loader=_LOADER):
+            count += isinstance(event, yaml.NodeEvent)
+            if count > _MOST_VALUES:
+                raise Unreadable(f"more than {_MOST_VALUES} values", event.start_mark)
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -68,6 +78,8 @@ class _Reading:
         self.count += 1
         if self.count > _MOST_VALUES:
             raise Unreadable(f"more than {_MOST_VALUES} values, aliases counted", node.start_mark)
+        if len(above) > _DEEPEST:
+            raise Unreadable(f"more than {_DEEPEST} levels deep", node.start_mark)
         if id(node) in above:
             raise Unreadable("this value contains an alias of itself", node.start_mark)
         place = self.place(node.start_mark)
@@ -143,6 +155,15 @@ class _Reading:
             origin = Origin("file", origin.name, line=before.count("\n") + 1)
         fact = f"{NOT_YAML}: {error.reason} ({error.character!r})"
         return Problem(fact, origin=origin, remedy="remove the character")
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a text is free of surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _syntax(text: str, error: yaml.MarkedYAMLError) -> tuple[str, str]:
