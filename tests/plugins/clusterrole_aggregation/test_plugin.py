@@ -64,7 +64,7 @@ class Store:
     def by_index(self, index: str, value: str) -> Iterator[tuple[Key, Role]]:
         raise LookupError(f"no index {index!r} for {value!r}")
 
-    def undecodable(self) -> frozenset[Key]:
+    def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
         return self.broken
 
     def __len__(self) -> int:

@@ -177,7 +177,7 @@ class World:
         routing = self.cluster.controller._routing
         counting = routing.counting
         for quota in routing.quotas:
-            plan = counting.plan(quota.asked)
+            plan = counting.plan(quota.asked.names)
             calculation = counting.calculation(quota, plan, self.cluster.view)
             names = set(calculation.numbers)
             numbers, formats = self.recount(quota.key.namespace, quota.asked, names)
@@ -187,6 +187,12 @@ class World:
                 total = counting.total(quota, plan, name)
                 assert total.nano == numbers[name]
                 assert format_of(total, None) in allowed, (quota.key, name)
+        for resource in counting.following.all():
+            recorded = list(counting.books.ledger.keys(resource))
+            assert counting.books.ledger.objects(resource) == len(recorded)
+        alike = [key for keys in routing.quotas.by_names().values() for key in keys]
+        assert sorted(map(str, alike)) == sorted(str(quota.key) for quota in routing.quotas)
+        assert len(routing.quotas) == len(alike)
 
     def recount(
         self, namespace: str, asked: Asked, names: set[str]

@@ -170,16 +170,17 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
     key = cluster.quota("cpu")
     cluster.start()
-    account = books(cluster).ledger.account("pods", "a")
+    ledger = books(cluster).ledger
+    account = ledger.account("pods", "a")
     assert account is not None
     wrong = Contribution((("cpu", 9 * NANO, Format.DECIMAL_SI),))
     if what == "record":
         account.records["p0"] = wrong
     elif what == "stray":
-        account.put("never", wrong)
+        ledger.apply("pods", Key("never", "a"), wrong)
         cluster.set_used(key, cpu="14")
     elif what == "missing":
-        account.put("p0", None)
+        ledger.apply("pods", Key("p0", "a"), None)
         cluster.set_used(key, cpu="4")
     else:
         next(iter(account.groups.values())).totals["cpu"].nano += 3 * NANO

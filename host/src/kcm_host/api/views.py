@@ -33,8 +33,13 @@ class Objects(Protocol[M_co]):
     def by_index(self, index: str, value: str) -> Iterator[tuple[Key, M_co]]:
         """Give the objects that the watch's index function put under `value`."""
 
-    def undecodable(self) -> frozenset[Key]:
-        """Give the keys of the objects whose current version does not fit the model."""
+    def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
+        """
+        Give the keys of the objects whose current version does not fit the model.
+
+        `namespace` leaves out those of others, and what they would cost. It is the same set
+        until it changes.
+        """
 
     def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
         """

@@ -10,6 +10,7 @@ from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
 from kcm_host.store.index import Index, IndexFunction
+from kcm_host.store.undecodable import UndecodableKeys
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -47,7 +48,7 @@ class Store(Generic[M]):
         #: Tells why its stream cannot be followed at present, empty if it can; set by the stream.
         self.problem: Callable[[], str] = str
         self._entries: dict[Key, Entry[M]] = {}
-        self._bad: set[Key] = set()
+        self._bad = UndecodableKeys()
         self._awaited: dict[Key, list[asyncio.Future[None]]] = {}
         self._indexes: dict[tuple[str, str], Index] = {}
 
@@ -174,7 +175,11 @@ class Store(Generic[M]):
     @property
     def undecodable(self) -> frozenset[Key]:
         """The keys whose current version does not fit the model."""
-        return frozenset(self._bad)
+        return self._bad.of(None)
+
+    def undecodable_in(self, namespace: str) -> frozenset[Key]:
+        """Give those of one namespace; what it costs does not depend on the others."""
+        return self._bad.of(namespace)
 
     def index_names(self, owner: str) -> frozenset[str]:
         """The names of the indexes kept for `owner`."""

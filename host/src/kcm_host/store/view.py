@@ -65,9 +65,11 @@ class StoredObjects:
             )
         return self._store.by_index(self._view.controller, index, value)
 
-    def undecodable(self) -> frozenset[Key]:
+    def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
         """See `Objects.undecodable`."""
-        return self._store.undecodable
+        if namespace is None:
+            return self._store.undecodable
+        return self._store.undecodable_in(namespace)
 
     def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
         """See `Objects.whole`."""

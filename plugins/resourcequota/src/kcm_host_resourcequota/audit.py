@@ -1,8 +1,7 @@
 """A walk through all records that finds and repairs what the ledger has got wrong."""
 
 import logging
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from kcm_host.api import Key, View
 from kcm_host_resourcequota.books import Books
@@ -18,7 +17,7 @@ class Audit:
     """
     Compares records with objects and totals with records, a slice at a time (RQ-B40).
 
-    `places` gives what there is to walk through when a round begins, `is_ready` whether an
+    `evaluators` gives those that count, `namespaces` where there are quotas, `is_ready` whether an
     evaluator still counts. A mismatch is replaced by the recount, logged and counted; in normal
     operation there is none (RQ-B41).
     """
@@ -27,16 +26,20 @@ class Audit:
         self,
         books: Books,
         *,
-        places: Callable[[], Iterable[Place]],
+        evaluators: Callable[[], Sequence[Evaluator]],
+        namespaces: Callable[[], Collection[str]],
         is_ready: Callable[[Evaluator], bool],
     ) -> None:
         self.mismatches = 0
         self.rounds = 0
         self._books = books
-        self._places = places
+        self._evaluators = evaluators
+        self._namespaces = namespaces
         self._is_ready = is_ready
-        self._round: Iterator[Place | None] | None = None
+        self._round: Iterator[tuple[Place | None, int]] | None = None
         self._steps = 0
+        #: Steps that are to be taken; below 0 after one that stood for many.
+        self._due = 0.0
 
     def slice(self, view: View, *, share: float) -> Sequence[Place]:
         """
@@ -47,35 +50,49 @@ class Audit:
         repaired: list[Place] = []
         if self._round is None:
             self._round = self._walk(view)
-            self._steps = self._size()
-        for _ in range(math.ceil(share * self._steps)):
+            self._steps = self._size(view)
+            self._due = 0.0
+        self._due += share * self._steps
+        while self._due > 0:
             try:
-                found = next(self._round)
+                found, steps = next(self._round)
             except StopIteration:
                 self._round = None
                 self.rounds += 1
                 break
+            self._due -= steps
             if found is not None:
                 repaired.append(found)
         return repaired
 
-    def _size(self) -> int:
-        """Give how many steps a round has."""
+    def _size(self, view: View) -> int:
+        """Give how many steps a round has, without taking them."""
         ledger = self._books.ledger
-        accounts = (ledger.account(each.resource, space) for each, space in self._places())
-        return 1 + sum(len(each.records) + 1 if each is not None else 1 for each in accounts)
+        steps = 1
+        for evaluator in self._evaluators():
+            records = ledger.objects(evaluator.resource)
+            steps += records + ledger.accounts(evaluator.resource)
+            if self._may_have_strays(evaluator, view):
+                steps += records + len(view.of(evaluator.kind, evaluator.model))
+        return steps
 
-    def _walk(self, view: View) -> Iterator[Place | None]:
-        evaluators = {}
-        for evaluator, namespace in list(self._places()):
-            evaluators[evaluator.resource] = evaluator
-            account = self._books.ledger.account(evaluator.resource, namespace)
-            for name in list(account.records) if account is not None else ():
-                yield self._check(evaluator, Key(name, namespace), view)
-            yield self._add_up(evaluator, namespace)
-        for evaluator in evaluators.values():
-            for key in self._strays(evaluator, view):
-                yield self._check(evaluator, key, view)
+    def _walk(self, view: View) -> Iterator[tuple[Place | None, int]]:
+        """Give what was repaired, one look after the other, with the steps that it stands for."""
+        ledger = self._books.ledger
+        for evaluator in list(self._evaluators()):
+            for namespace in ledger.namespaces(evaluator.resource):
+                account = ledger.account(evaluator.resource, namespace)
+                if account is None:
+                    continue
+                if namespace not in self._namespaces():
+                    yield None, len(account.records) + 1
+                    continue
+                for name in list(account.records):
+                    yield self._check(evaluator, Key(name, namespace), view), 1
+                yield self._add_up(evaluator, namespace), 1
+            if self._may_have_strays(evaluator, view):
+                for key in self._books.strays(evaluator, view):
+                    yield self._check(evaluator, key, view) if key is not None else None, 1
 
     def _check(self, evaluator: Evaluator, key: Key, view: View) -> Place | None:
         """Compare one record with its object."""
@@ -87,12 +104,7 @@ class Audit:
         if old == new:
             return None
         self._report(evaluator, key, old=old, new=new)
-        account = ledger.account(evaluator.resource, key.namespace)
-        if account is None:
-            ledger.apply(evaluator.resource, key, new)
-        else:
-            # The totals may never have held what the record says: they are added up anew.
-            account.correct(key.name, new)
+        ledger.correct(evaluator.resource, key, new)
         return (evaluator, key.namespace)
 
     def _add_up(self, evaluator: Evaluator, namespace: str) -> Place | None:
@@ -104,14 +116,12 @@ class Audit:
         account.groups = account.recounted()
         return (evaluator, namespace)
 
-    def _strays(self, evaluator: Evaluator, view: View) -> Iterable[Key]:
-        """Give the keys that only one of ledger and store has, if the numbers make that likely."""
+    def _may_have_strays(self, evaluator: Evaluator, view: View) -> bool:
+        """Whether the numbers say that ledger and store may have different keys."""
         if not self._is_ready(evaluator):
-            return ()
+            return False
         objects = view.of(evaluator.kind, evaluator.model)
-        if len(objects) == self._books.ledger.objects(evaluator.resource):
-            return ()
-        return list(self._books.strays(evaluator, view))
+        return len(objects) != self._books.ledger.objects(evaluator.resource)
 
     def _report(self, evaluator: Evaluator, key: Key, *, old: object, new: object) -> None:
         self.mismatches += 1

@@ -60,11 +60,14 @@ class Books:
         except Undecodable:
             return None
 
-    def strays(self, evaluator: Evaluator, view: View) -> Iterator[Key]:
-        """Give the keys that only one of ledger and store has (RQ-B23)."""
-        recorded = set(self.ledger.keys(evaluator.resource))
-        stored = {key for key, _ in view.of(evaluator.kind, evaluator.model).items()}
-        yield from recorded ^ stored
+    def strays(self, evaluator: Evaluator, view: View) -> Iterator[Key | None]:
+        """Give the keys that only one of ledger and store has, None for each that is none."""
+        resource = evaluator.resource
+        for key in self.ledger.keys(resource):
+            yield key if self.stored(evaluator, key, view) is None else None
+        stored = view.of(evaluator.kind, evaluator.model).items()
+        for key, _ in stored:
+            yield key if self.ledger.record(resource, key) is None else None
 
     def forget(self, resource: str) -> None:
         """Drop everything about a resource that is no longer followed."""

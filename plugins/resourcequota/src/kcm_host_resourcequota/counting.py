@@ -17,11 +17,13 @@ from kcm_host_resourcequota.following import Following
 from kcm_host_resourcequota.ledger import Total
 from kcm_host_resourcequota.oldest_claims import OldestClaims
 from kcm_host_resourcequota.pods import POD, PodEvaluator
-from kcm_host_resourcequota.quotas import Asked, Quota
+from kcm_host_resourcequota.quotas import Quota
 from kcm_host_resourcequota.services import ServiceEvaluator
 from kcm_host_resourcequota.volume_claims import VolumeClaimEvaluator
 
 DEVICE_CLASSES = str(DEVICE_CLASS)
+#: Quotas come and go with ever other names; so many plans are kept.
+MOST_PLANS = 10_000
 
 
 class Listener(Protocol):
@@ -59,6 +61,8 @@ class Counting:
         self.catalog = Catalog(special)
         self._plans: dict[frozenset[str], Plan] = {}
         self._planned = 0
+        #: Resource -> the keys that could not be read when last looked at, and their namespaces.
+        self._broken: dict[str, tuple[frozenset[Key], frozenset[str]]] = {}
 
     def refresh(self, discovery: Discovery) -> None:
         """Take what the server serves now."""
@@ -186,14 +190,15 @@ class Counting:
         wanted = [*self._listener.listed(resource)]
         return [*wanted, *self._listener.served_anew(is_extended_request)]
 
-    def plan(self, asked: Asked) -> Plan:
+    def plan(self, names: frozenset[str]) -> Plan:
         """Give who answers for which names of a quota; names repeat, so plans are kept."""
         if self._planned != self.catalog.version:
             self._plans.clear()
             self._planned = self.catalog.version
-        names = frozenset(asked.hard)
         plan = self._plans.get(names)
         if plan is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
             plan = self._plans[names] = plan_for(names, self._serving)
         return plan
 
@@ -220,11 +225,8 @@ class Counting:
             problem = self.following.problem(resource, view)
             if problem:
                 return problem
-        for key in view.of(evaluator.kind, evaluator.model).undecodable():
-            if key.namespace == namespace:
-                return (
-                    f"{evaluator.resource} '{key}' cannot be read; the host's log names the field"
-                )
+        for key in view.of(evaluator.kind, evaluator.model).undecodable(namespace):
+            return f"{evaluator.resource} '{key}' cannot be read; the host's log names the field"
         return ""
 
     def patience(self, failed: Iterable[str], view: View) -> float:
@@ -243,13 +245,18 @@ class Counting:
         is_current = self.catalog.get(evaluator.resource) is evaluator
         return is_current and self.following.is_ready(evaluator.resource)
 
-    def broken(self, view: View) -> frozenset[tuple[str, str]]:
-        """Give resource and namespace of all objects that cannot be read (RQ-75)."""
-        return frozenset(
-            (evaluator.resource, key.namespace)
-            for evaluator in self.ready()
-            for key in view.of(evaluator.kind, evaluator.model).undecodable()
-        )
+    def broken(self, view: View) -> Mapping[str, frozenset[str]]:
+        """Give resource -> namespaces where objects of it cannot be read (RQ-75)."""
+        seen = {}
+        for evaluator in self.ready():
+            keys = view.of(evaluator.kind, evaluator.model).undecodable()
+            known = self._broken.get(evaluator.resource)
+            if known is None or known[0] is not keys:
+                known = (keys, frozenset(key.namespace for key in keys))
+            if keys:
+                seen[evaluator.resource] = known
+        self._broken = seen
+        return {resource: namespaces for resource, (_, namespaces) in seen.items()}
 
     def unready(self, view: View) -> Mapping[str, str]:
         """Give why resources that are followed cannot be counted yet."""

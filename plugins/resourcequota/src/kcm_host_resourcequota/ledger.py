@@ -155,6 +155,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._accounts: dict[str, dict[str, Account]] = {}
+        #: How many records each resource has.
+        self._objects: Counter[str] = Counter()
 
     def apply(self, resource: str, key: Key, new: Contribution | None) -> Difference | None:
         """
@@ -168,10 +170,24 @@ class Ledger:
             if new is None:
                 return None
             account = accounts[key.namespace] = Account()
+        before = len(account.records)
         difference = account.put(key.name, new)
+        self._objects[resource] += len(account.records) - before
         if not account.records:
             del accounts[key.namespace]
         return difference
+
+    def correct(self, resource: str, key: Key, new: Contribution | None) -> None:
+        """Replace a record that was wrong; its totals are added up anew (RQ-B41)."""
+        account = self.account(resource, key.namespace)
+        if account is None:
+            self.apply(resource, key, new)
+            return
+        before = len(account.records)
+        account.correct(key.name, new)
+        self._objects[resource] += len(account.records) - before
+        if not account.records:
+            del self._accounts[resource][key.namespace]
 
     def add_up(
         self,
@@ -217,19 +233,25 @@ class Ledger:
         return account.records.get(key.name) if account else None
 
     def keys(self, resource: str) -> Iterator[Key]:
-        """Give the keys of all recorded objects of a resource."""
-        for namespace, account in self._accounts.get(resource, {}).items():
-            for name in account.records:
+        """Give the keys of all recorded objects of a resource; they may change meanwhile."""
+        for namespace in self.namespaces(resource):
+            account = self.account(resource, namespace)
+            for name in list(account.records) if account is not None else ():
                 yield Key(name, namespace)
 
     def objects(self, resource: str) -> int:
         """How many objects of a resource are recorded."""
-        return sum(len(account.records) for account in self._accounts.get(resource, {}).values())
+        return self._objects[resource]
 
     def namespaces(self, resource: str) -> tuple[str, ...]:
         """The namespaces in which objects of a resource are recorded."""
         return tuple(self._accounts.get(resource, {}))
 
+    def accounts(self, resource: str) -> int:
+        """How many namespaces have records of a resource."""
+        return len(self._accounts.get(resource, {}))
+
     def forget(self, resource: str) -> None:
         """Drop all records and totals of a resource."""
         self._accounts.pop(resource, None)
+        del self._objects[resource]

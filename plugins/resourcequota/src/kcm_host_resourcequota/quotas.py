@@ -11,15 +11,19 @@ from kcm_host_resourcequota.quantity import Quantity, parse
 from kcm_host_resourcequota.selection import Selection, selection_of
 from kcm_host_resourcequota.usage import Vector
 
+#: Objects name ever other classes; so many answers about them are kept for each quota.
+MOST_SEEN = 1000
+
 
 class Asked:
     """What `spec` asks for; shared by all versions of a quota that ask the same."""
 
-    __slots__ = ("_seen", "hard", "selection", "spec")
+    __slots__ = ("_seen", "hard", "names", "selection", "spec")
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.hard: Mapping[str, int] = amounts(spec.hard)
+        self.names = frozenset(self.hard)
         expressions = spec.scope_selector.match_expressions if spec.scope_selector else ()
         self.selection: Selection = selection_of(spec.scopes or (), expressions or ())
         self._seen: dict[tuple[str, Vector], bool] = {}
@@ -41,6 +45,8 @@ class Asked:
         known = self._seen.get(place)
         if known is None:
             requirements = self.selection.requirements
+            if len(self._seen) >= MOST_SEEN:
+                self._seen.clear()
             known = all(evaluator.matches(vector, requirement) for requirement in requirements)
             self._seen[place] = known
         return known
@@ -82,11 +88,14 @@ class Quotas:
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[Key, Quota]] = {}
+        self._by_names: dict[frozenset[str], dict[Key, None]] = {}
+        self._count = 0
 
     def put(self, key: Key, seen: QuotaObject) -> Quota:
         """Take the present state of a quota."""
         there = self._by_namespace.setdefault(key.namespace, {})
         known = there.get(key)
+        self._leave(known)
         kept = known is not None and known.asked.spec == seen.spec
         used = {name: parse(text) for name, text in (seen.status.used or {}).items()}
         there[key] = quota = Quota(
@@ -97,12 +106,14 @@ class Quotas:
             used,
             {name: each.nano for name, each in used.items()},
         )
+        self._by_names.setdefault(quota.asked.names, {})[key] = None
+        self._count += 1
         return quota
 
     def remove(self, key: Key) -> None:
         """Forget a quota that is gone."""
         there = self._by_namespace.get(key.namespace, {})
-        there.pop(key, None)
+        self._leave(there.pop(key, None))
         if not there:
             self._by_namespace.pop(key.namespace, None)
 
@@ -118,9 +129,22 @@ class Quotas:
         """Give the namespaces that have quotas."""
         return self._by_namespace.keys()
 
+    def by_names(self) -> Mapping[frozenset[str], Collection[Key]]:
+        """Give the quotas that limit the same names, for each set of names that some limit."""
+        return self._by_names
+
     def __iter__(self) -> Iterator[Quota]:
         for there in self._by_namespace.values():
             yield from there.values()
 
     def __len__(self) -> int:
-        return sum(len(there) for there in self._by_namespace.values())
+        return self._count
+
+    def _leave(self, quota: Quota | None) -> None:
+        if quota is None:
+            return
+        self._count -= 1
+        alike = self._by_names[quota.asked.names]
+        del alike[quota.key]
+        if not alike:
+            del self._by_names[quota.asked.names]

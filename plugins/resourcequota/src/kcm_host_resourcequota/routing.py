@@ -39,6 +39,8 @@ class Routing:
         self._settle_seconds = settle_time.total_seconds()
         self._synced_at: dict[Key, float] = {}
         self._resyncing: set[Key] = set()
+        #: Quotas with a number above its total, and since when.
+        self.drifting: dict[Key, float] = {}
 
     def more_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
         """Give the watches of everything that some quota mentions (D-12)."""
@@ -88,7 +90,7 @@ class Routing:
         for quota in self.quotas:
             waiting = [
                 name
-                for evaluator, names in self.counting.plan(quota.asked).runs
+                for evaluator, names in self.counting.plan(quota.asked.names).runs
                 if resource in self.counting.sources(evaluator)
                 for name in names
             ]
@@ -123,7 +125,7 @@ class Routing:
 
     def assess(self, quota: Quota, view: View) -> Assessment:
         """Compare a quota with what its objects use now."""
-        plan = self.counting.plan(quota.asked)
+        plan = self.counting.plan(quota.asked.names)
         calculation = self.counting.calculation(quota, plan, view)
         decision = self.settling[quota.key].decide(
             calculation.numbers,
@@ -131,6 +133,11 @@ class Routing:
             now=self._clock(),
             resync=quota.key in self._resyncing,
         )
+        since = self.settling[quota.key].drifting_since()
+        if since is None:
+            self.drifting.pop(quota.key, None)
+        else:
+            self.drifting[quota.key] = since
         return assess(quota, plan, calculation, decision)
 
     def is_resyncing(self, key: Key) -> bool:
@@ -173,7 +180,7 @@ class Routing:
 
     def _again(self, quota: Quota) -> Sequence[Wanted]:
         """Queue a quota that asks for something else, or that others may answer for than before."""
-        urgent = is_urgent(quota, self.counting.plan(quota.asked))
+        urgent = is_urgent(quota, self.counting.plan(quota.asked.names))
         lane = Lane.URGENT if urgent else Lane.NORMAL
         return (*self._watch_more(quota), Wake(quota.key, lane, self._coalesced(quota.key)))
 
@@ -181,7 +188,7 @@ class Routing:
         return (Rewatch(),) if self.counting.want(quota.names) else ()
 
     def _evaluators(self, quota: Quota) -> Iterator[Evaluator]:
-        return (evaluator for evaluator, _ in self.counting.plan(quota.asked).runs)
+        return (evaluator for evaluator, _ in self.counting.plan(quota.asked.names).runs)
 
     def _steps(self, quota: Quota, moves: Iterable[Move]) -> Mapping[str, int]:
         """
@@ -210,4 +217,5 @@ class Routing:
     def _forget(self, key: Key) -> None:
         self.settling.pop(key, None)
         self._synced_at.pop(key, None)
+        self.drifting.pop(key, None)
         self._resyncing.discard(key)

@@ -1,5 +1,6 @@
 """What the controller tells about itself: its part of the status page, and its metrics."""
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -17,9 +18,15 @@ def status_of(routing: Routing, upkeep: Upkeep, view: View) -> Mapping[str, Any]
     """Give the part of the status page; lists hold at most ten entries."""
     counting = routing.counting
     unserved = (
-        f"{quota.key}: {', '.join(plan.unserved)}"
-        for quota in routing.quotas
-        if (plan := counting.plan(quota.asked)).unserved
+        f"{key}: {', '.join(plan.unserved)}"
+        for names, keys in routing.quotas.by_names().items()
+        if (plan := counting.plan(names)).unserved
+        for key in keys
+    )
+    broken = (
+        f"{resource} in {namespace}"
+        for resource, namespaces in counting.broken(view).items()
+        for namespace in namespaces
     )
     return {
         "quotas": len(routing.quotas),
@@ -28,9 +35,7 @@ def status_of(routing: Routing, upkeep: Upkeep, view: View) -> Mapping[str, Any]
         },
         "notReady": dict(counting.unready(view)),
         "notServed": list(islice(unserved, SHOWN)),
-        "undecodable": sorted(f"{name} in {space}" for name, space in counting.broken(view))[
-            :SHOWN
-        ],
+        "undecodable": heapq.nsmallest(SHOWN, broken),
         "audit": {"rounds": upkeep.audit.rounds, "mismatches": upkeep.audit.mismatches},
     }
 
@@ -40,9 +45,12 @@ def metrics_of(
 ) -> Sequence[Metric]:
     """Give all metrics; `now` is seconds on the controller's monotonic clock."""
     counting = routing.counting
-    plans = [counting.plan(quota.asked) for quota in routing.quotas]
-    drifting = [each.drifting_since() for each in routing.settling.values()]
-    oldest = min((since for since in drifting if since is not None), default=now)
+    oldest = min(routing.drifting.values(), default=now)
+    unserved = (
+        len(keys)
+        for names, keys in routing.quotas.by_names().items()
+        if counting.plan(names).unserved
+    )
     return [
         Metric(
             f"{PREFIX}writes_total",
@@ -64,7 +72,7 @@ def metrics_of(
         gauge(
             "quotas_not_served",
             "Quotas with a name that nothing counts under.",
-            sum(bool(plan.unserved) for plan in plans),
+            sum(unserved),
         ),
         Metric(
             f"{PREFIX}quotas_not_ready",
@@ -80,8 +88,8 @@ def _waiting(routing: Routing, view: View) -> tuple[tuple[Mapping[str, str], flo
     counting = routing.counting
     unready = counting.unready(view)
     waiting = Counter(dict.fromkeys(counting.following.all(), 0))
-    for quota in routing.quotas:
-        plan = counting.plan(quota.asked)
-        sources = {name for evaluator, _ in plan.runs for name in counting.sources(evaluator)}
-        waiting.update(name for name in sources if name in unready)
+    for names, keys in routing.quotas.by_names().items() if unready else ():
+        runs = counting.plan(names).runs
+        sources = {name for evaluator, _ in runs for name in counting.sources(evaluator)}
+        waiting.update({name: len(keys) for name in sources if name in unready})
     return tuple(({"resource": name}, float(count)) for name, count in sorted(waiting.items()))

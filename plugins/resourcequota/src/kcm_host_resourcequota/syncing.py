@@ -73,7 +73,7 @@ class Syncing:
         quotas = view.of(RESOURCE_QUOTA, QuotaObject)
         whole = quotas.whole(key.name, key.namespace)
         # An unreadable version is newer than the one that was compared.
-        if whole is None or key in quotas.undecodable():
+        if whole is None or key in quotas.undecodable(key.namespace):
             return
         total = partial(self._routing.counting.total, found.quota, found.plan)
         status = status_of(decode_object(whole, dict[str, Any]), found, total)

@@ -1,11 +1,10 @@
 """What is done because time passes: deadlines, objects mended, the audit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from kcm_host.api import View, Wanted
 from kcm_host_resourcequota.audit import Audit
-from kcm_host_resourcequota.evaluator import Evaluator
 from kcm_host_resourcequota.routing import Routing
 
 #: Deadlines are wall-clock instants, looked at so often because the clock may be set (RQ-B21).
@@ -22,9 +21,14 @@ class Upkeep:
     def __init__(self, routing: Routing, *, audit_period: timedelta) -> None:
         self._routing = routing
         self._share = TICK / audit_period if audit_period else 0.0
-        self._broken: frozenset[tuple[str, str]] = frozenset()
+        self._broken: Mapping[str, frozenset[str]] = {}
         counting = routing.counting
-        self.audit = Audit(counting.books, places=self._places, is_ready=counting.is_ready)
+        self.audit = Audit(
+            counting.books,
+            evaluators=counting.ready,
+            namespaces=routing.quotas.namespaces,
+            is_ready=counting.is_ready,
+        )
 
     def tick(self, view: View) -> Iterable[Wanted]:
         """Give the keys that are due although nothing has happened."""
@@ -45,11 +49,12 @@ class Upkeep:
     def _mended(self, view: View) -> Iterable[Wanted]:
         """Queue the quotas of namespaces where an unreadable object has been mended (RQ-B28)."""
         before, self._broken = self._broken, self._routing.counting.broken(view)
-        return self._routing.places(before - self._broken, view)
-
-    def _places(self) -> Iterator[tuple[Evaluator, str]]:
-        """Give what is audited: every resource that is ready, in namespaces with quotas."""
-        counting = self._routing.counting
-        for evaluator in counting.ready():
-            for namespace in self._routing.quotas.namespaces():
-                yield evaluator, namespace
+        if not before:
+            return ()
+        mended = [
+            (resource, namespace)
+            for resource, namespaces in before.items()
+            if namespaces is not self._broken.get(resource)
+            for namespace in namespaces - self._broken.get(resource, frozenset())
+        ]
+        return self._routing.places(mended, view)

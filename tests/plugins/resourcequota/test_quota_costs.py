@@ -1,0 +1,139 @@
+"""What the controller keeps has bounds, and what it tells is kept, not counted when asked."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from quota_cluster import QuotaCluster
+from quota_discovery import CONFIG_MAP
+from quota_manifests import named, pod
+
+from kcm_host.api import Key
+from kcm_host_resourcequota import counting as counting_module
+from kcm_host_resourcequota.ledger import Ledger
+from kcm_host_resourcequota.model import RESOURCE_QUOTA, Spec
+from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.quotas import MOST_SEEN, Asked
+from kcm_host_resourcequota.usage import Vector
+from kcm_host_resourcequota.volume_claims import VolumeClaimEvaluator
+
+
+class Unwalkable(dict[Any, Any]):
+    """A dict that nobody may go through."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("this is gone through")
+
+    items = keys = values = __iter__  # type: ignore[assignment]
+
+
+def forbid_walks(ledger: Ledger) -> None:
+    """Let nobody go through the accounts of a ledger, which are as many as namespaces."""
+    accounts: Mapping[str, Any] = ledger._accounts
+    ledger._accounts = {resource: Unwalkable(each) for resource, each in accounts.items()}
+
+
+@pytest.fixture
+def cluster() -> QuotaCluster:
+    """Give a cluster with some objects in three namespaces, each with a quota."""
+    cluster = QuotaCluster()
+    for namespace in "abc":
+        cluster.put(POD, pod("p", namespace=namespace))
+        cluster.put(CONFIG_MAP, named("m", namespace))
+        cluster.quota("pods", "configmaps", "nobody/counts", namespace=namespace)
+    cluster.start()
+    cluster.advance(5)
+    return cluster
+
+
+def test_status_and_metrics_walk_through_nothing(cluster: QuotaCluster) -> None:
+    """They give running counts, whatever the number of namespaces and quotas (F-40)."""
+    controller = cluster.controller
+    routing = controller._routing
+    forbid_walks(routing.counting.books.ledger)
+    routing.settling = Unwalkable(routing.settling)
+    quotas = routing.quotas
+    quotas._by_namespace = Unwalkable(quotas._by_namespace)
+    status = controller.kcm_status(cluster.view)
+    assert (status["quotas"], status["objects"]) == (3, {"pods": 3, "configmaps": 3})
+    assert len(status["notServed"]) == 3
+    metrics = {each.name: each.series for each in controller.kcm_metrics(cluster.view)}
+    assert metrics["kcm_host_resourcequota_quotas_not_served"] == (({}, 3),)
+
+
+def test_the_drift_that_is_told_is_that_of_the_oldest(cluster: QuotaCluster) -> None:
+    """And it ends with the last quota that drifts, also when that is deleted (F-40)."""
+    keys = [Key("q", namespace) for namespace in "ab"]
+    ages = []
+    for key in keys:
+        cluster.admit(key, pods=1)
+        cluster.advance(3)
+    for key in keys:
+        ages.append(_oldest_drift(cluster))
+        cluster.delete(RESOURCE_QUOTA, key)
+        cluster.settle()
+    assert ages == [pytest.approx(6), pytest.approx(3)]
+    assert _oldest_drift(cluster) == 0
+
+
+def test_an_audit_begins_without_a_walk(cluster: QuotaCluster) -> None:
+    """How much there is to do is known; the first slice is no longer than the others (F-41)."""
+    audit = cluster.controller._upkeep.audit
+    ledger = cluster.controller._routing.counting.books.ledger
+    forbid_walks(ledger)
+    # Three pods and as many config maps, in three namespaces each.
+    assert audit._size(cluster.view) == 13
+
+
+def test_namespaces_without_quotas_take_their_share_of_an_audit(cluster: QuotaCluster) -> None:
+    """So that a round takes its time, and no slice does more than another (F-41)."""
+    for number in range(200):
+        cluster.put(POD, pod(f"p{number}", namespace="free"))
+    audit = cluster.controller._upkeep.audit
+    rounds = audit.rounds
+    cluster.advance(600)
+    assert audit.rounds - rounds == 2
+
+
+@pytest.mark.parametrize("elsewhere", [0, 500])
+def test_unreadable_objects_elsewhere_cost_nothing(cluster: QuotaCluster, elsewhere: int) -> None:
+    """An assessment asks for those of its own namespace, and gets the same set again (F-43)."""
+    for number in range(elsewhere):
+        cluster.put(POD, {**pod(f"p{number}", namespace="far"), "spec": {"containers": 7}})
+    cluster.put(POD, {**pod("bad", namespace="b"), "spec": {"containers": 7}})
+    counting = cluster.controller._routing.counting
+    pods = cluster.view.of(POD, counting.pods.model)
+    assert pods.undecodable("a") == frozenset()
+    assert pods.undecodable("b") == {Key("bad", "b")}
+    assert pods.undecodable("b") is pods.undecodable("b")
+    assert len(pods.undecodable()) == elsewhere + 1
+    assert counting.problem(counting.pods, "a", cluster.view) == ""
+    assert "'b/bad'" in counting.problem(counting.pods, "b", cluster.view)
+
+
+def test_answers_about_classes_long_gone_are_let_go() -> None:
+    """A tenant may name ever other attributes classes (F-46)."""
+    asked = Asked(Spec(hard={"persistentvolumeclaims": "1"}, scopes=("VolumeAttributesClass",)))
+    counts = asked.counts(VolumeClaimEvaluator())
+    for number in range(3 * MOST_SEEN):
+        vector = Vector(named_scope="VolumeAttributesClass", names=frozenset({f"c{number}"}))
+        assert counts(vector)
+        assert len(asked._seen) <= MOST_SEEN
+
+
+def test_plans_for_names_long_gone_are_let_go(
+    cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant may limit ever other names (F-46)."""
+    monkeypatch.setattr(counting_module, "MOST_PLANS", 20)
+    counting = cluster.controller._routing.counting
+    key = Key("q", "a")
+    for number in range(50):
+        cluster.ask(key, **{f"count/c{number}.example.com": "1"})
+        assert len(counting._plans) <= 20
+
+
+def _oldest_drift(cluster: QuotaCluster) -> float:
+    metrics = {each.name: each.series for each in cluster.controller.kcm_metrics(cluster.view)}
+    ((_, value),) = metrics["kcm_host_resourcequota_oldest_drift_seconds"]
+    return value
