@@ -185,7 +185,8 @@ async def test_who_depends_on_it_hears_of_changes_alone(
     dependant: Dependant, fault_proxy: FaultProxy
 ) -> None:
     """An answer that is the same, or an error, is told to nobody (RQ-232, RQ-233)."""
-    same = b'{"items": [{"metadata": {"name": "g"}, "versions": [{"version": "v1"}]}]}'
+    groups = b'[{"metadata": {"name": "g"}, "versions": [{"version": "v1"}]}]'
+    same = b'{"kind": "APIGroupDiscoveryList", "items": %b}' % groups
     fault_proxy.add(Answer(200, same), path="^/api$")
     fault_proxy.add(Answer(200, same), path="^/apis$", times=4)
     trouble = fault_proxy.add(Answer(503), path="^/apis$")

@@ -65,6 +65,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     #: Why it is not ready, or what it cannot follow beside its fixed watches; with the remedy
     #: where there is one.
     problem: str = ""
+    #: Why it has nothing to do although it runs; empty when it follows something.
+    idle: str = ""
     workers: int = 0
     restarts: int = 0
     syncs: int = 0

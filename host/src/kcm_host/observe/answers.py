@@ -53,7 +53,7 @@ def readyz(state: HostState, *, verbose: bool) -> Answer:
         return text(200, "ok")
     lines = [
         printable(
-            f"[+]{one.name} ok"
+            f"[+]{one.name} ok{f', idle: {one.idle}' if one.idle else ''}"
             if one.ready
             else f"[-]{one.name} failed: {reason(one, state.streams)}"
         )

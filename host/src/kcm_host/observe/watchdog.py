@@ -165,11 +165,16 @@ def plugin_of(frame: FrameType | None, plugins: Mapping[str, str]) -> str:
     return ""
 
 
+def place_of(frame: FrameType) -> str:
+    """Give module, line and function of one frame."""
+    module = frame.f_globals.get("__name__", "?")
+    return f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}"
+
+
 def stack_of(frame: FrameType | None) -> str:
     """Give the functions of a stack in one line, innermost first, down to the loop's own."""
     calls: list[str] = []
     while frame is not None and frame.f_code is not _RUN_ONCE and len(calls) < FRAMES_SHOWN:
-        module = frame.f_globals.get("__name__", "?")
-        calls.append(f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}")
+        calls.append(place_of(frame))
         frame = frame.f_back
     return " < ".join(calls)

@@ -19,6 +19,8 @@ from kcm_host.wire.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
+IDLE = "the server serves nothing that it follows"
+
 
 class Outdated(Exception):
     """A start follows what it would not follow any more if it began now."""
@@ -76,14 +78,10 @@ class Controller:
 
     async def run(self) -> None:
         """Sync keys until drained; needs a successful `prepare`."""
-        while self._start is not None and not self._draining:
-            try:
-                await self._live(self._start)
-            except Outdated as outdated:
-                log.info("controller restarts", extra={"kv": self._pairs(problem=str(outdated))})
-                await self._leave(self._start, str(outdated))
-            except Exception as error:  # noqa: BLE001 - plugin code failed: start again
-                await self._fall(self._start, error)
+        while not self._draining:
+            # None: a failure in the host's own code was between two starts.
+            if self._start is not None:
+                await self._live_and_leave(self._start)
             if self._draining or not self.prepare():
                 return
             self._services.streams.open()
@@ -141,6 +139,7 @@ class Controller:
             ready=self.running and not problems,
             distribution=candidate.distribution,
             version=candidate.version,
+            idle=IDLE if self.running and start and start.idle else "",
             problem=self._problem or "; ".join([*problems, *extras]),
             workers=self._setup.workers,
             restarts=self._restarts,
@@ -162,12 +161,23 @@ class Controller:
         """Take note of a sync that ended."""
         self._outcomes[record.outcome] += 1
 
+    async def _live_and_leave(self, start: Start) -> None:
+        try:
+            await self._live(start)
+        except Outdated as outdated:
+            log.info("controller restarts", extra={"kv": self._pairs(problem=str(outdated))})
+            await self._leave(start, str(outdated))
+        except Exception as error:  # noqa: BLE001 - plugin code failed: start again
+            await self._fall(start, error)
+
     async def _live(self, start: Start) -> None:
         await start.synced()
         self.known.set()
         if self._draining:
             return
         self._enter("running", "")
+        if start.idle:
+            log.info("controller idle", extra={"kv": self._pairs(reason=IDLE)})
         self._crew = Crew(start, workers=self._setup.workers, stuck=self._stuck)
         await self._crew.broken()
 
@@ -185,7 +195,7 @@ class Controller:
         self._restarts += 1
         self._enter("restarting", why)
         await self.cancel()
-        self._crew = None
+        self._crew = self._start = None
         await start.leave()
 
     def _enter(self, phase: str, problem: str) -> None:

@@ -20,6 +20,27 @@ def mark_of(watch: AnyWatch) -> Mark:
     return watch.kind, watch.model
 
 
+def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
+    """
+    Return everything that a watch declares, for comparison with another answer of the plugin.
+
+    Its functions are left out: an answer may make them anew, and only the plugin knows whether
+    they do the same. Of its indexes that leaves the names.
+    """
+    return (
+        watch.kind,
+        watch.model,
+        watch.namespace,
+        watch.label_selector,
+        watch.field_selector,
+        frozenset(watch.indexes),
+        watch.every_event,
+        watch.rest,
+        watch.awaited,
+        watch.whole,
+    )
+
+
 class Following:
     """Some watches of one start: its places in the streams, and the stores its view reads."""
 
@@ -31,6 +52,7 @@ class Following:
         self._functions = functions
         self._stores = stores
         self._followers: dict[Mark, WatchFollower] = {}
+        self._replaced: list[WatchFollower] = []
 
     @property
     def marks(self) -> frozenset[Mark]:
@@ -50,6 +72,26 @@ class Following:
         for index, function in watch.indexes.items():
             store.add_index(self._name, index, function, self._functions.fail)
 
+    def is_declared(self, watch: AnyWatch) -> bool:
+        """Whether one of these watches is still declared as it is followed."""
+        return declaration_of(self._followers[mark_of(watch)].watch) == declaration_of(watch)
+
+    def replace(self, watch: AnyWatch) -> None:
+        """
+        Follow a watch as it is declared now; readers see its new store from here on.
+
+        Nothing flows into that before `open`; then `leave_replaced` is due.
+        """
+        mark = mark_of(watch)
+        self._replaced.append(self._followers[mark])
+        self._stores[mark].drop_indexes(self._name)
+        self.begin(watch)
+
+    async def leave_replaced(self) -> None:
+        """End what was replaced."""
+        while self._replaced:
+            await self._streams.leave(self._replaced.pop())
+
     def open(self) -> None:
         """Let flow what begins."""
         self._streams.open()
@@ -62,6 +104,7 @@ class Following:
 
     async def end_all(self) -> None:
         """Follow none of them any more."""
+        await self.leave_replaced()
         for mark in self.marks:
             await self.end(mark)
 

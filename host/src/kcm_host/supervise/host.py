@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from kcm_host import __version__
@@ -17,6 +18,7 @@ from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.pages import Pages
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.supervise.arrival import reach
+from kcm_host.supervise.background import keep_running
 from kcm_host.supervise.controller import Controller
 from kcm_host.supervise.file_limit import raise_file_limit
 from kcm_host.supervise.plan import Plan
@@ -56,6 +58,9 @@ class Host:
         `AddressUnusable` when the pages have no address.
         """
         raise_file_limit()
+        # Off since the program began: imports make no garbage, but waiting for a server does.
+        gc.freeze()
+        gc.enable()
         loop = asyncio.get_running_loop()
         watchdog = Watchdog(loop, plugins=self._packages())
         pages = Pages(
@@ -126,11 +131,19 @@ class Host:
         if not runnable:
             log.error("no controller can run", extra={"kv": {"remedy": "see the errors above"}})
             return FAILED
+        # While the caches fill, a collection visits ever more objects and frees none.
+        gc.disable()
         self._streams.open()
-        lives = [asyncio.create_task(one.run(), name=one.name) for one in runnable]
+        lives = [
+            asyncio.create_task(keep_running(one.name, one.run, may_end=True), name=one.name)
+            for one in runnable
+        ]
         aside = [
-            asyncio.create_task(self._settle(runnable)),
-            asyncio.create_task(heed_discovery(reached.discoverer, runnable)),
+            asyncio.create_task(keep_running(name, begin, may_end=may_end), name=name)
+            for name, begin, may_end in (
+                ("garbage collection", partial(self._settle, runnable), True),
+                ("discovery", partial(heed_discovery, reached.discoverer, runnable), False),
+            )
         ]
         try:
             await _unless(stop, asyncio.wait(lives))

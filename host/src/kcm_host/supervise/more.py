@@ -90,12 +90,20 @@ class MoreWatches:
         wanted = {mark_of(watch): watch for watch in watches}
         known = self._following.marks
         begun = [mark for mark in wanted if mark not in known]
+        ended = known - wanted.keys()
+        kept = wanted.keys() & known
+        changed = [mark for mark in kept if not self._following.is_declared(wanted[mark])]
         for mark in begun:
             self._following.begin(wanted[mark])
+        for mark in changed:
+            self._following.replace(wanted[mark])
+        # No change may be told before all of them are followed.
         self._following.open()
-        ended = known - wanted.keys()
-        if begun or ended:
-            self._log(logging.INFO, "other watches", begun=_named(begun), ended=_named(ended))
+        await self._following.leave_replaced()
+        if begun or ended or changed:
+            pairs = {"begun": begun, "changed": changed, "ended": ended}
+            named = {what: _named(marks) for what, marks in pairs.items() if marks}
+            self._log(logging.INFO, "other watches", **named)
         for mark in ended:
             await self._following.end(mark)
 

@@ -1,16 +1,15 @@
 """Lets controllers follow what the server serves, which may change while they run."""
 
 import asyncio
-import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from kcm_host.api.discovery import Resource
 from kcm_host.api.kinds import Kind
 from kcm_host.api.watches import AnyWatch
+from kcm_host.supervise.flapping import Flapping
+from kcm_host.supervise.following import declaration_of
 from kcm_host.wire.discovery import Discoverer
-
-log = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 30.0
 
@@ -50,35 +49,33 @@ class Heeding(Protocol):
 
 
 async def heed_discovery(discoverer: Discoverer, controllers: Collection[Heeding]) -> None:
-    """Ask the server every 30 s, if anybody depends on it, and tell who does of changes."""
+    """
+    Ask the server every 30 s, if anybody depends on it, and tell who does of changes.
+
+    Answers that go back and forth are told now and then only.
+    """
+    flapping = Flapping(discoverer.present.resources(), asyncio.get_running_loop().time)
     while True:
         await asyncio.sleep(REFRESH_SECONDS)
         heeding = [one for one in controllers if one.heeds_discovery]
-        if heeding and await discoverer.refresh():
-            log.info("the server serves other kinds now")
+        if not heeding:
+            continue
+        if await discoverer.refresh():
+            flapping.changed(discoverer.present.resources())
+        if flapping.is_due():
             for one in heeding:
                 one.discovery_changed()
 
 
 def difference(before: Iterable[AnyWatch], after: Iterable[AnyWatch]) -> str:
     """Say which watches come and which go; empty when both are the same."""
-    old = {_selection(watch): watch for watch in before}
-    new = {_selection(watch): watch for watch in after}
+    old = {declaration_of(watch): watch for watch in before}
+    new = {declaration_of(watch): watch for watch in after}
     parts = (
         ("follows", [watch for selection, watch in new.items() if selection not in old]),
         ("no longer follows", [watch for selection, watch in old.items() if selection not in new]),
     )
     return ", ".join(f"{what} {_named(watches)}" for what, watches in parts if watches)
-
-
-def _selection(watch: AnyWatch) -> tuple[object, ...]:
-    return (
-        watch.kind,
-        watch.model,
-        watch.namespace,
-        watch.label_selector,
-        watch.field_selector,
-    )
 
 
 def _named(watches: Iterable[AnyWatch]) -> str:

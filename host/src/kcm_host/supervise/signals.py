@@ -1,4 +1,4 @@
-"""The first signal drains, the second ends the process."""
+"""The first signal drains, the second ends the process; SIGUSR1 shows what everything waits for."""
 
 import asyncio
 import logging
@@ -6,13 +6,17 @@ import os
 import signal
 import socket
 import threading
+import time
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from kcm_host.observe.stacks import log_stacks
+
 log = logging.getLogger(__name__)
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SHOWING = signal.SIGUSR1
 FAILED, AGAIN = 1, 130
 #: What ending in good order may take beyond the drain itself.
 GRACE = timedelta(seconds=5)
@@ -22,7 +26,10 @@ HEARD_SECONDS = 1.0
 
 class StopSignals:
     """
-    Sets `stop` at the first SIGTERM or SIGINT; the second ends the process with code 130.
+    Sets `stop` at the first SIGTERM, SIGINT or SIGHUP; the second ends the process with code 130.
+
+    SIGUSR1 writes the stacks of all tasks and threads to the log. A SIGHUP that was ignored when
+    the process began, as by `nohup`, stays ignored.
 
     Heard by a thread of its own, from the file descriptor that Python writes signals to: it also
     works while a plugin blocks the loop in native code, where no Python handler would run. For
@@ -42,7 +49,9 @@ class StopSignals:
         self._mouth.setblocking(False)
         self._thread.start()
         self._descriptor_before = signal.set_wakeup_fd(self._mouth.fileno())
-        for number in STOPPING:
+        for number in (*STOPPING, SHOWING):
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue
             self._before[number] = signal.signal(number, _leave_it)
         return self
 
@@ -61,14 +70,19 @@ class StopSignals:
 
     def _listen(self) -> None:
         received = False
+        due = 0.0
         try:
             while numbers := self._ear.recv(16):
+                if SHOWING in numbers:
+                    log_stacks(self._loop)
                 for _ in filter(STOPPING.__contains__, numbers):
                     if received:
                         os._exit(AGAIN)
                     received = True
-                    self._ear.settimeout(self._limit_seconds)
+                    due = time.monotonic() + self._limit_seconds
                     self._loop.call_soon_threadsafe(self.stop.set)
+                if received:
+                    self._ear.settimeout(max(due - time.monotonic(), 0.001))
         except TimeoutError:
             log.error("stop overran", extra={"kv": {"reason": self._reason()}})  # noqa: TRY400 - there is no stack to show
             os._exit(FAILED)

@@ -114,6 +114,11 @@ class Start:
         """Fails when the plugin's memory can no longer be trusted; is never done otherwise."""
         return self.functions.failure
 
+    @property
+    def idle(self) -> bool:
+        """Whether it follows nothing, and will not before the server serves something else."""
+        return not self._watches and self.more is None
+
     async def synced(self) -> None:
         """Return when every watch has told its initial objects; raises what `failure` does."""
         synced = asyncio.create_task(self._synced.wait())

@@ -1,15 +1,18 @@
 """Streams shared by the controllers that follow the same thing."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import StreamState
 from kcm_host.api.watches import AnyWatch
 from kcm_host.store.feed import Feed, Follower
 from kcm_host.store.store import Store
+from kcm_host.supervise.background import keep_running
 from kcm_host.wire.client import Client, user_agent
 from kcm_host.wire.decode import reads_metadata_only
 from kcm_host.wire.reflector import Reflector
@@ -22,7 +25,8 @@ class Stream:
     """One selection, its stores, and the names of the controllers that follow it."""
 
     def __init__(self, selection: Selection) -> None:
-        self.selection = selection
+        #: What its followers asked for, and what the server is asked for: perhaps less of it.
+        self.asked = self.selection = selection
         self.feed = Feed(selection.kind)
         self.names: dict[Follower, str] = {}
         self.reflector: Reflector | None = None
@@ -82,18 +86,23 @@ class Streams:
         self._client = client
         self._clock = clock
         self._agent = user_agent("shared-informers")
-        self._streams: list[Stream] = []
+        #: By what they were asked for with: one selection may need several streams.
+        self._streams: dict[Selection, list[Stream]] = {}
+        self._followed: dict[Follower, Stream] = {}
 
     def follow(self, controller: str, watch: AnyWatch, follower: Follower) -> Store[Any]:
         """Add a follower and give the store it reads; nothing flows before `open`."""
         selection = Selection(
             watch.kind, watch.namespace, watch.label_selector, watch.field_selector
         )
-        stream = self._joinable(selection, watch)
+        there = self._streams.setdefault(selection, [])
+        joinable = (one for one in there if one.task is None or one.provides(watch))
+        stream = next(joinable, None)
         if stream is None:
             stream = Stream(selection)
-            self._streams.append(stream)
+            there.append(stream)
         stream.names[follower] = controller
+        self._followed[follower] = stream
         store = stream.feed.shelf(watch.model).store
         store.every_event = store.every_event or watch.every_event
         store.keep_whole = store.keep_whole or watch.whole
@@ -103,7 +112,7 @@ class Streams:
 
     def open(self) -> None:
         """Start the streams that are not running yet; tell late followers of others all objects."""
-        for stream in self._streams:
+        for stream in self._all():
             if stream.task is None:
                 self._open(stream)
             else:
@@ -111,52 +120,42 @@ class Streams:
 
     async def leave(self, follower: Follower) -> None:
         """Remove a follower; a stream without followers ends."""
-        for stream in list(self._streams):
-            if stream.names.pop(follower, None) is None:
-                continue
-            if stream.feed.leave(follower):
-                self._streams.remove(stream)
-                await _end(stream)
+        stream = self._followed.pop(follower)
+        del stream.names[follower]
+        if stream.feed.leave(follower):
+            there = self._streams[stream.asked]
+            there.remove(stream)
+            if not there:
+                del self._streams[stream.asked]
+            await _end(stream)
 
     async def close(self) -> None:
         """End all streams."""
-        for stream in self._streams:
+        for stream in self._all():
             await _end(stream)
         self._streams.clear()
+        self._followed.clear()
 
     def states(self) -> tuple[StreamState, ...]:
         """Give the state of every stream."""
-        return tuple(stream.state() for stream in self._streams)
+        return tuple(stream.state() for stream in self._all())
 
-    def problems(self, followers: Collection[Follower]) -> list[str]:
-        """Give the errors of the streams that these follow."""
-        streams = [one for one in self._streams if not one.names.keys().isdisjoint(followers)]
+    def problems(self, followers: Iterable[Follower]) -> list[str]:
+        """Give the errors of the streams that these follow, each once."""
+        streams = dict.fromkeys(self._followed[follower] for follower in followers)
         return [problem for stream in streams if (problem := stream.problem())]
 
-    def _joinable(self, selection: Selection, watch: AnyWatch) -> Stream | None:
-        for stream in self._streams:
-            same = _whole(stream.selection) == selection
-            if same and (stream.task is None or stream.provides(watch)):
-                return stream
-        return None
+    def _all(self) -> list[Stream]:
+        return [stream for there in self._streams.values() for stream in there]
 
     def _open(self, stream: Stream) -> None:
-        selection = _whole(stream.selection, metadata_only=stream.is_slim())
+        selection = msgspec.structs.replace(stream.asked, metadata_only=stream.is_slim())
         stream.selection = selection
         stream.reflector = Reflector(
             selection, self._client, stream.feed, agent=self._agent, clock=self._clock
         )
-        stream.task = asyncio.create_task(stream.reflector.run(), name=f"watch {selection}")
-
-
-def _whole(selection: Selection, *, metadata_only: bool = False) -> Selection:
-    return Selection(
-        selection.kind,
-        selection.namespace,
-        selection.label_selector,
-        selection.field_selector,
-        metadata_only,
-    )
+        name = f"watch {selection}"
+        stream.task = asyncio.create_task(keep_running(name, stream.reflector.run), name=name)
 
 
 async def _end(stream: Stream) -> None:
