@@ -184,3 +184,42 @@ async def test_a_server_that_sees_no_credentials_is_told(
     assert drop.hits
     assert "does not see the credentials from kubeconfig" in str(raised.value)
     assert "bind ClusterRole" not in str(raised.value)
+
+
+#: Makes garbage all the time, as each attempt to reach a server does, and tells when it is
+#: collected; the module is in the host's process.
+LITTERING = """
+import threading
+import weakref
+from pathlib import Path
+
+class Litter:
+    def __init__(self):
+        self.itself = self
+
+def litter():
+    collected = False
+    def note():
+        nonlocal collected
+        collected = True
+    while not collected:
+        for _ in range(1000):
+            weakref.finalize(Litter(), note).atexit = False
+        time.sleep(0.01)
+    Path("FOLDER/collected").touch()
+
+threading.Thread(target=litter, daemon=True).start()
+"""
+
+
+def test_garbage_is_collected_while_the_server_is_awaited(
+    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str, tmp_path: Path
+) -> None:
+    """A host that waits for an hour does not grow by each attempt (F-13)."""
+    littering = LITTERING.replace("FOLDER", str(tmp_path))
+    site.plugin("one", loop(namespace=namespace) + littering)
+    fault_proxy.refuse()
+    host = run_loops("one", ready=False, startTimeout="1h")
+    host.process.wait_until((tmp_path / "collected").exists, timeout_seconds=60)
+    assert b"waiting for the API server" in host.page("/readyz")[1]
+    assert host.stop() == 0

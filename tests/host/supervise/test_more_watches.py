@@ -165,6 +165,65 @@ def test_a_plugin_may_want_other_watches_at_any_time(
     assert streams(host) == ["configmaps", "secrets"]
 
 
+#: Secrets, declared in another way for each of these ConfigMaps.
+DECLARED = """
+names = {key.name for key, _ in view.of(KIND, Thing).items()}
+options = {}
+if "labelled" in names:
+    options["label_selector"] = "acme=yes"
+if "indexed" in names:
+    options["indexes"] = {"all": lambda key, secret: ["all"]}
+watches = [self.more(self.kind("Secret", "secrets", ""), **options)]
+"""
+#: Tells what an index finds, too.
+INDEXED = """
+    @hookimpl
+    def kcm_status(self, view):
+        secrets = view.of(self.followed[0], Counted)
+        try:
+            found = sorted(key.name for key, _ in secrets.by_index("all", "all"))
+        except UndeclaredRead:
+            found = None
+        names = sorted(key.name for key, _ in secrets.items())
+        return {"secrets": names, "found": found, "start": self.start}
+"""
+
+
+def test_a_watch_that_is_declared_otherwise_is_followed_so(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """Another selector or index of the same kind and model counts, and nothing restarts (F-18)."""
+    source = counting(namespace, DECLARED, keys=REWATCH)
+    site.plugin("counting", source + INDEXED)
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "plain"}})
+    labelled = {"metadata": {"name": "labelled", "labels": {"acme": "yes"}}}
+    core.create_namespaced_secret(namespace, labelled)
+    host = run_loops("counting")
+
+    def until_shown(secrets: list[str], found: list[str] | None) -> None:
+        eventually(
+            lambda: (
+                (told := host.controller("counting")["status"]).get("secrets") == secrets
+                and told["found"] == found
+            ),
+            f"{secrets} are followed, the index finds {found}",
+        )
+
+    until_shown(["labelled", "plain"], None)
+    create_map(core, namespace, "indexed")
+    until_shown(["labelled", "plain"], ["labelled", "plain"])
+    create_map(core, namespace, "labelled")
+    until_shown(["labelled"], ["labelled"])
+    core.delete_namespaced_config_map("indexed", namespace)
+    until_shown(["labelled"], None)
+    core.delete_namespaced_config_map("labelled", namespace)
+    until_shown(["labelled", "plain"], None)
+    told = host.controller("counting")
+    assert (told["restarts"], told["status"]["start"]) == (0, 1)
+    eventually(lambda: streams(host) == ["configmaps", "secrets"], "nothing is left behind")
+    assert len(host.log("other watches", changed="secrets v1")) == 4
+
+
 def test_many_wishes_are_few_questions(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:

@@ -53,13 +53,21 @@ def until_synced(host: RunningHost, *names: str) -> None:
 def test_nothing_to_follow_is_no_trouble(
     run_loops: RunLoops, site: PluginSite, namespace: str, group: str
 ) -> None:
-    """A controller without watches runs, is ready, and does nothing."""
+    """A controller without watches runs, is ready, does nothing, and says so (F-92)."""
     site.plugin("choosing", choosing(namespace, group))
     host = run_loops("choosing")
     told = host.controller("choosing")
     assert (told["phase"], told["ready"], told["problem"]) == ("running", True, "")
     assert told["syncs"] == 0
     assert host.status()["streams"] == []
+    why = "the server serves nothing that it follows"
+    assert told["idle"] == why
+    assert host.page("/readyz?verbose") == (
+        200,
+        f"[+]choosing ok, idle: {why}\nreadyz check passed\n".encode(),
+    )
+    (line,) = host.log("controller idle")
+    assert (line["controller"], line["reason"], line["level"]) == ("choosing", why, "info")
     assert host.stop() == 0
 
 

@@ -1,8 +1,9 @@
 """Streams that several controllers share."""
 
 import asyncio
+import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -254,3 +255,36 @@ async def test_a_stream_ends_with_its_last_follower(desk: Desk, config_maps: Con
     await desk.streams.leave(two)
     await until(lambda: not desk.requests[0].open)
     assert desk.streams.states() == ()
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """Return how many functions of Python this calls."""
+    called = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+async def test_a_look_at_one_controller_costs_its_own_streams(streams: Streams) -> None:
+    """Neither its problems nor its joining depend on how many streams others follow (F-42)."""
+
+    def watch(number: int) -> Watch[Any]:
+        return Watch(kind=CONFIG_MAP, model=Named, keys=lambda _, __: (), namespace=f"n{number}")
+
+    def costs(number: int) -> tuple[int, int]:
+        reader = Reader()
+        joining = _calls(lambda: streams.follow("acme", watch(number), reader))
+        return joining, _calls(lambda: streams.problems([reader]))
+
+    first = costs(0)
+    for number in range(1, 500):
+        streams.follow("other", watch(number), Reader())
+    assert costs(500) == first

@@ -63,7 +63,8 @@ def kcm_more_watches(view: View, settings: Any, discovery: Discovery) -> Sequenc
 
     Called on a running controller: once its initial objects are known, when what the server
     serves has changed, and soon after a `Rewatch`; no I/O. Watches it names anew are begun (kind
-    and model tell them apart), those it no longer names end. Syncs do not wait for them, and one
+    and model tell them apart), those it no longer names end, and one that is declared otherwise
+    than before begins anew (its functions are not compared). Syncs do not wait for them, and one
     that cannot be followed holds up nothing else: `Objects.problem` tells why.
     """
 

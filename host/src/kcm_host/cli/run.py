@@ -34,8 +34,8 @@ def run(loaded: Loaded) -> None:
     The host logs to stderr and serves /livez, /readyz, /status and /metrics where "http.bind" of
     the config file says (127.0.0.1:10270).
 
-    SIGTERM or Ctrl-C: running syncs may finish, then the host ends. A second signal ends it at
-    once.
+    SIGTERM, SIGHUP or Ctrl-C: running syncs may finish, then the host ends. A second signal ends
+    it at once.
 
     \b
     Exit codes:
