@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kcm_host.api import Kind
-from kcm_host.wire.client import News
+from kcm_host.wire.client import Answer, News
 from kcm_host.wire.identity.connection import Connection
 from kcm_host.wire.paths import collection
 
@@ -52,6 +52,10 @@ class ClusterInMemory:
     def __init__(self, connection: Connection, *, objects: int, namespaces: int) -> None:
         self.connection = connection
         self._lines = _lines(objects, namespaces)
+
+    async def answer(self, method: str, path: str, **request: Any) -> Answer:
+        """See `Client.answer`."""
+        return Answer(200, await self.call(method, path, **request))
 
     async def call(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> bytes:
         """See `Client.call`."""

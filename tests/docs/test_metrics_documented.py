@@ -20,6 +20,7 @@ def scraped() -> dict[str, set[str]]:
     metrics = Metrics()
     metrics.on_request(RequestRecord("GET", "list", "h", 200, 0.1))
     write = WriteRecord("patch", "nodes", "n", 200, 0.1)
+    metrics.on_write("ttl", write)
     metrics.on_sync(SyncRecord("ttl", Key("n"), "done", 1, 0.1, 0.1, (), 1, (write,), 1))
     stream = StreamState(
         "", "v1", "nodes", "", "", "", True, "following", True, 1, "7", 1, (), 0, ("ttl",)

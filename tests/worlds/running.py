@@ -69,6 +69,7 @@ class World:
             streams=streams,
             discoverer=Discoverer(kinds),
             on_sync=self._on_sync,
+            on_write=lambda _controller, _record: None,
         )
         setup = Setup(
             plugin,

@@ -11,7 +11,7 @@ from worlds.objects import Event, Object, Objects, Refused, at
 
 from kcm_host.api import Kind
 from kcm_host.sync.requests import APPLY
-from kcm_host.wire.client import METADATA_ONLY, Query
+from kcm_host.wire.client import METADATA_ONLY, Answer, Query
 from kcm_host.wire.status import error_of_answer
 
 #: How long a request or an event is on its way, at most.
@@ -50,6 +50,11 @@ class Server:
         if expired:
             self.expired[kind.resource] = self._version
         self._cuts.pop(kind.resource, asyncio.Event()).set()
+
+    async def answer(self, method: str, path: str, **request: Any) -> Answer:
+        """See `Client.answer`."""
+        body = await self.call(method, path, **request)
+        return Answer(201 if method == "POST" else 200, body)
 
     async def call(self, method: str, path: str, **request: Any) -> bytes:
         """See `Client.call`."""

@@ -152,7 +152,8 @@ def test_value_on_a_bound_belongs_to_it(state: HostState) -> None:
 def test_writes_are_counted_by_answer(state: HostState) -> None:
     """Each write counts under its status, or `<error>` when no answer came."""
     metrics = Metrics()
-    metrics.on_sync(a_sync())
+    for record in a_sync().writes:
+        metrics.on_write("ttl", record)
     write = {"controller": "ttl", "verb": "patch", "kind": "nodes"}
     assert sample(metrics, state, "kcm_host_writes_total", code="200", **write) == 1
     assert sample(metrics, state, "kcm_host_writes_total", code="<error>", **write) == 1

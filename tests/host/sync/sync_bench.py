@@ -7,7 +7,7 @@ from typing import Any
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.outcomes import Outcome
-from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.store import Store
@@ -73,7 +73,13 @@ class Rig:
         self.echoes: Echoes | None = None
         self.settings: Any = None
         self.stuck: set[Running] = set()
+        #: Each write as it was counted.
+        self.counted: list[WriteRecord] = []
         self.permissions = frozenset({Permission(NODE, "patch")})
+
+    def note_write(self, controller: str, record: WriteRecord) -> None:
+        """Hear of a write that was sent."""
+        self.counted.append(record)
 
     def bench(self, sync: Sync) -> Bench:
         """Give what workers need to run this sync."""
@@ -86,6 +92,7 @@ class Rig:
             sender=self.sender,
             permissions=self.permissions,
             on_sync=self.syncs,
+            on_write=self.note_write,
             is_unasked=self.queue.is_unasked,
             own_writes=OwnWrites(self.stores),
             tracing=self.tracing,

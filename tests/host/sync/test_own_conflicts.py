@@ -32,13 +32,15 @@ class Server:
         self.store: Store[Seen] = Store(NODE)
         self.store.keep_whole = True
         self.verbs: list[str] = []
+        #: What a deletion is answered: by default that of an object without finalizers.
+        self.deletion = Receipt(uid="uid", deleted=True)
         self.echo("10")
 
     async def send(self, write: Write) -> Receipt:
         """Take one write."""
         self.verbs.append(write.verb)
         if write.verb == "delete":
-            return Receipt()
+            return self.deletion
         sent = orjson.loads(write.body)["metadata"]["resourceVersion"]
         if sent != self.present:
             raise Conflict("the object has been modified", status=409)
@@ -121,11 +123,40 @@ async def test_a_deleted_object_is_not_deleted_again(rig: Rig, server: Server) -
 
 
 async def test_a_deletion_that_finalizers_hold_up_is_seen(rig: Rig, server: Server) -> None:
-    """A newer version shows a deletion as well as the object's end."""
+    """The answer has the version with the deletion; that one shows it, none before (F-7)."""
+    server.deletion = Receipt("12", "uid")
     rig.queue.add(A, CAUSE)
     async with rig.working(delete_it):
         await asyncio.sleep(0.01)
         rig.queue.add(A, CAUSE)
+        server.echo("11")
+        await asyncio.sleep(0.01)
+        assert len(rig.syncs.records) == 1
         server.echo("12")
         await asyncio.sleep(0.01)
     assert len(rig.syncs.records) == 2
+
+
+async def test_a_change_by_somebody_else_is_no_deletion(rig: Rig, server: Server) -> None:
+    """A version between what was read and the deletion does not show that it is gone (F-7)."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(delete_it):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        server.echo("11")
+        await asyncio.sleep(0.3)
+        assert len(rig.syncs.records) == 1
+        server.store.remove(A)
+        await asyncio.sleep(0.01)
+    assert server.verbs == ["delete"]
+
+
+async def test_a_namesake_shows_that_the_first_is_gone(rig: Rig, server: Server) -> None:
+    """The store has lost the deleted uid when it shows another object of that name (F-7)."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(delete_it):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        server.store.put(A, Entry(Seen(), "another uid", "14"))
+        await asyncio.sleep(0.01)
+        assert server.verbs == ["delete", "delete"]

@@ -10,9 +10,9 @@ from host.sync.sync_bench import CAUSE, NODE, A, B, Rig
 from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Outcome
 from kcm_host.api.views import View
-from kcm_host.api.writes import Receipt, Write, Writer
+from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.store.store import Entry, Store
-from kcm_host.sync.own_writes import reaches
+from kcm_host.sync.own_writes import OwnWrites, reaches
 
 pytestmark = pytest.mark.virtual_time
 
@@ -30,12 +30,15 @@ class Server:
         self.store: Store[Seen] = Store(NODE)
         self.store.put(A, Entry(Seen(), "uid", "10"))
         self.version = version
+        self.deleted = False
         self.writes = 0
 
     async def send(self, write: Write) -> Receipt:
         """Take one write."""
         self.writes += 1
-        return Receipt(self.version, "uid")
+        if write.verb == "create":
+            return Receipt(self.version, "new", status=201, name="b-x7k2p", body=b"{}")
+        return Receipt(self.version, "uid", deleted=self.deleted)
 
     def echo(self, version: str) -> None:
         """Let the store hear of a version."""
@@ -55,6 +58,7 @@ async def server(rig: Rig) -> Server:
     """Give a server that answers with version 12, wired into the rig."""
     server = Server("12")
     rig.sender, rig.stores = server, {(NODE, Seen): server.store}
+    rig.permissions = frozenset({Permission(NODE, "patch"), Permission(NODE, "create")})
     return server
 
 
@@ -119,6 +123,88 @@ async def test_a_write_that_changed_nothing_is_not_awaited(rig: Rig, server: Ser
         rig.queue.add(A, CAUSE)
         await asyncio.sleep(0.01)
     assert len(rig.syncs.records) == 2
+
+
+async def test_the_end_of_the_last_finalizer_is_a_deletion(rig: Rig, server: Server) -> None:
+    """The answer has the old version: the key waits until the store has lost the object (F-7)."""
+    server.version, server.deleted = "10", True
+    rig.queue.add(A, CAUSE)
+    async with rig.working(write_once):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        await asyncio.sleep(0.3)
+        assert len(rig.syncs.records) == 1
+        server.store.remove(A)
+        await asyncio.sleep(0.01)
+    assert (len(rig.syncs.records), server.writes) == (2, 1)
+
+
+async def create_once(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    """Create an object with a generated name if no other is there."""
+    if len(view.of(NODE, Seen)) == 1:
+        await writer.create(NODE, {"metadata": {"generateName": "b-"}})
+    return Done()
+
+
+async def test_a_created_object_is_awaited(rig: Rig, server: Server) -> None:
+    """A second sync begins when the store has it, under the name that it was given (F-8)."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(create_once):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        server.store.put(Key("b-other"), Entry(Seen(), "other", "11"))
+        server.store.remove(Key("b-other"))
+        await asyncio.sleep(0.3)
+        assert len(rig.syncs.records) == 1
+        server.store.put(Key("b-x7k2p"), Entry(Seen(), "new", "12"))
+        await asyncio.sleep(0.01)
+    assert (len(rig.syncs.records), server.writes) == (2, 1)
+
+
+async def test_a_created_object_that_no_store_shows_holds_a_key_for_a_second(
+    rig: Rig, server: Server
+) -> None:
+    """It may be outside what the watch selects: then the key goes on after 1 s (F-8)."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(create_once):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        await asyncio.sleep(0.9)
+        assert len(rig.syncs.records) == 1
+        await asyncio.sleep(0.2)
+    assert len(rig.syncs.records) == 2
+
+
+async def test_keys_that_are_never_synced_again_are_forgotten(server: Server) -> None:
+    """Once their echoes have come, or after 10 s, nothing is kept of them (F-14)."""
+    own = OwnWrites({(NODE, Seen): server.store})
+    for number in range(1000):
+        name = Key(f"pod-{number}")
+        server.store.put(name, Entry(Seen(), "uid", "10"))
+        own.of(name).remember(Write(NODE, name, "patch"), Receipt("12", "uid"))
+        server.store.put(name, Entry(Seen(), "uid", "12"))
+        if number % 2:
+            server.store.remove(name)
+    assert len(own) == 1
+    for number in range(1000):
+        own.of(Key(f"lost-{number}")).remember(Write(NODE, A, "patch"), Receipt("12", "uid"))
+    assert len(own) == 1000
+    await asyncio.sleep(10.1)
+    own.of(B).remember(Write(NODE, A, "patch"), Receipt("12", "uid"))
+    assert len(own) == 1
+
+
+async def test_a_wait_that_ends_leaves_nothing_in_the_store(rig: Rig, server: Server) -> None:
+    """Time-outs and cancellations take back what they left with the store (F-14)."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(write_once, workers=2):
+        await asyncio.sleep(0.01)
+        rig.queue.add(A, CAUSE)
+        await asyncio.sleep(1.1)
+        rig.queue.add(A, CAUSE)
+        await asyncio.sleep(0.1)
+    assert len(rig.syncs.records) == 2
+    assert server.store._awaited == {}
 
 
 @pytest.mark.parametrize(

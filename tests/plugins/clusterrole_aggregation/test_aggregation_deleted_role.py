@@ -1,5 +1,6 @@
 """A role that is deleted while the controller is about to write it."""
 
+import pytest
 from cluster_roles import R1, USER, Roles, aggregation_host
 from eventually import eventually
 
@@ -18,24 +19,18 @@ def delete_before_apply(roles: Roles, own: str) -> None:
     stall.remove()
 
 
-def test_it_is_not_made_anew(plugin_server: ApiServer, own: str) -> None:
-    """The role has no `create`: the server refuses, the retry finds nothing (CRA-57, 21, T23)."""
-    with aggregation_host(plugin_server, user=USER) as roles:
+@pytest.mark.parametrize("user", [USER, "admin"])
+def test_it_is_not_made_anew(plugin_server: ApiServer, own: str, user: str) -> None:
+    """
+    The apply is to the role that was read, whoever may create roles: the retry finds nothing.
+
+    (CRA-21, CRA-57, CRA-T23, Difference g, F-7)
+    """
+    with aggregation_host(plugin_server, user=user) as roles:
         delete_before_apply(roles, own)
         (failure,) = eventually(lambda: roles.host.log("sync failed", key=own), "it is refused")
-        assert "cannot create resource" in failure["error"]
+        assert "uid mismatch" in failure["error"]
         settled = roles.settle()
-        assert [apply.status for apply in roles.applies(own)] == [403]
+        assert [apply.status for apply in roles.applies(own)] == [409]
         assert settled["queue"]["failing"] == {}
         assert not roles.exists(own)
-
-
-def test_an_identity_that_may_create_would_make_it_anew(plugin_server: ApiServer, own: str) -> None:
-    """That is why `create` is not asked for: half a role would come back (CRA-57)."""
-    with aggregation_host(plugin_server, user="admin") as roles:
-        delete_before_apply(roles, own)
-        eventually(lambda: roles.exists(own), "the role is back")
-        role = roles.read(own)
-        assert role["rules"] == [R1]
-        assert "aggregationRule" not in role
-        assert "labels" not in role["metadata"]

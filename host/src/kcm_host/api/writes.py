@@ -44,14 +44,32 @@ class Write(msgspec.Struct, frozen=True):
     whole: bool = False
 
 
+#: The HTTP status of an answer to what made a new object.
+CREATED = 201
+
+
 class Receipt(msgspec.Struct, frozen=True):
-    """What the server answered to a write: the version the object has now, and itself if asked."""
+    """
+    What the server answered to a write: the version the object has now, and itself if asked.
+
+    `status` is the HTTP status, `name` that of the object, also a generated one.
+    """
 
     version: str = ""
     uid: str = ""
     #: How often it was sent: more than once when the server asked for patience.
     attempts: int = 1
     body: bytes = b""
+    status: int = 200
+    name: str = ""
+    #: The object is gone by this write: a deletion, or the end of its last finalizer. `version`
+    #: is then one from before it.
+    deleted: bool = False
+
+    @property
+    def created(self) -> bool:
+        """Whether the object is new by this write."""
+        return self.status == CREATED
 
 
 class Writer(Protocol):
@@ -87,6 +105,8 @@ class Writer(Protocol):
         `field_manager` becomes the owner of every field in `body`; `force` takes fields from
         their present owners. Applying to a name that does not exist creates it, so the server
         asks for the `create` permission then (CRA-57); with a subresource it is an error instead.
+        An object that the sync has read is applied to by its uid: when it is gone since, that is a
+        `Conflict`, and nothing is created.
         """
 
     async def create(

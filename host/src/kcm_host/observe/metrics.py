@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from types import MappingProxyType
 
-from kcm_host.api.records import SyncRecord
+from kcm_host.api.records import SyncRecord, WriteRecord
 from kcm_host.api.states import HostState, RequestRecord
 from kcm_host.observe.plugin_metrics import PluginMetrics, Told
 
@@ -81,7 +81,7 @@ class Metrics:
         self.plugins = PluginMetrics()
 
     def on_sync(self, record: SyncRecord) -> None:
-        """Count one sync that ended, and its writes."""
+        """Count one sync that ended."""
         syncs = self.syncs.get(record.controller)
         if syncs is None:
             syncs = self.syncs[record.controller] = Syncs()
@@ -90,9 +90,11 @@ class Metrics:
         syncs.queued.observe(record.queued_seconds)
         syncs.worked.observe(record.seconds)
         syncs.seconds.observe(record.seconds)
-        for write in record.writes:
-            series = (record.controller, write.verb, write.kind, code(write.status))
-            self.writes[series] = self.writes.get(series, 0) + 1
+
+    def on_write(self, controller: str, record: WriteRecord) -> None:
+        """Count one write, as soon as it is answered or given up."""
+        series = (controller, record.verb, record.kind, code(record.status))
+        self.writes[series] = self.writes.get(series, 0) + 1
 
     def on_request(self, record: RequestRecord) -> None:
         """

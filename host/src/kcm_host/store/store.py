@@ -154,11 +154,18 @@ class Store(Generic[M]):
         entry = self._entries.get(key)
         return entry.version if entry is not None else None
 
-    def next_change(self, key: Key) -> asyncio.Future[None]:
-        """Give what is done when anything is told of this object next, changed fields or not."""
+    async def next_change(self, key: Key) -> None:
+        """Return when anything is told of this object next, changed fields or not."""
         future = asyncio.get_running_loop().create_future()
-        self._awaited.setdefault(key, []).append(future)
-        return future
+        waiting = self._awaited.setdefault(key, [])
+        waiting.append(future)
+        try:
+            await future
+        finally:
+            # Still there when the caller gave up; a change has taken the whole list away.
+            waiting.remove(future)
+            if not waiting and self._awaited.get(key) is waiting:
+                del self._awaited[key]
 
     def is_known_bad(self, key: Key, version: str) -> bool:
         """Whether this very version is already stored as undecodable."""

@@ -25,6 +25,9 @@ class StoreView:
         self._stores = stores
         self.reads = 0
 
+    def note(self, store: Store[Any], key: Key) -> None:
+        """Take note that an object was read."""
+
     def of(self, kind: Kind, model: type[M]) -> Objects[M]:
         """Give the objects of `kind` as `model`, if a watch declares them."""
         store = self._stores.get((kind, model))
@@ -34,6 +37,32 @@ class StoreView:
                 f"watches declare; add a Watch with that kind and model to kcm_watches"
             )
         return cast(Objects[M], StoredObjects(store, self))
+
+
+class SyncView(StoreView):
+    """
+    The view of one sync, which notes the uids of the objects that it reads one by one.
+
+    A walk over all objects is not noted: that would cost more than the walk.
+    """
+
+    def __init__(self, controller: str, stores: Stores) -> None:
+        super().__init__(controller, stores)
+        self._uids: dict[tuple[Kind, Key], str] = {}
+
+    def note(self, store: Store[Any], key: Key) -> None:
+        """See `StoreView.note`."""
+        entry = store.entry(key)
+        if entry is not None:
+            self._uids[store.kind, key] = entry.uid
+
+    def uid_read(self, kind: Kind, key: Key) -> str:
+        """Give the uid of an object as it was read, or as a store has it; empty without one."""
+        noted = self._uids.get((kind, key))
+        if noted is not None:
+            return noted
+        entries = (store.entry(key) for (its, _), store in self._stores.items() if its == kind)
+        return next((entry.uid for entry in entries if entry is not None), "")
 
 
 class StoredObjects:
@@ -46,7 +75,9 @@ class StoredObjects:
     def get(self, name: str, namespace: str = "") -> Any | None:
         """See `Objects.get`."""
         self._view.reads += 1
-        return self._store.get(Key(name, namespace))
+        key = Key(name, namespace)
+        self._view.note(self._store, key)
+        return self._store.get(key)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """See `Objects.items`."""
@@ -63,7 +94,7 @@ class StoredObjects:
                 f"no index '{index}' on '{self._store.kind}' (declared: {known}); "
                 "add it to the watch's indexes"
             )
-        return self._store.by_index(self._view.controller, index, value)
+        return self._noted(self._store.by_index(self._view.controller, index, value))
 
     def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
         """See `Objects.undecodable`."""
@@ -79,14 +110,16 @@ class StoredObjects:
                 f"'{self._store.kind}' is not kept whole; say whole=True in the watch that "
                 f"{self._view.controller} declares for it"
             )
-        entry = self._store.entry(Key(name, namespace))
+        key = Key(name, namespace)
+        self._view.note(self._store, key)
+        entry = self._store.entry(key)
         if entry is None or not entry.whole:
             return None
         try:
             return raw_object(entry.whole)
         except REFUSALS as error:
             raise Undecodable(
-                f"{self._store.kind} '{Key(name, namespace)}' holds fields that cannot be "
+                f"{self._store.kind} '{key}' holds fields that cannot be "
                 f"decoded: {error}; correct the object"
             ) from error
 
@@ -97,3 +130,8 @@ class StoredObjects:
 
     def __len__(self) -> int:
         return len(self._store)
+
+    def _noted(self, found: Iterator[tuple[Key, Any]]) -> Iterator[tuple[Key, Any]]:
+        for key, model in found:
+            self._view.note(self._store, key)
+            yield key, model

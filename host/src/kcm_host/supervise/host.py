@@ -164,6 +164,7 @@ class Host:
             streams=Streams(client, asyncio.get_running_loop().time),
             discoverer=discoverer,
             on_sync=self._on_sync,
+            on_write=self._metrics.on_write,
             tracing=self._plan.tracing,
         )
 

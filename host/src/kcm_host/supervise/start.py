@@ -25,6 +25,7 @@ from kcm_host.sync.events import Recorder
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.worker import Bench
+from kcm_host.sync.writer import OnWrite
 from kcm_host.wire.client import Client, user_agent
 from kcm_host.wire.discovery import Discoverer
 from kcm_host.work.queue import WorkQueue
@@ -55,6 +56,7 @@ class Services(msgspec.Struct, frozen=True):
     streams: Streams
     discoverer: Discoverer
     on_sync: Callable[[SyncRecord], None]
+    on_write: OnWrite
     tracing: "Tracing | None" = None
 
 
@@ -153,6 +155,7 @@ class Start:
             sender=self.sender,
             permissions=self._permissions,
             on_sync=self._services.on_sync,
+            on_write=self._services.on_write,
             tracing=self._services.tracing,
             is_unasked=self.sweep.is_unasked,
             own_writes=OwnWrites(self._stores),

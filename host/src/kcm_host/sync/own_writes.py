@@ -8,29 +8,63 @@ import msgspec
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Receipt, Write
-from kcm_host.store.store import Store
+from kcm_host.store.store import Entry, Store
 from kcm_host.store.view import Stores
 
 log = logging.getLogger(__name__)
 
 #: An echo arrives within milliseconds; a stream that is broken for longer holds nothing up.
 LIMIT_SECONDS = 1.0
+#: What nobody has waited for until then is forgotten.
+KEPT_SECONDS = 10.0
 
 
 class _Awaited(msgspec.Struct, frozen=True):
-    """An object that a store has not shown yet as it must be; `beyond`: only newer will do."""
+    """
+    An object that a store has not shown yet as it must be.
+
+    At this version, only newer ones where it is `beyond`; a `created` one must be there, one
+    that is `gone` must be there no more, or be another one.
+    """
 
     store: Store[Any]
     name: Key
     version: str
-    beyond: bool
+    uid: str = ""
+    beyond: bool = False
+    created: bool = False
+    gone: bool = False
 
     def shown(self) -> bool:
-        """Whether the store has it, or has it no longer."""
-        known = self.store.version_of(self.name)
+        """Whether the store has it so; where it lacks the object, whether nothing is to come."""
+        known = self.store.entry(self.name)
         if known is None:
-            return True
-        return reaches(known, self.version) and not (self.beyond and known == self.version)
+            return not self.created
+        if self.gone:
+            return known.uid != self.uid or self._is_newer(known)
+        return reaches(known.version, self.version) and not (
+            self.beyond and known.version == self.version
+        )
+
+    def _is_newer(self, known: Entry[Any]) -> bool:
+        """Whether the object was still there after the write, against what its answer said."""
+        return bool(self.version) and (
+            known.version != self.version and reaches(known.version, self.version)
+        )
+
+
+class _Unseen:
+    """What the last sync of one key did, and when it did the last of it."""
+
+    __slots__ = ("at", "awaited")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.awaited: list[_Awaited] = []
+
+    def is_over(self, now: float) -> bool:
+        """Whether nobody has to wait for it any more."""
+        return now - self.at > KEPT_SECONDS or all(one.shown() for one in self.awaited)
 
 
 class OwnWrites:
@@ -43,20 +77,21 @@ class OwnWrites:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._unseen: dict[Key, list[_Awaited]] = {}
+        #: In the order of their last writes.
+        self._unseen: dict[Key, _Unseen] = {}
 
     def of(self, key: Key) -> "KeyWrites":
         """Give what the sync of `key` that is about to begin tells about its writes."""
-        return KeyWrites(self._stores, self._unseen, key)
+        return KeyWrites(self, key)
 
     async def seen(self, key: Key) -> bool:
-        """Return True when the stores show what the last sync of `key` did, False after 1 s."""
+        """Wait until the stores show what the last sync of `key` did, 1 s at most; whether so."""
         unseen = self._unseen.pop(key, None)
         if unseen is None:
             return True
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                for one in unseen:
+                for one in unseen.awaited:
                     while not one.shown():
                         await one.store.next_change(one.name)
         except TimeoutError:
@@ -64,42 +99,75 @@ class OwnWrites:
             return False
         return True
 
+    def following(self, kind: Kind) -> list[Store[Any]]:
+        """Give the stores that hold objects of a kind."""
+        return [store for (its, _), store in self._stores.items() if its == kind]
+
+    def expect(self, key: Key, awaited: _Awaited) -> None:
+        """Let the next sync of `key` wait for this, if the store does not show it yet."""
+        now = asyncio.get_running_loop().time()
+        self._forget_old(now)
+        if awaited.shown():
+            return
+        unseen = self._unseen.pop(key, None) or _Unseen(now)
+        unseen.at = now
+        unseen.awaited.append(awaited)
+        self._unseen[key] = unseen
+
+    def _forget_old(self, now: float) -> None:
+        """Forget keys that were not synced again: echoes come in about the order of writes."""
+        while self._unseen:
+            oldest = next(iter(self._unseen))
+            if not self._unseen[oldest].is_over(now):
+                return
+            del self._unseen[oldest]
+
+    def __len__(self) -> int:
+        return len(self._unseen)
+
 
 class KeyWrites:
     """Takes note of what one sync does."""
 
-    def __init__(self, stores: Stores, unseen: dict[Key, list[_Awaited]], key: Key) -> None:
-        self._stores = stores
-        self._unseen = unseen
+    def __init__(self, own: OwnWrites, key: Key) -> None:
+        self._own = own
         self._key = key
         self._written: dict[tuple[Kind, Key], str] = {}
 
     def remember(self, write: Write, receipt: Receipt) -> None:
-        """Note a write that arrived: the object has this version since."""
-        self._written[write.kind, write.key] = receipt.version
-        self._await(write, receipt.version, beyond=False)
+        """Note a write that arrived: what its answer says of the object will be shown."""
+        name = Key(receipt.name or write.key.name, write.key.namespace)
+        if not receipt.deleted:
+            self._written[write.kind, name] = receipt.version
+        for store in self._own.following(write.kind):
+            self._own.expect(self._key, _awaited(store, name, receipt))
 
     def outdated(self, write: Write, version: str) -> None:
         """Note that the server has something newer than this version, or nothing any more."""
-        self._await(write, version, beyond=True)
+        for store in self._own.following(write.kind):
+            self._own.expect(self._key, _Awaited(store, write.key, version, beyond=True))
 
     def newest(self, write: Write) -> str:
         """Give the newest version known of an object, from this sync's writes or the stores."""
         newest = self._written.get((write.kind, write.key), "")
-        for store in self._following(write.kind):
+        for store in self._own.following(write.kind):
             known = store.version_of(write.key)
             if known is not None and (not newest or reaches(known, newest)):
                 newest = known
         return newest
 
-    def _following(self, kind: Kind) -> list[Store[Any]]:
-        return [store for (its, _), store in self._stores.items() if its == kind]
 
-    def _await(self, write: Write, version: str, *, beyond: bool) -> None:
-        for store in self._following(write.kind):
-            awaited = _Awaited(store, write.key, version, beyond)
-            if not awaited.shown():
-                self._unseen.setdefault(self._key, []).append(awaited)
+def _awaited(store: Store[Any], name: Key, receipt: Receipt) -> _Awaited:
+    known = store.entry(name)
+    uid = receipt.uid or (known.uid if known is not None else "")
+    return _Awaited(
+        store,
+        name,
+        receipt.version,
+        uid,
+        created=receipt.created,
+        gone=receipt.deleted,
+    )
 
 
 def reaches(known: str, written: str) -> bool:

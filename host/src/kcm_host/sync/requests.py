@@ -30,10 +30,12 @@ def apply(
     field_manager: str,
     force: bool,
     subresource: str,
+    uid: str = "",
 ) -> Write:
-    """See `Writer.apply`."""
+    """See `Writer.apply`; with `uid` the server refuses it unless that very object is there."""
     name = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
-    whole = {**_of_kind(kind, body), "metadata": {**body.get("metadata", {}), **name}}
+    of = {"uid": uid} if uid else {}
+    whole = {**_of_kind(kind, body), "metadata": {**of, **body.get("metadata", {}), **name}}
     query = (("fieldManager", field_manager), *((("force", "true"),) if force else ()))
     return Write(kind, key, "patch", encode(whole), APPLY, subresource, query)
 

@@ -10,7 +10,7 @@ import msgspec
 from kcm_host.api.errors import ApiError, Unreadable
 from kcm_host.api.writes import Receipt, Write
 from kcm_host.wire.answers import AnswerDecoder
-from kcm_host.wire.client import JSON, METADATA_ONLY, Client
+from kcm_host.wire.client import JSON, METADATA_ONLY, Answer, Client
 from kcm_host.wire.paths import collection, item
 from kcm_host.work.limiter import Turns
 
@@ -32,12 +32,32 @@ class Sender(Protocol):
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
     resource_version: str = ""
+    uid: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """
+        Whether the server deletes an object that looks like this after a write.
+
+        It answers with the object as it was, its old version included.
+        """
+        return not self.finalizers and not self.deletion_grace_period_seconds
+
+
+class _Details(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
 class _Answer(msgspec.Struct):
+    """The object after the write; after most deletions a Status, whose details have the uid."""
+
     metadata: _Meta = _Meta()
+    details: _Details | None = None
 
 
 _answer = AnswerDecoder(_Answer)
@@ -96,7 +116,7 @@ class LiveSender:
         self._turns.pause(seconds)
 
     async def _send(self, write: Write, attempt: int) -> Receipt:
-        body = await self._client.call(
+        answer = await self._client.answer(
             METHODS[write.verb],
             _path(write),
             verb=write.verb,
@@ -107,12 +127,26 @@ class LiveSender:
             # An answer that is not read beyond its version: the metadata alone costs a fifth less.
             accept=JSON if write.whole else METADATA_ONLY,
         )
-        kept = body if write.whole else b""
-        try:
-            meta = _answer(body, write.verb).metadata
-        except Unreadable:
-            return Receipt(attempts=attempt, body=kept)
-        return Receipt(meta.resource_version, meta.uid, attempt, kept)
+        return _receipt(write, answer, attempt)
+
+
+def _receipt(write: Write, answer: Answer, attempts: int) -> Receipt:
+    body = answer.body if write.whole else b""
+    try:
+        found = _answer(answer.body, write.verb)
+    except Unreadable:
+        return Receipt(attempts=attempts, body=body, status=answer.status)
+    meta = found.metadata
+    deleted = meta.is_gone and (write.verb == "delete" or meta.deletion_timestamp is not None)
+    return Receipt(
+        meta.resource_version,
+        meta.uid or (found.details.uid if found.details is not None else ""),
+        attempts,
+        body,
+        answer.status,
+        meta.name,
+        deleted and write.verb != "get",
+    )
 
 
 def _path(write: Write) -> str:

@@ -15,12 +15,12 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
-from kcm_host.store.view import Stores, StoreView
+from kcm_host.store.view import Stores, SyncView
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.limits import SYNC_SECONDS, Running, SyncLimits
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.sync.writer import SyncWriter, TellUsers
+from kcm_host.sync.writer import OnWrite, SyncWriter, TellUsers
 from kcm_host.work.queue import Item, QueueClosed, WorkQueue
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Bench(msgspec.Struct, frozen=True):
     sender: Sender
     permissions: frozenset[Permission]
     on_sync: Callable[[SyncRecord], None]
+    on_write: OnWrite
     #: Whether only the slow sweep has asked for a running key.
     is_unasked: Callable[[Key], bool]
     own_writes: OwnWrites
@@ -108,7 +109,7 @@ async def sync_one(bench: Bench, limits: SyncLimits, item: Item) -> bool:
 async def _sync(
     bench: Bench, limits: SyncLimits, item: Item, attempt: int, span: "SyncSpan | None"
 ) -> bool:
-    view = StoreView(bench.controller, bench.stores)
+    view = SyncView(bench.controller, bench.stores)
     writer = SyncWriter(
         bench.controller,
         bench.sender,
@@ -116,6 +117,8 @@ async def _sync(
         span,
         own_writes=bench.own_writes.of(item.key),
         on_written=_linked(bench.echoes, span),
+        on_write=bench.on_write,
+        uid_read=view.uid_read,
         tell_users=_told(bench),
         is_unasked=partial(bench.is_unasked, item.key),
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Takes what an Event tells: kind, key, reason, message, warning, component.
 TellUsers = Callable[[Kind, Key, str, str, bool, str], None]
+#: Hears of each write that was sent, by the name of its controller.
+OnWrite = Callable[[str, WriteRecord], None]
 _Send = Callable[[Write], Awaitable[Receipt]]
 
 
@@ -35,6 +37,8 @@ class SyncWriter:
         *,
         own_writes: KeyWrites | None = None,
         on_written: Callable[[Write, Receipt], None] | None = None,
+        on_write: OnWrite = lambda _controller, _record: None,
+        uid_read: Callable[[Kind, Key], str] = lambda _kind, _key: "",
         tell_users: TellUsers | None = None,
         is_unasked: Callable[[], bool] = bool,
     ) -> None:
@@ -44,6 +48,8 @@ class SyncWriter:
         self._span = span
         self._own_writes = own_writes
         self._on_written = on_written
+        self._on_write = on_write
+        self._uid_read = uid_read
         self._tell_users = tell_users
         self._closed = ""
         self._is_unasked = is_unasked
@@ -75,7 +81,14 @@ class SyncWriter:
     ) -> Receipt:
         """See `Writer.apply`."""
         write = requests.apply(
-            kind, key, body, field_manager=field_manager, force=force, subresource=subresource
+            kind,
+            key,
+            body,
+            field_manager=field_manager,
+            force=force,
+            subresource=subresource,
+            # A subresource of what is gone is an error anyway; the object itself would be created.
+            uid="" if subresource else self._uid_read(kind, key),
         )
         return await self._write(write)
 
@@ -102,11 +115,7 @@ class SyncWriter:
     async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
         """See `Writer.delete`."""
         write = requests.delete(kind, key, uid=uid, version=version)
-        # The answer does not say which version the deletion led to: any newer one shows it.
-        before = self._newest(write)
         await self._write(write)
-        if self._own_writes is not None:
-            self._own_writes.outdated(write, before)
 
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         """See `Writer.read`."""
@@ -144,13 +153,17 @@ class SyncWriter:
         is_unasked = not self._ahead and self._is_unasked()
         before = self._newest(write)
         receipt = await self._spanned(write, self._recorded)
-        if self._own_writes is not None and write.verb != "delete":
+        if self._own_writes is not None:
             self._own_writes.remember(write, receipt)
         if self._on_written is not None:
             self._on_written(write, receipt)
-        if is_unasked and self.missed is None and (not before or receipt.version != before):
+        if is_unasked and self.missed is None and self._changed(receipt, before):
             self.missed = write
         return receipt
+
+    @staticmethod
+    def _changed(receipt: Receipt, before: str) -> bool:
+        return receipt.deleted or not before or receipt.version != before
 
     def _newest(self, write: Write) -> str:
         """Give the newest version known of the object; empty where none is."""
@@ -181,7 +194,7 @@ class SyncWriter:
             return await send(write)
         with self._span.write(write) as sent:
             receipt = await send(write)
-            sent.answered(_status(write), attempts=receipt.attempts)
+            sent.answered(receipt.status, attempts=receipt.attempts)
         return receipt
 
     async def _recorded(self, write: Write) -> Receipt:
@@ -189,21 +202,16 @@ class SyncWriter:
         status = 0
         try:
             receipt = await self._sender.send(write)
-            status = _status(write)
+            status = receipt.status
         except ApiError as error:
             status = error.status
             raise
         finally:
             seconds = time.monotonic() - started
-            self.records.append(
-                WriteRecord(write.verb, str(write.kind), str(write.key), status, seconds)
-            )
+            record = WriteRecord(write.verb, str(write.kind), str(write.key), status, seconds)
+            self.records.append(record)
+            self._on_write(self._controller, record)
         return receipt
-
-
-def _status(write: Write) -> int:
-    """Give what the server answers when all is well."""
-    return 201 if write.verb == "create" else 200
 
 
 def _object(write: Write, receipt: Receipt) -> dict[str, Any]:

@@ -45,6 +45,13 @@ NOT_MODIFIED = 304
 Query = tuple[tuple[str, str], ...]
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """Status and body of an answer."""
+
+    status: int
+    body: bytes
+
+
 class News(msgspec.Struct, frozen=True):
     """A body, and the tag that lets the next request ask for another one only."""
 
@@ -102,11 +109,37 @@ class Client:
         accept: str = JSON,
     ) -> bytes:
         """Send one request and give the body of its answer."""
+        answer = await self.answer(
+            method,
+            path,
+            verb=verb,
+            agent=agent,
+            query=query,
+            body=body,
+            content_type=content_type,
+            accept=accept,
+        )
+        return answer.body
+
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        verb: str,
+        agent: str,
+        query: Query = (),
+        body: bytes | None = None,
+        content_type: str = "",
+        accept: str = JSON,
+    ) -> "Answer":
+        """Send one request and give its answer, which is no error."""
         headers = {"User-Agent": agent, "Accept": accept}
         if content_type:
             headers["Content-Type"] = content_type
-        _, answer = await self._exchange(_Request(method, path, verb, query, headers, body))
-        return answer
+        request = _Request(method, path, verb, query, headers, body)
+        response, answered = await self._exchange(request)
+        return Answer(response.status, answered)
 
     async def get_news(self, path: str, *, tag: str, agent: str, accept: str) -> "News | None":
         """Get what is at `path`, None when it is still that which came with `tag`."""
