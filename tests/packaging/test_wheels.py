@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from email.parser import HeaderParser
+from importlib.metadata import files as files_of
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,12 @@ def test_the_installed_controller_works(host, api_server):
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: not host.running, "the host has ended")
     assert host.exit_code == 0
+
+
+def test_the_largest_dependency_is_told_as_large_as_it_is():
+    """What the project file says of `kubernetes` is what an installation unpacks (F-96)."""
+    text = (ROOT / "host/pyproject.toml").read_text()
+    (said,) = re.findall(r"# (\d+) MB unpacked.*\n.*\n  \"kubernetes", text)
+    files = [file for file in files_of("kubernetes") or () if file.suffix != ".pyc"]
+    size = sum(Path(str(file.locate())).stat().st_size for file in files)
+    assert int(said) == pytest.approx(size / 1e6, rel=0.1)
