@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from virtual_time import VirtualTimeLoop
 
 _TOO_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -22,6 +22,13 @@ settings.register_profile(
     deadline=None,
     print_blob=True,
     suppress_health_check=_TOO_SLOW,
+)
+# A mutant is tried by many tests: few inputs, and a failing one need not be made smaller.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("random"),
+    max_examples=20,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile("random" if "FUZZ_EXAMPLES" in os.environ else "same")
 

@@ -3,8 +3,8 @@
 
 Each mutant is one small change of the code; a test that fails kills it. Only tests without a
 server take part: a mutant costs them a second, not a minute. mutmut takes a name of a module from
-its path, so the sources of all distributions are brought together in one folder first; it stays,
-and the next run tries only what has changed.
+its path, so the sources of all distributions are brought together in one folder first, one for
+each part. It stays: the next run tries what survived and what has changed.
 """
 
 import argparse
@@ -38,32 +38,39 @@ PARTS = {
     "resourceclaim": (["src/kcm_host_resourceclaim/*"], ["tests/plugins/resourceclaim"]),
     "resourcequota": (["src/kcm_host_resourcequota/*"], ["tests/plugins/resourcequota"]),
 }
-#: How many random inputs a property test tries for one mutant.
-EXAMPLES = "20"
-SURVIVED, KILLED = "survived", "killed"
+SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timed out"
+#: Exit codes of the tests of a mutant; every other one means that a test failed.
+OUTCOMES = {0: SURVIVED, 33: "no test"} | dict.fromkeys((36, 24, -24, -9, 152, 255), TIMED_OUT)
 
 
 def main() -> int:
     """Return the exit code of mutmut, or of the table alone."""
     options = _options()
     parts = options.part or list(PARTS)
-    if not options.table:
-        _gather()
-        _configure(parts)
-        code = _mutmut("run", "--max-children", str(options.children))
+    for part in [] if options.table else parts:
+        folder = _folder(part)
+        _gather(folder)
+        _configure(part)
+        _forget_survivors(folder)
+        code = _mutmut(folder, "run", "--max-children", str(options.children))
         if code:
             return code
     sys.stdout.write(_table(parts))
     return 0
 
 
-def _gather() -> None:
+def _folder(part: str) -> Path:
+    return FOLDER / part.replace("/", "-")
+
+
+def _gather(folder: Path) -> None:
     """Bring sources and tests together; files that are as before keep their times."""
     for source in SOURCES:
-        _copy(ROOT / source, FOLDER / "src")
-    _copy(ROOT / "tests", FOLDER / "tests")
+        _copy(ROOT / source, folder / "src")
+    shutil.rmtree(folder / "tests", ignore_errors=True)
+    _copy(ROOT / "tests", folder / "tests")
     for name in ("README.md", "tools/without_servers.py"):
-        shutil.copy2(ROOT / name, FOLDER / Path(name).name)
+        shutil.copy2(ROOT / name, folder / Path(name).name)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -71,14 +78,29 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
 
 
-def _configure(parts: Sequence[str]) -> None:
-    patterns = [pattern for part in parts for pattern in PARTS[part][0]]
+def _forget_survivors(folder: Path) -> None:
+    """Have survivors tried again, and the tests asked anew which functions they call."""
+    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    for file in _metas(folder):
+        meta = json.loads(file.read_text())
+        codes = meta["exit_code_by_key"]
+        meta["exit_code_by_key"] = {
+            name: None if code in {0, 2, 33} else code for name, code in codes.items()
+        }
+        file.write_text(json.dumps(meta, indent=4))
+
+
+def _configure(part: str) -> None:
+    patterns, tests = PARTS[part]
     settings = {
         "source_paths": ["src"],
         "only_mutate": patterns,
         "also_copy": ["without_servers.py", "README.md"],
-        "pytest_add_cli_args": ["-p", "without_servers", "-p", "no:cacheprovider"],
-        "pytest_add_cli_args_test_selection": sorted({t for part in parts for t in PARTS[part][1]}),
+        "pytest_add_cli_args": [
+            *("-p", "without_servers", "-p", "no:cacheprovider"),
+            *("--hypothesis-profile=mutants", "--hypothesis-seed=0"),
+        ],
+        "pytest_add_cli_args_test_selection": tests,
         "use_git_change_detection": False,
     }
     tables: dict[str, dict[str, object]] = {
@@ -95,55 +117,55 @@ def _configure(parts: Sequence[str]) -> None:
     for name, table in tables.items():
         text += f"[{name}]\n"
         text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-    (FOLDER / "pyproject.toml").write_text(text)
+    (_folder(part) / "pyproject.toml").write_text(text)
 
 
-def _mutmut(*arguments: str) -> int:
-    environment = {**os.environ, "FUZZ_EXAMPLES": EXAMPLES}
+def _mutmut(folder: Path, *arguments: str) -> int:
     program = [str(Path(sys.executable).parent / "mutmut"), *arguments]
     if sys.stdout.isatty():
-        return subprocess.run(program, cwd=FOLDER, env=environment, check=False).returncode
+        return subprocess.run(program, cwd=folder, check=False).returncode
     # Its progress is drawn on one line again and again: for terminals alone.
-    log = FOLDER / "mutmut.log"
+    log = folder / "mutmut.log"
     with log.open("wb") as output:
-        done = subprocess.run(
-            program, cwd=FOLDER, env=environment, stdout=output, stderr=output, check=False
-        )
+        done = subprocess.run(program, cwd=folder, stdout=output, stderr=output, check=False)
     if done.returncode:
         sys.stderr.write(f"error: mutmut ended with {done.returncode}; see {log}\n")
     return done.returncode
 
 
-def _results() -> Iterator[tuple[str, int | None]]:
-    """Return name and exit code of the tests of each mutant."""
-    for file in sorted((FOLDER / "mutants").rglob("*.meta")):
-        yield from json.loads(file.read_text())["exit_code_by_key"].items()
+def _metas(folder: Path) -> list[Path]:
+    """Return the files in which mutmut keeps how the tests of each mutant ended."""
+    return sorted((folder / "mutants").rglob("*.meta"))
+
+
+def _results(part: str) -> Iterator[tuple[str, str]]:
+    """Return name and outcome of each mutant that was tried."""
+    for file in _metas(_folder(part)):
+        for name, code in json.loads(file.read_text())["exit_code_by_key"].items():
+            if code is not None:
+                yield name, OUTCOMES.get(code, KILLED)
 
 
 def _table(parts: Sequence[str]) -> str:
-    """Return how many mutants of each part were killed, then those that survived."""
-    counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
+    """
+    Return how many mutants of each part were noticed, then those that were not.
+
+    A mutant with which the tests do not end in time is noticed, too.
+    """
+    lines = [f"{'part':26} {'mutants':>8} {'killed':>8} {'timed out':>10} {'share':>7}"]
     survivors = []
-    for name, code in _results():
-        part = next((each for each in parts if _belongs(name, each)), None)
-        if part is None or code is None:
-            continue
-        outcome = {0: SURVIVED, 33: "no test"}.get(code, KILLED)
-        counts[part][outcome] += 1
-        if outcome != KILLED:
-            survivors.append(f"{outcome:9} {name}")
-    lines = [f"{'part':26} {'mutants':>8} {'killed':>8} {'share':>7}"]
-    for part, found in counts.items():
-        share = f"{found[KILLED] / found.total():7.1%}" if found else ""
-        lines.append(f"{part:26} {found.total():8} {found[KILLED]:8} {share:>7}")
+    for part in parts:
+        found = Counter[str]()
+        for name, outcome in _results(part):
+            found[outcome] += 1
+            if outcome not in {KILLED, TIMED_OUT}:
+                survivors.append(f"{outcome:9} {name}")
+        noticed = found[KILLED] + found[TIMED_OUT]
+        share = f"{noticed / found.total():7.1%}" if found else ""
+        lines.append(
+            f"{part:26} {found.total():8} {found[KILLED]:8} {found[TIMED_OUT]:10} {share:>7}"
+        )
     return "\n".join([*lines, "", *survivors]) + "\n"
-
-
-def _belongs(mutant: str, part: str) -> bool:
-    prefixes = [
-        pattern.removeprefix("src/").rstrip("*").removesuffix(".py") for pattern in PARTS[part][0]
-    ]
-    return any(mutant.startswith(prefix.replace("/", ".")) for prefix in prefixes)
 
 
 def _options() -> argparse.Namespace:
