@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 import json
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -394,3 +395,19 @@ async def test_no_credentials_are_no_request(
             await get(client)
     assert fault_proxy.requests() == []
     assert records == []
+
+
+async def test_error_answers_leave_nothing_to_the_garbage_collector(speaking: Connect) -> None:
+    """A host whose writes are refused for hours does not grow between two collections (soak)."""
+    client = await speaking(
+        b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", lambda _: None
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(Conflict):
+            await client.call("GET", NAMESPACES, verb="list", agent=AGENT)
+        errors = [each for each in gc.get_objects() if isinstance(each, Conflict)]
+        assert errors == []
+    finally:
+        gc.enable()

@@ -37,7 +37,8 @@ AGENT = user_agent("host")
 FREEZE_AFTER_SECONDS = 60.0
 #: How long the last spans may take to be delivered.
 TRACES_SECONDS = 3.0
-GC_THRESHOLDS = (50_000, 50, 50)
+#: Low enough that garbage of failed requests is some hundred kilobytes, not ten megabytes.
+GC_THRESHOLDS = (10_000, 20, 20)
 
 
 class Host:

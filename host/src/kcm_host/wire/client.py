@@ -186,22 +186,27 @@ class Client:
         A 401 is tried once more with fresh credentials, if there are any: a token may have been
         replaced early.
         """
+        error: ApiError | None = None
         identity = await self._identity()
-        for last in (False, True):
-            started = time.monotonic()
-            with self._lost(request, started):
-                response = await self._send(session, request, identity)
-                refuse_encoded(response, request.what)
-                if response.status < 300 or request.is_known(response):
-                    return response, started
-                error = await self._error(response, request.what)
-            self._record(request, response.status, started)
-            if response.status != 401 or last:
-                raise error
-            self.connection.credentials.invalidate(identity)
-            refused, identity = identity, await self._identity()
-            if identity is refused:
-                raise error
+        try:
+            for last in (False, True):
+                started = time.monotonic()
+                with self._lost(request, started):
+                    response = await self._send(session, request, identity)
+                    refuse_encoded(response, request.what)
+                    if response.status < 300 or request.is_known(response):
+                        return response, started
+                    error = await self._error(response, request.what)
+                self._record(request, response.status, started)
+                if response.status != 401 or last:
+                    raise error
+                self.connection.credentials.invalidate(identity)
+                refused, identity = identity, await self._identity()
+                if identity is refused:
+                    raise error
+        finally:
+            # Its traceback holds this frame: a circle that only the garbage collector could free.
+            error = None
         raise AssertionError("the second attempt returns or raises")
 
     async def _identity(self) -> Access:
