@@ -166,7 +166,7 @@ class ClaimCluster:
 
     def metrics(self, name: str) -> dict[tuple[str, ...], float]:
         """Give the series of a metric of the controller: values of the labels -> value."""
-        (found,) = [one for one in self.controller.kcm_metrics(self.view) if name in one.name]
+        (found,) = [one for one in self.controller.kcm_metrics() if name in one.name]
         return {tuple(labels.values()): value for labels, value in found.series}
 
     # The writer that syncs get.

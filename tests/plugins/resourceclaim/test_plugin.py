@@ -161,7 +161,7 @@ def test_claims_are_counted_by_what_they_are() -> None:
 def test_metrics_have_the_names_of_the_newest_release() -> None:
     """Both are there from the start, with the labels dashboards know (RC-75, RC-76)."""
     cluster = ClaimCluster(claim(admin=True))
-    creates, claims = cluster.controller.kcm_metrics(cluster.view)
+    creates, claims = cluster.controller.kcm_metrics()
     assert (creates.name, creates.type) == (
         "dynamic_resource_allocation_resourceclaim_creates_total",
         "counter",

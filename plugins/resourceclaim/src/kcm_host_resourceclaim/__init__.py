@@ -17,7 +17,6 @@ from kcm_host.api import (
     hookimpl,
 )
 from kcm_host_resourceclaim.claim_sync import sync_claim
-from kcm_host_resourceclaim.counting import claims_metric
 from kcm_host_resourceclaim.group_sync import sync_group
 from kcm_host_resourceclaim.known import Known
 from kcm_host_resourceclaim.memory import Memory
@@ -113,11 +112,9 @@ class ResourceClaims:
         return Done()
 
     @hookimpl
-    def kcm_metrics(self, view: View) -> Sequence[Metric]:
-        """Count creations and claims (RC-75, RC-76)."""
-        known = self._known(view)
-        claims = (claim for _, claim in known.claims()) if known is not None else ()
-        return [self._memory.creations.metric(), claims_metric(claims)]
+    def kcm_metrics(self) -> Sequence[Metric]:
+        """Give the counts of creations and claims (RC-75, RC-76)."""
+        return [self._memory.creations.metric(), self._memory.counts.metric()]
 
     @hookimpl
     def kcm_status(self, view: View) -> Mapping[str, Any]:
@@ -128,7 +125,7 @@ class ResourceClaims:
         return {
             "apiVersion": api.claims.api_version,
             "podGroups": api.groups.api_version if api.groups is not None else None,
-            "claims": sum(1 for _ in known.claims()),
+            "claims": known.claim_count(),
             "createdAndNotSeen": len(self._memory.created),
         }
 

@@ -1,9 +1,8 @@
 """The controller's own metrics (RC-75, RC-76)."""
 
 from collections import Counter
-from collections.abc import Iterable
 
-from kcm_host.api import Kind, Metric
+from kcm_host.api import Key, Kind, Metric
 from kcm_host_resourceclaim.claim import Claim
 
 CREATES = "dynamic_resource_allocation_resourceclaim_creates_total"
@@ -32,18 +31,40 @@ class Creations:
         )
 
 
-def claims_metric(claims: Iterable[Claim]) -> Metric:
-    """Give how many claims there are, by state and origin; what there is none of is left out."""
-    counts = Counter(
-        (_text(claim.allocated), _text(claim.spec.asks_for_admin_access), source(claim))
-        for claim in claims
-    )
-    return Metric(
-        name=CLAIMS,
-        help="Number of ResourceClaims, by allocation, admin access and source.",
-        type="gauge",
-        series=_series(("allocated", "admin_access", "source"), counts),
-    )
+class ClaimCounts:
+    """
+    Running counts of the claims by state and origin (RC-76), so that a scrape walks none of them.
+
+    What each claim counts as is remembered: a deletion tells a state that may be newer.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[str, str, str]] = {}
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._shared: dict[tuple[str, str, str], tuple[str, str, str]] = {}
+
+    def changed(self, key: Key, claim: Claim | None) -> None:
+        """Count a claim as it is now; None: it is gone."""
+        before = self._known.pop(key, None)
+        if before is not None:
+            self._counts[before] -= 1
+            if not self._counts[before]:
+                del self._counts[before]
+        if claim is not None:
+            admin = _text(claim.spec.asks_for_admin_access)
+            now = (_text(claim.allocated), admin, source(claim))
+            # One tuple for all claims that count alike.
+            self._known[key] = self._shared.setdefault(now, now)
+            self._counts[now] += 1
+
+    def metric(self) -> Metric:
+        """Return how many claims there are; what there is none of is left out."""
+        return Metric(
+            name=CLAIMS,
+            help="Number of ResourceClaims, by allocation, admin access and source.",
+            type="gauge",
+            series=_series(("allocated", "admin_access", "source"), self._counts),
+        )
 
 
 def source(claim: Claim) -> str:

@@ -134,6 +134,10 @@ class Known:
         """Give all pods."""
         return self._view.of(POD, Pod).items()
 
+    def claim_count(self) -> int:
+        """Return how many claims the server has."""
+        return len(self._view.of(self.api.claims, Claim))
+
     def claims(self) -> Iterator[tuple[Key, Claim]]:
         """Give all claims."""
         return self._view.of(self.api.claims, Claim).items()

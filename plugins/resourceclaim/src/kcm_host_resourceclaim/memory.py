@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kcm_host_resourceclaim.counting import Creations
+from kcm_host_resourceclaim.counting import ClaimCounts, Creations
 from kcm_host_resourceclaim.created import CreatedClaims
 from kcm_host_resourceclaim.recent import RecentUids
 
@@ -19,4 +19,5 @@ class Memory:
     let_go: RecentUids = field(default_factory=RecentUids)
     #: UIDs of pods and PodGroups for which a claim is being created at this moment.
     creating: set[str] = field(default_factory=set)
+    counts: ClaimCounts = field(default_factory=ClaimCounts)
     creations: Creations = field(default_factory=Creations)

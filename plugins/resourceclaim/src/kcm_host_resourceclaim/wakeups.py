@@ -64,6 +64,7 @@ class Wakeups:
     def claim(self, change: Change[Claim], view: View) -> Iterable[Key]:
         """Queue a claim that needs a sync, and who refers to it and needs work (RC-22 to RC-24)."""
         old, new, created = change.old, change.new, self._memory.created
+        self._memory.counts.changed(change.key, new)
         # Before anything is judged: a deleted claim must not be taken for a new one (D-2).
         if old is not None and _is_other(old, new):
             created.gone(change.key, old.uid, change.version)
