@@ -55,7 +55,8 @@ class Api:
         ref = Ref.parse(owned(ask.ref, prefix))
 
         def look_up(resource: str, name: str) -> Item:
-            return self._item(Ref(resource, ref.namespace, name))
+            namespace, _, name = name.rpartition("/")
+            return self._item(Ref(resource, namespace or ref.namespace, name))
 
         ref = replace(ref, name=filled(ref.name, look_up))
         path = ref.collection if ask.verb == "create" and not ask.subresource else ref.path

@@ -63,6 +63,14 @@ def a_name_that_is_taken(found: Deviation) -> bool:
     return is_claim or _of(found, "pods", "status", "resourceClaimStatuses")
 
 
+def claims_elsewhere_are_not_taken(found: Deviation) -> bool:
+    """The host makes and records a claim; the reference records one of another namespace."""
+    if found.theirs is NOTHING:
+        is_claim = len(found.path) == 3 and found.path[2].startswith("resourceclaims/$ns/p-res-")
+        return is_claim or found.path == (*WRITES, MADE[0])
+    return found.theirs == "elsewhere" and found.path[4:5] == ("resourceClaimStatuses",)
+
+
 def _only_theirs(found: Deviation, what: str) -> bool:
     return found.path == (*WRITES, what) and found.ours is NOTHING and found.theirs > 0
 

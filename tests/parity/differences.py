@@ -220,6 +220,12 @@ DIFFERENCES = (
         "Each of two names keeps a character; the server refuses the reference's name for ever.",
         claim_shapes.a_name_that_is_taken,
     ),
+    Difference(
+        "resourceclaim x",
+        "RC-10, RC-38",
+        "Only a claim of the pod's own namespace is adopted: the pod cannot use another one.",
+        claim_shapes.claims_elsewhere_are_not_taken,
+    ),
 )
 
 

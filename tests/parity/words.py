@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-#: Resource and name -> the object as it is now; it is in the namespace of the request.
+#: Resource and name -> the object as it is now; it is in the namespace of the request, unless the
+#: name is `namespace/name`.
 LookUp = Callable[[str, str], Mapping[str, Any]]
 _UID = re.compile(r"\{uid of (\w+) ([^}]+)\}")
 _CLAIM = re.compile(r"\{claim of (\w+) ([^:}]+): ([^}]+)\}")

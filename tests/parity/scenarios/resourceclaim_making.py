@@ -15,6 +15,7 @@ from parity.scenarios.claims import (
     template,
 )
 from parity.steps import RESTART, Look, Machine, Quiet, delete, patch, status
+from parity.words import uid_of
 
 ADMIN = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
 LABELS = {"labels": {"a": "b"}, "annotations": {"x": "y", MARK: "overridden"}}
@@ -129,6 +130,22 @@ SCENARIOS = (
             claim("foreign", of="p", uid=OTHER_UID, annotations={MARK: "res"}),
             status("pods/$ns/p", recorded({"name": "res", "resourceClaimName": "foreign"})),
         ),
+    ),
+    story(
+        "a claim of the right owner in another namespace",
+        "RC-10, RC-38",
+        before=(
+            template(),
+            pod(),
+            claim(
+                "elsewhere",
+                of="p",
+                uid=uid_of("pods", "$ns/p"),
+                annotations={MARK: "res"},
+                namespace="$other",
+            ),
+        ),
+        differs=("resourceclaim x",),
     ),
     story(
         "an entry that needs no claim",

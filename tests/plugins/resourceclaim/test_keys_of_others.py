@@ -136,3 +136,12 @@ def test_a_named_claim_that_is_reserved_by_name_stays() -> None:
     foreign = {"apiGroup": "foo.com", "resource": "pods", "name": "p", "uid": "u-p"}
     cluster = ClaimCluster(pod("p", by_name(), node="n"), claim(consumers=[foreign]))
     assert cluster.remove("pods", "p") == []
+
+
+async def test_a_claim_in_another_namespace_is_not_adopted() -> None:
+    """F-53: whoever owns it, a pod uses claims of its own namespace alone (RC-10, Difference x)."""
+    cluster = ClaimCluster(pod(), template())
+    assert cluster.put(claim(**GENERATED, namespace="other")) == []
+    assert await cluster.sync("pod", "p") == ["create resourceclaims", "apply pods/status"]
+    (recorded,) = cluster.get("pods", "p")["status"]["resourceClaimStatuses"]
+    assert recorded["resourceClaimName"] != "c"
