@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from kcm_host.yaml_text import Scalar
+
 Kind = Literal["file", "variable", "flag", "default"]
-Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]
 
 

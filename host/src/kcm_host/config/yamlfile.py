@@ -6,14 +6,18 @@ from typing import Final
 import yaml
 
 from kcm_host.config.problems import Problem
-from kcm_host.config.scalar import Mark, Unreadable, scalar_value
 from kcm_host.config.tree import Node, Origin, mapping
+from kcm_host.yaml_text import (
+    MERGE,
+    Mark,
+    Unreadable,
+    composed,
+    key_text,
+    refuse_tag,
+    scalar_value,
+)
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NOT_YAML: Final = "not valid YAML"
-_MERGE = "tag:yaml.org,2002:merge"
-_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_DEEPEST = 50
 _MOST_VALUES = 20_000
 
 
@@ -29,9 +33,8 @@ def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
         # Bytes of a variable or an argument that are no UTF-8 come as surrogates.
         return None, [Problem("this is not UTF-8", origin=origin, remedy="write it in UTF-8")]
     try:
-        reading.refuse_size(text)
-        document = yaml.compose(text, Loader=_LOADER)
-        node = reading.value(document, ()) if document is not None else None
+        document = composed(text, most=_MOST_VALUES)
+        node = reading.value(document) if document is not None else None
     except yaml.MarkedYAMLError as error:
         return None, [reading.syntax_problem(text, error)]
     except yaml.reader.ReaderError as error:
@@ -47,25 +50,6 @@ class _Reading:
 
     origin: Origin
     problems: list[Problem] = field(default_factory=list)
-    count: int = 0
-
-    def refuse_size(self, text: str) -> None:
-        """
-        Raise Unreadable for deep nesting and for many values.
-
-        Depth would overflow the C stack of the composer, and a megabyte of values cost seconds.
-        """
-        depth = count = 0
-        for event in yaml.parse(text, Loader=_LOADER):
-            count += isinstance(event, yaml.NodeEvent)
-            if count > _MOST_VALUES:
-                raise Unreadable(f"more than {_MOST_VALUES} values", event.start_mark)
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > _DEEPEST:
-                raise Unreadable(f"more than {_DEEPEST} levels deep", event.start_mark)
 
     def place(self, mark: Mark | None) -> Origin:
         """Where `mark` points to, as an origin."""
@@ -73,50 +57,35 @@ class _Reading:
             return self.origin
         return Origin("file", self.origin.name, line=mark.line + 1, column=mark.column + 1)
 
-    def value(self, node: yaml.Node, above: tuple[int, ...]) -> Node:
-        """Our form of `node`; `above` holds the identities of what it stands in."""
-        self.count += 1
-        if self.count > _MOST_VALUES:
-            raise Unreadable(f"more than {_MOST_VALUES} values, aliases counted", node.start_mark)
-        if len(above) > _DEEPEST:
-            raise Unreadable(f"more than {_DEEPEST} levels deep", node.start_mark)
-        if id(node) in above:
-            raise Unreadable("this value contains an alias of itself", node.start_mark)
+    def value(self, node: yaml.Node) -> Node:
+        """Our form of `node`."""
         place = self.place(node.start_mark)
         if isinstance(node, yaml.ScalarNode):
             return Node(scalar_value(node), place)
-        if node.tag not in _COLLECTIONS:
-            raise Unreadable(f"tag '{node.tag}' is not supported; leave it out", node.start_mark)
-        inside = (*above, id(node))
+        refuse_tag(node)
         if isinstance(node, yaml.SequenceNode):
-            return Node([self.value(item, inside) for item in node.value], place)
-        return self.mapping(node, inside)
+            return Node([self.value(item) for item in node.value], place)
+        return self.mapping(node)
 
-    def mapping(self, node: yaml.Node, inside: tuple[int, ...]) -> Node:
+    def mapping(self, node: yaml.Node) -> Node:
         """Our form of a mapping: keys as they are written, `<<` resolved, doubles reported."""
         entries: dict[str, Node] = {}
         inherited = mapping(self.origin)
         for key, value in node.value:
-            if key.tag == _MERGE:
-                inherited = merge_missing(inherited, self.inherited(value, inside))
+            if key.tag == MERGE:
+                inherited = merge_missing(inherited, self.inherited(value))
                 continue
-            name = self.key(key)
-            inner = self.value(value, inside)
+            name = key_text(key)
+            inner = self.value(value)
             if name in entries:
                 self.doubled(name, entries[name], key.start_mark)
             else:
                 entries[name] = Node(inner.value, inner.origin, self.place(key.start_mark))
         return merge_missing(mapping(self.place(node.start_mark), entries), inherited)
 
-    def key(self, node: yaml.Node) -> str:
-        """The key as written: `on` and `1` are texts here, whatever YAML makes of them."""
-        if isinstance(node, yaml.ScalarNode):
-            return str(node.value)
-        raise Unreadable("a key must be text, not a mapping or a list", node.start_mark)
-
-    def inherited(self, node: yaml.Node, inside: tuple[int, ...]) -> Node:
+    def inherited(self, node: yaml.Node) -> Node:
         """What a merge key brings: one mapping, or several of which the first wins."""
-        found = self.value(node, inside)
+        found = self.value(node)
         sources = found.value if isinstance(found.value, list) else [found]
         result = mapping(found.origin)
         for source in sources:

@@ -226,7 +226,7 @@ class Client:
         with unreachable(request.what):
             return await session.request(
                 request.method,
-                URL(self.connection.base_url + request.target, encoded=True),
+                request_url(self.connection.base_url, request.target),
                 data=request.body,
                 headers=headers if tunnel else {**headers, **login},
                 ssl=identity.ssl if identity.ssl is not None else True,
@@ -280,6 +280,11 @@ class _Request(msgspec.Struct, frozen=True):
     def is_known(self, response: aiohttp.ClientResponse) -> bool:
         """Whether the answer is that nothing has changed, which was asked."""
         return response.status == NOT_MODIFIED and IF_NONE_MATCH in self.headers
+
+
+def request_url(base_url: str, target: str) -> URL:
+    """Return the URL of a request; `target` is path and query as they go over the wire."""
+    return URL(base_url + target, encoded=True)
 
 
 @lru_cache(maxsize=64)

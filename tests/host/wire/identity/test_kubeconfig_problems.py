@@ -256,3 +256,54 @@ def test_a_key_of_another_certificate(problem, authority):
         "client-key-data": base64.b64encode(authority.issue().key.encode()).decode(),
     }
     assert "do not belong together" in problem(yaml.safe_dump(config))
+
+
+LAUGHS = "\n".join(
+    ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 20)]
+)
+
+
+CHAIN = "\n".join(["a0: &a0 [1]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 3000))])
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        pytest.param("[" * 3000, "line 1: more than 50 levels deep", id="brackets"),
+        pytest.param("a: &x\n  b: *x", "line 1: this value contains an alias of itself", id="self"),
+        pytest.param(CHAIN, "line 50: more than 50 levels deep", id="levels through aliases"),
+        pytest.param(LAUGHS, "more than 40000 values, aliases counted", id="billion laughs"),
+        pytest.param("current-context: !mine x", "tag '!mine' is not supported", id="own tag"),
+        pytest.param("users: !!set {a, b}", "set' is not supported", id="set"),
+        pytest.param("? [a]\n: 1", "a key must be text", id="key is a list"),
+        pytest.param("<<: 1", "'<<' takes a mapping", id="merge of a number"),
+        pytest.param("#" * ((16 << 20) + 1), "is larger than 16 MiB", id="large"),
+    ],
+)
+def test_the_guards_of_the_config_file_hold_here_too(problem, text, fact):
+    """F-24: what unfolds, nests or repeats itself without end is refused at once."""
+    assert fact in problem(text)
+
+
+def test_endless_digits_are_a_text(problem):
+    """F-24: 5,000 digits where a text belongs are no traceback of Python's."""
+    text = yaml.safe_dump(GOOD).replace(SECRET, "9" * 5000)
+    assert "4000" not in problem(text.replace("127.0.0.1:1", "127.0.0.1:x"))
+
+
+def test_values_mean_what_clients_in_go_take_them_for(tmp_path):
+    """F-24: `yes` is true, merges and aliases are followed, a date stays a text."""
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: 2024-01-01\n"
+        "contexts: [{name: 2024-01-01, context: {cluster: c, user: u}}]\n"
+        "base: &base {server: 'https://127.0.0.1:1', tls-server-name: first}\n"
+        "clusters: [{name: c, cluster: {<<: *base, tls-server-name: own,"
+        " insecure-skip-tls-verify: yes}}]\n"
+        "users: [{name: u, user: {token: abc}}]\n"
+    )
+    connection = connect(str(path), environ={})
+    assert connection.base_url == "https://127.0.0.1:1"
+    assert connection.tls_server_name == "own"
+    assert connection.trust.insecure

@@ -2,6 +2,8 @@
 
 from urllib.parse import urlsplit
 
+from yarl import URL
+
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 
@@ -9,7 +11,7 @@ def server_url(url: str, *, place: str) -> str:
     """Give the server's URL without a slash at its end; raises ConnectionProblem if unusable."""
     try:
         parts = urlsplit(url)
-        usable = bool(parts.hostname) and parts.port != 0
+        usable = is_host(parts.hostname or "") and parts.port != 0 and bool(URL(url).host)
     except ValueError:
         usable = False
     if usable and (parts.username is not None or parts.query or parts.fragment):
@@ -24,6 +26,14 @@ def server_url(url: str, *, place: str) -> str:
             f"server of {place} is not an http(s) URL: '{shown}'; write https://HOST:PORT"
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def is_host(name: str) -> bool:
+    """Whether a name can be looked up at all, and shown to a server in TLS."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def is_tls(base_url: str) -> bool:

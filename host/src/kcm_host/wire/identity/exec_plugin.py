@@ -76,7 +76,11 @@ class ExecPlugin:
 
     async def fetch(self) -> Access:
         """Give the printed credentials; raises ConnectionProblem that names the program."""
-        return self._access(self._decoded(await self._output()))
+        return self.access(await self._output())
+
+    def access(self, output: bytes) -> Access:
+        """Return what a run of the program printed, as credentials; raises ConnectionProblem."""
+        return self._access(self._decoded(output))
 
     async def _output(self) -> bytes:
         command = [self.command, *self.stanza.args]
@@ -89,6 +93,9 @@ class ExecPlugin:
             raise self._problem(f"did not end within {limit} and was killed") from None
         except OSError as error:
             raise self._problem(f"cannot be started: {error.strerror}") from None
+        except ValueError as error:
+            # Characters that no name of a program and no argument can have.
+            raise self._problem(f"cannot be started: {error}") from None
         except TooMuchOutput:
             raise self._problem(f"printed more than {LONGEST_OUTPUT >> 20} MiB") from None
         if ended.code:

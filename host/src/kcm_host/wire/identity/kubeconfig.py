@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
+from kcm_host.wire.identity.address import is_host
 from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host.wire.identity.stanzas import Cluster, Context, File, User, typed, without_empty
+from kcm_host.yaml_text import Unreadable, composed, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,9 @@ def choose(paths: Sequence[Path]) -> Chosen:
     return chosen
 
 
-# Six times as fast, where PyYAML was built with it.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Enough for a thousand clusters with embedded certificates.
+LARGEST_BYTES = 16 << 20
+MOST_VALUES = 40_000
 Documents = Mapping[Path, dict[str, Any]]
 CLUSTER_FILES = ("certificate-authority",)
 USER_FILES = ("client-certificate", "client-key", "tokenFile")
@@ -82,6 +85,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConnectionProblem(
             f"kubeconfig '{path}' cannot be read: {fact}; name a readable file with "
             f"--kubeconfig or $KUBECONFIG"
+        ) from None
+    except Unreadable as error:
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' cannot be used, line {error.line}: {error.fact}; correct the file"
         ) from None
     except yaml.YAMLError as error:
         # The error's own text quotes the line, which may hold a token.
@@ -102,12 +109,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _content(path: Path) -> Any:
-    loader = LOADER(path.read_text(encoding="utf-8"))
-    document = loader.get_single_node()
+    with path.open("rb") as file:
+        data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' is larger than {LARGEST_BYTES >> 20} MiB; keep what is needed"
+        )
+    document = composed(data.decode("utf-8"), most=MOST_VALUES)
     if document is None:
         return None
     _refuse_doubles(document, path)
-    return loader.construct_document(document)
+    return plain(document)
 
 
 def _refuse_doubles(document: yaml.Node, path: Path) -> None:
@@ -172,10 +184,12 @@ def _readable(path: Path, key: str, place: str) -> Path:
     try:
         with path.open("rb"):
             return path
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: characters that no file name can have.
+        fact = error.strerror if isinstance(error, OSError) else error
         raise ConnectionProblem(
-            f"{key} of {place} cannot be read: {error.strerror} '{path}'; restore the file or "
-            f"correct its name"
+            f"{key} of {place} cannot be read: {fact} '{path}'; restore the file or correct its "
+            f"name"
         ) from None
 
 
@@ -201,6 +215,11 @@ def _refuse_contradictions(chosen: Chosen) -> None:
         raise ConnectionProblem(
             f"{chosen.cluster_place} sets insecure-skip-tls-verify and a certificate authority; "
             f"remove one of them"
+        )
+    if cluster.tls_server_name and not is_host(cluster.tls_server_name):
+        raise ConnectionProblem(
+            f"tls-server-name of {chosen.cluster_place} is no host name; write one that stands in "
+            f"the server's certificate"
         )
     certificate = user.client_certificate or user.client_certificate_data
     if bool(certificate) != bool(user.client_key or user.client_key_data):

@@ -1,5 +1,6 @@
 """The one error a user sees when the API server cannot be reached or refuses who we are."""
 
+from kcm_host.observe.printable import printable
 from kcm_host.wire.identity.secrets import without_secrets
 
 
@@ -12,5 +13,5 @@ class ConnectionProblem(Exception):
     """
 
     def __init__(self, message: str, *, exit_code: int = 2) -> None:
-        super().__init__(without_secrets(message))
+        super().__init__(printable(without_secrets(message)))
         self.exit_code = exit_code

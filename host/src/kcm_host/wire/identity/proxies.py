@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from yarl import URL
+
+from kcm_host.wire.identity.address import is_host
 from kcm_host.wire.identity.problem import ConnectionProblem
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,20}", re.ASCII)
@@ -37,7 +40,8 @@ def usable_proxy(url: str, *, place: str) -> Proxy:
     try:
         parts = urlsplit(f"{scheme}://{rest}")
         headers = _login(parts)
-        usable = scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        usable = scheme in {"http", "https"} and parts.port != 0
+        usable = usable and is_host(parts.hostname or "") and bool(URL(parts.geturl()).host)
     except ValueError:
         usable = False
     if not usable:
