@@ -295,3 +295,21 @@ def test_namespaces_that_end_leave_nothing_behind() -> None:
         cluster.delete(POD, Key(f"p{number}", "a"))
     assert books(cluster).ledger.namespaces("pods") == ()
     assert cluster.wall >= BEGINNING
+
+
+@pytest.mark.parametrize("how", ["mended", "deleted"])
+def test_what_was_unreadable_for_a_moment_does_not_keep_a_quota_waiting(how: str) -> None:
+    """It need not be there when somebody looks once a second (F-52, RQ-B28)."""
+    cluster = QuotaCluster()
+    cluster.start()
+    cluster.advance(0.3)
+    cluster.put(POD, {**pod("p"), "spec": {"containers": 7}})
+    key = cluster.quota("pods", "configmaps")
+    cluster.advance(0.3)
+    assert cluster.used(key) == {"configmaps": "0"}
+    if how == "deleted":
+        cluster.delete(POD, Key("p", "a"))
+    else:
+        cluster.put(POD, pod("p", phase="Failed"))
+    cluster.advance(1.1)
+    assert cluster.used(key) == {"pods": "0", "configmaps": "0"}

@@ -61,8 +61,8 @@ class Counting:
         self.catalog = Catalog(special)
         self._plans: dict[frozenset[str], Plan] = {}
         self._planned = 0
-        #: Resource -> the keys that could not be read when last looked at, and their namespaces.
-        self._broken: dict[str, tuple[frozenset[Key], frozenset[str]]] = {}
+        #: Where objects that cannot be read have kept a quota waiting.
+        self._unreadable: set[tuple[Evaluator, str]] = set()
 
     def refresh(self, discovery: Discovery) -> None:
         """Take what the server serves now."""
@@ -225,7 +225,8 @@ class Counting:
             problem = self.following.problem(resource, view)
             if problem:
                 return problem
-        for key in view.of(evaluator.kind, evaluator.model).undecodable(namespace):
+        for key in self._unread(evaluator, namespace, view):
+            self._unreadable.add((evaluator, namespace))
             return f"{evaluator.resource} '{key}' cannot be read; the host's log names the field"
         return ""
 
@@ -245,18 +246,32 @@ class Counting:
         is_current = self.catalog.get(evaluator.resource) is evaluator
         return is_current and self.following.is_ready(evaluator.resource)
 
-    def broken(self, view: View) -> Mapping[str, frozenset[str]]:
-        """Give resource -> namespaces where objects of it cannot be read (RQ-75)."""
-        seen = {}
-        for evaluator in self.ready():
-            keys = view.of(evaluator.kind, evaluator.model).undecodable()
-            known = self._broken.get(evaluator.resource)
-            if known is None or known[0] is not keys:
-                known = (keys, frozenset(key.namespace for key in keys))
-            if keys:
-                seen[evaluator.resource] = known
-        self._broken = seen
-        return {resource: namespaces for resource, (_, namespaces) in seen.items()}
+    def mended(self, view: View) -> Sequence[tuple[str, str]]:
+        """Give resource and namespace of what has kept a quota waiting and can be read now."""
+        places = [
+            (evaluator.resource, namespace)
+            for evaluator, namespace in self._unreadable
+            if not self._unread(evaluator, namespace, view)
+        ]
+        self._unreadable = {
+            (evaluator, namespace)
+            for evaluator, namespace in self._unreadable
+            if (evaluator.resource, namespace) not in places
+        }
+        return places
+
+    def _unread(self, evaluator: Evaluator, namespace: str, view: View) -> frozenset[Key]:
+        if not self.is_ready(evaluator):
+            return frozenset()
+        return view.of(evaluator.kind, evaluator.model).undecodable(namespace)
+
+    def broken(self, view: View) -> frozenset[tuple[str, str]]:
+        """Give resource and namespace of all objects that cannot be read (RQ-75)."""
+        return frozenset(
+            (evaluator.resource, key.namespace)
+            for evaluator in self.ready()
+            for key in view.of(evaluator.kind, evaluator.model).undecodable()
+        )
 
     def unready(self, view: View) -> Mapping[str, str]:
         """Give why resources that are followed cannot be counted yet."""

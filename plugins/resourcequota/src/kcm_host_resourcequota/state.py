@@ -23,11 +23,7 @@ def status_of(routing: Routing, upkeep: Upkeep, view: View) -> Mapping[str, Any]
         if (plan := counting.plan(names)).unserved
         for key in keys
     )
-    broken = (
-        f"{resource} in {namespace}"
-        for resource, namespaces in counting.broken(view).items()
-        for namespace in namespaces
-    )
+    broken = (f"{resource} in {namespace}" for resource, namespace in counting.broken(view))
     return {
         "quotas": len(routing.quotas),
         "objects": {

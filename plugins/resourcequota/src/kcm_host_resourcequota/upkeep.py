@@ -1,6 +1,6 @@
 """What is done because time passes: deadlines, objects mended, the audit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 
 from kcm_host.api import View, Wanted
@@ -21,7 +21,6 @@ class Upkeep:
     def __init__(self, routing: Routing, *, audit_period: timedelta) -> None:
         self._routing = routing
         self._share = TICK / audit_period if audit_period else 0.0
-        self._broken: Mapping[str, frozenset[str]] = {}
         counting = routing.counting
         self.audit = Audit(
             counting.books,
@@ -47,14 +46,6 @@ class Upkeep:
         return self._routing.moved(moves, view) if moves else ()
 
     def _mended(self, view: View) -> Iterable[Wanted]:
-        """Queue the quotas of namespaces where an unreadable object has been mended (RQ-B28)."""
-        before, self._broken = self._broken, self._routing.counting.broken(view)
-        if not before:
-            return ()
-        mended = [
-            (resource, namespace)
-            for resource, namespaces in before.items()
-            if namespaces is not self._broken.get(resource)
-            for namespace in namespaces - self._broken.get(resource, frozenset())
-        ]
-        return self._routing.places(mended, view)
+        """Queue the quotas that waited for objects which have been mended or have gone (RQ-B28)."""
+        mended = self._routing.counting.mended(view)
+        return self._routing.places(mended, view) if mended else ()

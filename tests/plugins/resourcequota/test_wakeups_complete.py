@@ -1,0 +1,268 @@
+"""Whatever happens to quotas and what they count, no status stays wrong for want of a wake-up."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from quota_discovery import CONFIG_MAP, WIDGET
+from quota_draws import NAMES, NAMESPACES, SCOPES, drawn_pod, drawn_service, drawn_volume_claim
+from quota_manifests import named
+from worlds.completeness import check_completeness
+from worlds.objects import Object, at
+from worlds.running import World
+
+from kcm_host.api import Kind
+from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
+from kcm_host_resourcequota.device_classes import DEVICE_CLASS
+from kcm_host_resourcequota.model import RESOURCE_QUOTA
+from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.services import SERVICE
+from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
+
+COUNTED = (POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM, CONFIG_MAP, WIDGET)
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+
+
+class QuotaWorld(World):
+    """A world without resync and audit of the controller's own, which would mend what is missed."""
+
+    def __init__(self, chance: random.Random) -> None:
+        loop = asyncio.get_running_loop()
+        made: list[ResourceQuota] = []
+
+        def make() -> ResourceQuota:
+            made.append(ResourceQuota(clock=loop.time, wall=lambda: at(loop.time()).timestamp()))
+            return made[-1]
+
+        super().__init__(
+            "resourcequota",
+            chance,
+            keys={RESOURCE_QUOTA: ""},
+            others=[*COUNTED, DEVICE_CLASS],
+            make=make,
+            resyncPeriod=timedelta(0),
+        )
+        self._made = made
+
+    async def missed(self) -> list[str]:
+        """Return also what an audit finds: a sync reads the totals, and not the objects."""
+        audit = self._made[-1]._upkeep.audit
+        view = self.controller._start.view
+        repaired: list[Any] = []
+        rounds = audit.rounds
+        while audit.rounds == rounds:
+            repaired += audit.slice(view, share=1.0)
+        found = [f"the totals of {one.resource} in {namespace}" for one, namespace in repaired]
+        return [*found, *await super().missed()]
+
+
+def make_world(chance: random.Random) -> World:
+    """Return a world with some quotas and objects."""
+    world = QuotaWorld(chance)
+    for _ in range(chance.choice((0, 3, 12))):
+        chance.choice((come, come, ask, declare))(world, chance)
+    return world
+
+
+def claim(chance: random.Random) -> Object:
+    """Return a resource claim, half of them one that a pod says to be its own."""
+    how = {"allocationMode": chance.choice(("ExactCount", "All")), "count": chance.randint(1, 3)}
+    request = {"exactly": {"deviceClassName": chance.choice(("gpu", "fpga")), **how}}
+    made = named(chance.choice("cde"), chance.choice(NAMESPACES))
+    made["spec"] = {"devices": {"requests": [request]}}
+    return made
+
+
+def drawn(kind: Kind, chance: random.Random) -> Object:
+    """Return a random object of a kind."""
+    makers: dict[Kind, Callable[[random.Random], Object]] = {
+        POD: drawn_pod,
+        SERVICE: drawn_service,
+        VOLUME_CLAIM: drawn_volume_claim,
+        RESOURCE_CLAIM: claim,
+    }
+    if kind in makers:
+        return makers[kind](chance)
+    return named(chance.choice("mno"), chance.choice(NAMESPACES))
+
+
+def present(world: World, chance: random.Random, *kinds: Kind) -> tuple[Kind, Object] | None:
+    """Return one of the objects there are, with its kind."""
+    kind = chance.choice(kinds)
+    known = list(world[kind].all())
+    return (kind, chance.choice(known)) if known else None
+
+
+def told(what: str, kind: Kind, each: Object) -> str:
+    """Return what is told of a change of an object."""
+    meta = each["metadata"]
+    return f"{what}: {kind.resource} {meta.get('namespace', '')}/{meta['name']}"
+
+
+def come(world: World, chance: random.Random) -> str:
+    """Create an object, or one anew under the name of another."""
+    kind = chance.choice(COUNTED)
+    made = drawn(kind, chance)
+    name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+    if kind == RESOURCE_CLAIM and (pod := present(world, chance, POD)) and chance.random() < 0.6:
+        owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
+        meta = pod[1]["metadata"]
+        owner |= {"name": meta["name"], "uid": meta["uid"]}
+        namespace = meta["namespace"]
+        made["metadata"] |= {"annotations": {EXTENDED: "true"}, "ownerReferences": [owner]}
+    if chance.random() < 0.2:
+        made["metadata"]["finalizers"] = ["example.com/later"]
+        made["metadata"]["deletionGracePeriodSeconds"] = 3
+    if world[kind].get(name, namespace) is not None:
+        world[kind].delete(name, namespace)
+    if world[kind].get(name, namespace) is not None:
+        return ""
+    return told("comes", kind, world[kind].create(made, namespace))
+
+
+def go(world: World, chance: random.Random) -> str:
+    """Delete an object; one with a finalizer only begins to go."""
+    found = present(world, chance, *COUNTED)
+    if found is None:
+        return ""
+    kind, each = found
+    meta = each["metadata"]
+    if "deletionTimestamp" in meta:
+        world[kind].update({**each, "metadata": {**meta, "finalizers": []}})
+    else:
+        world[kind].delete(meta["name"], meta["namespace"])
+    return told("goes", kind, each)
+
+
+def change(world: World, chance: random.Random) -> str:
+    """Give an object the fields of another one."""
+    found = present(world, chance, POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM)
+    if found is None:
+        return ""
+    kind, each = found
+    other = drawn(kind, chance)
+    world[kind].update({**each, "spec": other["spec"]})
+    if "status" in other:
+        body = {**each, "status": other["status"], "metadata": _name(each)}
+        world[kind].update(body, "status")
+    return told("changes", kind, each)
+
+
+def status(world: World, chance: random.Random) -> str:
+    """Take a pod through its phases, or a volume claim through an expansion."""
+    found = present(world, chance, POD, VOLUME_CLAIM)
+    if found is None:
+        return ""
+    kind, each = found
+    new: Object = {"phase": chance.choice(("Pending", "Running", "Succeeded", "Failed"))}
+    if kind == VOLUME_CLAIM:
+        new = {
+            "allocatedResources": {"storage": chance.choice(("2Gi", "9Gi"))},
+            "currentVolumeAttributesClassName": chance.choice(("gold", "silver")),
+        }
+    elif chance.random() < 0.3:
+        new["extendedResourceClaimStatus"] = {"resourceClaimName": chance.choice("cde")}
+    world[kind].update({**each, "status": new}, "status")
+    return told(f"status {new}", kind, each)
+
+
+def spoil(world: World, chance: random.Random) -> str:
+    """Make an object unreadable, create one that is, or mend one."""
+    found = present(world, chance, POD, SERVICE, VOLUME_CLAIM)
+    if found is None or chance.random() < 0.2:
+        world[POD].create({"metadata": {"generateName": "bad-"}, "spec": 7}, chance.choice("ab"))
+        return "an unreadable pod comes"
+    kind, each = found
+    good = isinstance(each["spec"], dict)
+    world[kind].update({**each, "spec": 7 if good else drawn(kind, chance)["spec"]})
+    return told("is spoilt" if good else "is mended", kind, each)
+
+
+def limits(chance: random.Random) -> Object:
+    """Return what a quota limits."""
+    names = chance.sample(NAMES, chance.choice((1, 2, 4)))
+    return {name: chance.choice(("3", "10", "1Gi")) for name in names}
+
+
+def ask(world: World, chance: random.Random) -> str:
+    """Create a quota, change what it limits, or delete it."""
+    name, namespace = chance.choice("qr"), chance.choice(NAMESPACES)
+    quota = world[RESOURCE_QUOTA].get(name, namespace)
+    if quota is None or chance.random() < 0.2:
+        if quota is not None:
+            world[RESOURCE_QUOTA].delete(name, namespace)
+        spec = {"hard": limits(chance), **chance.choice(SCOPES)}
+        world[RESOURCE_QUOTA].create({"metadata": {"name": name}, "spec": spec}, namespace)
+        return f"quota {namespace}/{name} comes: {spec}"
+    if chance.random() < 0.2:
+        world[RESOURCE_QUOTA].delete(name, namespace)
+        return f"quota {namespace}/{name} goes"
+    quota["spec"]["hard"] = limits(chance)
+    world[RESOURCE_QUOTA].update(quota)
+    return f"quota {namespace}/{name} limits {quota['spec']['hard']}"
+
+
+def overwrite(world: World, chance: random.Random) -> str:
+    """Write the status of a quota as somebody else: numbers, names, nothing, rubbish."""
+    found = present(world, chance, RESOURCE_QUOTA)
+    if found is None:
+        return ""
+    quota = found[1]
+    used = dict((quota.get("status") or {}).get("used") or {})
+    for name in list(used):
+        used[name] = chance.choice((used[name], "0", "2", "5", "7", "1e3", "4096Ki"))
+    other = chance.choice((used, used, used, {}, {**used, "stray": "1"}, {**used, "pods": "x"}))
+    hard = chance.choice((quota["spec"]["hard"], quota["spec"]["hard"], {"pods": "1"}))
+    world[RESOURCE_QUOTA].update({**quota, "status": {"hard": hard, "used": other}}, "status")
+    return told(f"overwritten with {other}", *found)
+
+
+def declare(world: World, chance: random.Random) -> str:
+    """Let a device class come, declare another resource, or go."""
+    name = chance.choice(("gpu", "fpga"))
+    spec = chance.choice(({}, {"extendedResourceName": "example.com/gpu"}))
+    known = world[DEVICE_CLASS].get(name)
+    if known is None:
+        world[DEVICE_CLASS].create({"metadata": {"name": name}, "spec": spec})
+        return f"class {name} comes: {spec}"
+    if chance.random() < 0.4:
+        world[DEVICE_CLASS].delete(name)
+        return f"class {name} goes"
+    world[DEVICE_CLASS].update({**known, "spec": spec})
+    return f"class {name}: {spec}"
+
+
+def cut(world: World, chance: random.Random) -> str:
+    """End a watch, sometimes with a change that only a new list shows."""
+    kind = chance.choice((RESOURCE_QUOTA, DEVICE_CLASS, *COUNTED))
+    expired = chance.random() < 0.5
+    if expired and (found := present(world, chance, kind)):
+        meta = found[1]["metadata"]
+        world[kind].delete(meta["name"], meta.get("namespace", ""))
+    world.server.cut(kind, expired=expired)
+    return f"the watch of {kind.resource} ends, expired: {expired}"
+
+
+def _name(each: Object) -> dict[str, Any]:
+    return {field: each["metadata"][field] for field in ("name", "namespace")}
+
+
+CHANGES = {
+    come: 10,
+    go: 6,
+    change: 6,
+    status: 4,
+    spoil: 3,
+    ask: 5,
+    overwrite: 3,
+    declare: 4,
+    cut: 1,
+}
+
+
+def test_no_wakeup_is_missed() -> None:
+    """At a quiet moment a sync of every quota writes nothing (F-52)."""
+    check_completeness(make_world, CHANGES)
