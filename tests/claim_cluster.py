@@ -19,6 +19,7 @@ from kcm_host.api import (
     Key,
     Kind,
     NotFound,
+    Outcome,
     Receipt,
     Resource,
 )
@@ -87,6 +88,8 @@ class ClaimCluster:
         self.events: list[str] = []
         #: Errors to answer the next writes with, None for success.
         self.answers: deque[Exception | None] = deque()
+        #: What the last sync of `sync` gave.
+        self.outcome: Outcome = Done()
         self._numbers = itertools.count(1)
         for each in objects:
             self.put(each, initial=True)
@@ -145,7 +148,7 @@ class ClaimCluster:
     async def sync(self, kind: str, name: str, namespace: str = "ns") -> list[str]:
         """Sync one key and give what was sent, in short words."""
         before = len(self.sent)
-        assert await self.controller.kcm_sync(Key(name, namespace, kind), self.view, self) == Done()
+        self.outcome = await self.controller.kcm_sync(Key(name, namespace, kind), self.view, self)
         return self.verbs(before)
 
     async def settle(self) -> list[str]:

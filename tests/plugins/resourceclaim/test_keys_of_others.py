@@ -6,6 +6,9 @@ import pytest
 from claim_cluster import GROUPS, ClaimCluster
 from claim_objects import bare, by_name, claim, group, group_user, pod, template, user
 
+from kcm_host.api import Done, Later
+from kcm_host_resourceclaim import LOOK_AGAIN
+
 POD_KEY, CLAIM_KEY, GROUP_KEY = "pod:ns/p", "claim:ns/c", "podgroup:ns/g"
 USED: Any = {"allocated": True, "protected": True, "consumers": [user("p")]}
 GENERATED: Any = {"owner": "p", "entry": "res"}
@@ -145,3 +148,19 @@ async def test_a_claim_in_another_namespace_is_not_adopted() -> None:
     assert await cluster.sync("pod", "p") == ["create resourceclaims", "apply pods/status"]
     (recorded,) = cluster.get("pods", "p")["status"]["resourceClaimStatuses"]
     assert recorded["resourceClaimName"] != "c"
+
+
+async def test_what_only_the_server_knows_is_looked_at_again() -> None:
+    """F-50: a consumer, or a claim, may go before its store ever shows it: nothing tells then."""
+    cluster = ClaimCluster(claim(**USED), pod("q", names={"res": "d"}))
+    cluster.set(RUNNING)
+    cluster.set(claim("d", owner="q", entry="res"))
+    for kind, name in (("claim", "c"), ("pod", "q")):
+        assert await cluster.sync(kind, name) == []
+        assert cluster.outcome == Later(LOOK_AGAIN)
+    cluster.remove("pods", "p")
+    assert await cluster.sync("claim", "c") != []
+    assert cluster.outcome == Done()
+    cluster.catch_up()
+    assert await cluster.sync("pod", "q") == []
+    assert cluster.outcome == Done()

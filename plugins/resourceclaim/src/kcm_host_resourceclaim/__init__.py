@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from kcm_host.api import (
@@ -10,7 +11,9 @@ from kcm_host.api import (
     Discovery,
     Done,
     Key,
+    Later,
     Metric,
+    Outcome,
     Permission,
     View,
     Writer,
@@ -34,6 +37,8 @@ __all__ = ["ResourceClaims"]
 log = logging.getLogger(__name__)
 
 WORKERS = 50
+#: A store is behind for much less, or its watch is broken for longer.
+LOOK_AGAIN = timedelta(seconds=30)
 #: Verb and subresource. `binding` is no request of its own: the server asks for it beside `status`
 #: when consumers or allocations change.
 CLAIM_WRITES = (
@@ -98,8 +103,12 @@ class ResourceClaims:
         return [*claims, *groups, *pods, *events]
 
     @hookimpl
-    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Done:
-        """Bring a pod, a claim or a PodGroup up to date; what settings forbid is not retried."""
+    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
+        """
+        Bring a pod, a claim or a PodGroup up to date; what settings forbid is not retried.
+
+        Whatever was left as it is because of an object that no store shows is looked at again.
+        """
         known = self._known(view)
         sync = SYNCS.get(key.kind)
         if known is None or sync is None:
@@ -109,7 +118,7 @@ class ResourceClaims:
         except PermanentProblem as problem:
             pairs = {"key": str(key), "problem": str(problem)}
             log.warning("sync given up, settings forbid it", extra={"kv": pairs})
-        return Done()
+        return Later(LOOK_AGAIN) if known.relies_on_server else Done()
 
     @hookimpl
     def kcm_metrics(self) -> Sequence[Metric]:

@@ -46,6 +46,7 @@ async def _gone(key: Key, claim: Claim, known: Known, writer: Writer) -> frozens
         found = standing(consumer, key.namespace, known)
         if found is Standing.UNKNOWN:
             found = await _asked(consumer, key.namespace, known, writer)
+            known.relies_on_server |= found is Standing.STAYS
         if found is not Standing.STAYS:
             gone.append(position)
     return frozenset(gone)

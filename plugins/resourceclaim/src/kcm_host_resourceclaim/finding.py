@@ -106,6 +106,7 @@ async def _existing(key: Key, known: Known, writer: Writer) -> Claim | None:
         found = await writer.read(known.api.claims, key)
     except HostError as error:
         raise Problem(CHECKING + server_message(error)) from error
+    known.relies_on_server |= found is not None
     return decode_object(found, Claim) if found is not None else None
 
 

@@ -21,12 +21,15 @@ BY_OWNER, BY_JUDGE = "owner", "judge"
 
 class Known:
     """
-    Reads by name and by reference; no request is ever made.
+    Reads by name and by reference; no request is ever made. One for each sync.
 
     Reading an object that never fitted its model raises `Undecodable`.
     """
 
     def __init__(self, view: View, api: Api, memory: Memory) -> None:
+        #: Set by a sync that left something as it is because of an object which only the server
+        #: has. If that goes while its watch is away, no store ever tells.
+        self.relies_on_server = False
         self.api = api
         self.memory = memory
         self._view = view
