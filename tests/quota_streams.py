@@ -34,7 +34,8 @@ class Stream:
         for manifest in manifests:
             line = _line("ADDED", manifest)
             self.feed.gather("ADDED", line, decode.frame(line).object)
-        self.feed.list_ends()
+        for _ in self.feed.init_done():
+            pass
 
 
 def _line(sort: str, manifest: Manifest) -> bytes:

@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
 from kcm_host.store.feed import Feed
-from kcm_host.store.store import Entry
+from kcm_host.store.store import Entry, Store
 from kcm_host.wire import decode
 
 POD = Kind("", "v1", "Pod", "pods")
@@ -89,7 +89,7 @@ def gathering(feed: Feed, *events: tuple[str, bytes]) -> None:
 def gathered(feed: Feed, *events: tuple[str, bytes]) -> None:
     """Feed a whole streaming list."""
     gathering(feed, *events)
-    feed.list_ends()
+    complete(feed)
 
 
 def listed(feed: Feed, *bodies: bytes) -> None:
@@ -97,7 +97,23 @@ def listed(feed: Feed, *bodies: bytes) -> None:
     feed.list_begins()
     for body in bodies:
         feed.gather_bare(msgspec.Raw(body))
-    feed.list_ends()
+    complete(feed)
+
+
+def complete(feed: Feed) -> None:
+    """Put the gathered objects in place."""
+    for _ in feed.init_done():
+        pass
+
+
+def replaced(store: Store[Pod], fresh: dict[Key, Entry[Pod]]) -> list[Change[Pod]]:
+    """Put a complete list in place of what is stored, and give the differences."""
+    steps = store.stage(fresh)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return store.put_in_place(end.value)
 
 
 def _line(sort: str, body: bytes) -> bytes:

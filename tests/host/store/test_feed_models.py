@@ -12,6 +12,7 @@ from host.store.stream_lines import (
     Listener,
     Phase,
     Pod,
+    complete,
     event,
     gathered,
     gathering,
@@ -111,7 +112,7 @@ def test_nothing_is_told_or_stored_before_the_list_is_complete(feed: Feed) -> No
     assert listener.told() == []
     assert feed.shelf(Pod).store.get(A) == Pod("n1")
     assert len(feed.shelf(Pod).store) == 1
-    feed.list_ends()
+    complete(feed)
     assert listener.told() == [("deleted", "a"), ("added", "b")]
 
 

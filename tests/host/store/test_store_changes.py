@@ -24,14 +24,6 @@ def test_a_known_object_is_changed(store: Store[Pod]) -> None:
     assert store.get(A) == Pod("n2")
 
 
-def test_the_first_list_is_marked(store: Store[Pod]) -> None:
-    """Adds of the first list are marked as such, later ones are not (IQ-53)."""
-    first, later = store.put(A, entry("1"), initial=True), store.put(B, entry("2"))
-    assert first is not None
-    assert later is not None
-    assert (first.initial, later.initial) == (True, False)
-
-
 def test_equal_declared_fields_wake_nobody(store: Store[Pod]) -> None:
     """A new version whose declared fields are equal is stored and is no change."""
     store.put(A, entry("1", node="n1", labels=("x", "y")))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from host.store.stream_lines import POD, A, B, C, D, Pod, entry, misfit
+from host.store.stream_lines import POD, A, B, C, D, Pod, entry, misfit, replaced
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.kinds import Key
@@ -60,8 +60,8 @@ def test_a_deleted_object_is_found_no_more(indexed: Store[Pod]) -> None:
 
 def test_a_relist_moves_everything(indexed: Store[Pod]) -> None:
     """What a list lacks, changes and adds is found where it belongs afterwards (IQ-50, IQ-57)."""
-    indexed.replace({A: entry("1", node="n1"), B: entry("1", node="n1")}, initial=True)
-    indexed.replace({B: entry("2", node="n2"), C: entry("2", node="n1")}, initial=False)
+    replaced(indexed, {A: entry("1", node="n1"), B: entry("1", node="n1")})
+    replaced(indexed, {B: entry("2", node="n2"), C: entry("2", node="n1")})
     assert (found(indexed, "n1"), found(indexed, "n2")) == ({C}, {B})
 
 

@@ -21,6 +21,7 @@ from host.store.stream_lines import (
     listed,
     misfit,
     pod,
+    replaced,
 )
 
 from kcm_host.api.errors import Undecodable
@@ -58,8 +59,8 @@ def test_misfits_in_a_row_keep_the_last_good_state(store: Store[Pod]) -> None:
 
 def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
     """A list in which the object no longer fits tells nothing of it; what is gone is told."""
-    store.replace({A: entry("1", node="n1"), B: entry("1")}, initial=True)
-    assert store.replace({A: misfit("2")}, initial=False) == [Change(POD, B, Pod(), None, "1")]
+    replaced(store, {A: entry("1", node="n1"), B: entry("1")})
+    assert replaced(store, {A: misfit("2")}) == [Change(POD, B, Pod(), None, "1")]
     assert store.get(A) == Pod("n1")
 
 
@@ -88,9 +89,9 @@ def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
 
 def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
     """A list in which it fits again is told of it, with the same fields too (F-20)."""
-    store.replace({A: entry("1", node="n1")}, initial=True)
+    replaced(store, {A: entry("1", node="n1")})
     store.put(A, misfit("2"))
-    changes = store.replace({A: entry("3", node="n1")}, initial=False)
+    changes = replaced(store, {A: entry("3", node="n1")})
     assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3")]
 
 
@@ -111,8 +112,8 @@ def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> 
 
 def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> None:
     """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
-    store.put(A, entry("1", uid="u1", node="n1"))
-    changes = store.replace({A: misfit("9", uid="u2")}, initial=False)
+    replaced(store, {A: entry("1", uid="u1", node="n1")})
+    changes = replaced(store, {A: misfit("9", uid="u2")})
     assert changes == [Change(POD, A, Pod("n1"), None, "1")]
     with pytest.raises(Undecodable):
         store.get(A)

@@ -88,7 +88,8 @@ class Stream:
         for name, body in objects.items():
             line = self.line("ADDED", name, body)
             self.feed.gather("ADDED", line, decode.frame(line).object)
-        self.feed.list_ends()
+        for _ in self.feed.init_done():
+            pass
 
     def tell(self, kind: str, name: str, body: Manifest) -> list[str]:
         """Tell one event and give the keys queued for it."""

@@ -53,7 +53,8 @@ class Cluster:
         for name, ttl in ttls.items():
             line = event("ADDED", name, ttl)
             self.feed.gather("ADDED", line, head_of(line))
-        self.feed.list_ends()
+        for _ in self.feed.init_done():
+            pass
 
     def tell(self, kind: str, name: str, ttl: str | None = None) -> list[str]:
         """Tell one event and give the names of the keys queued for it."""

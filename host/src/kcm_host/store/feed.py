@@ -1,14 +1,15 @@
 """From the objects of one stream to its stores, and on to those who follow them."""
 
 import logging
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
+from kcm_host.store.audience import Audience, Follower
 from kcm_host.store.store import Entry, Store
 from kcm_host.wire import decode
 
@@ -17,25 +18,13 @@ log = logging.getLogger(__name__)
 Decode = Callable[[Any], Any]
 
 
-class Follower(Protocol):
-    """Who hears of the changes of one store. Neither method may raise."""
-
-    def changed(self, change: Change[Any]) -> None:
-        """Take one change, after all stores of the stream have changed."""
-
-    def synced(self) -> None:
-        """Take note that all initial objects have been told."""
-
-
 class Shelf:
     """One model's store within a stream, with those who follow it."""
 
     def __init__(self, kind: Kind, model: type[Any]) -> None:
         self.store: Store[Any] = Store(kind)
         self.decoder = decode.ModelDecoder(model)
-        self.followers: list[Follower] = []
-        #: Followers that have not been told what was stored before they came.
-        self.newcomers: list[Follower] = []
+        self.audiences: list[Audience] = []
         self.fresh: dict[Key, Entry[Any]] = {}
 
     def framed(self, key: Key, meta: decode.HeadMeta, line: bytes) -> Entry[Any]:
@@ -114,32 +103,32 @@ class Feed:
         return list(self._shelves.values())
 
     def follow(self, model: type[Any], follower: Follower) -> None:
-        """Add a follower; one that comes late is to be welcomed before anything else happens."""
-        shelf = self.shelf(model)
-        shelf.followers.append(follower)
-        if self.synced:
-            shelf.newcomers.append(follower)
+        """Add a follower; one that comes late hears nothing until it is welcomed."""
+        self.shelf(model).audiences.append(Audience(follower))
 
     def welcome(self) -> None:
         """
-        Tell those who came late everything stored, as if it were new (IQ-61).
+        Tell those who came since the last time everything stored, as if it were new (IQ-61).
 
         Apart from `follow`, because a controller has to have joined all its streams before the
-        first change is told: its watch functions may read any of their stores.
+        first change is told: its watch functions may read any of their stores. Before the first
+        list is in place there is nothing to tell yet: they are welcomed then.
         """
+        if not self.synced:
+            return
         for shelf in self.shelves:
-            newcomers, shelf.newcomers = shelf.newcomers, []
-            for follower in newcomers:
-                for change in shelf.store.as_changes():
-                    follower.changed(change)
-                follower.synced()
+            for audience in shelf.audiences:
+                if not audience.welcomed:
+                    audience.welcome(shelf.store.as_changes())
 
     def leave(self, follower: Follower) -> bool:
         """Remove a follower; True when nobody is left."""
         for model, shelf in list(self._shelves.items()):
-            if follower in shelf.followers:
-                shelf.followers.remove(follower)
-            if not shelf.followers:
+            for audience in shelf.audiences:
+                if audience.follower is follower:
+                    audience.leave()
+            shelf.audiences = [one for one in shelf.audiences if one.follower is not follower]
+            if not shelf.audiences:
                 del self._shelves[model]
         return not self._shelves
 
@@ -168,20 +157,26 @@ class Feed:
         for shelf in self._shelves.values():
             shelf.fresh[key] = shelf.bare(key, meta, item)
 
-    def list_ends(self) -> None:
-        """See `Sink.list_ends`."""
-        initial = not self.synced
-        told = []
+    def init_done(self) -> Iterator[None]:
+        """
+        See `Sink.init_done`.
+
+        All stores change in one turn of the loop. What a relist changed is told in that turn too:
+        a sync must never find the memory of its controller between two sets of objects.
+        """
+        staged = {}
         for shelf in self.shelves:
-            told.append((shelf, shelf.store.replace(shelf.fresh, initial=initial)))
-            shelf.fresh = {}
+            staged[shelf] = yield from shelf.store.stage(shelf.fresh)
+        told = [(shelf, shelf.store.put_in_place(one)) for shelf, one in staged.items()]
+        self.list_begins()
         self.synced = True
         for shelf, changes in told:
-            for follower in list(shelf.followers):
+            for audience in shelf.audiences:
                 for change in changes:
-                    follower.changed(change)
-                if initial:
-                    follower.synced()
+                    audience.tell(change)
+        self.welcome()
+        for one in staged.values():
+            yield from one.free_before()
 
     def event(self, event_type: str, line: bytes, head: decode.Head) -> None:
         """See `Sink.event`."""
@@ -193,8 +188,8 @@ class Feed:
         ]
         for shelf, change in told:
             if change is not None:
-                for follower in list(shelf.followers):
-                    follower.changed(change)
+                for audience in shelf.audiences:
+                    audience.tell(change)
 
     @staticmethod
     def _apply(

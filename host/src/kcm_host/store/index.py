@@ -22,6 +22,10 @@ class Index:
         self._failed = failed
         self._keys: dict[str, set[Key]] = {}
 
+    def empty(self) -> "Index":
+        """Give an index by the same function that holds nothing yet."""
+        return Index(self._function, self._failed)
+
     def move(self, key: Key, old: Any | None, new: Any | None) -> None:
         """Put `key` under the values of `new` and under no others."""
         before, after = self._values(key, old), self._values(key, new)

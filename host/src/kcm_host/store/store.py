@@ -1,7 +1,7 @@
 """The objects of one stream in the form of one model."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
+from kcm_host.store.audience import SLICE
 from kcm_host.store.index import Index, IndexFunction
 from kcm_host.store.undecodable import UndecodableKeys
 
@@ -30,13 +31,34 @@ class Entry(msgspec.Struct, Generic[M], frozen=True, gc=False):
     whole: bytes = b""
 
 
+class Staged(Generic[M]):
+    """A complete list beside the objects that readers see until it is put in their place."""
+
+    def __init__(self, entries: dict[Key, Entry[M]]) -> None:
+        self.entries = entries
+        self.bad: set[Key] = set()
+        #: What differs from the objects of before.
+        self.changes: list[Change[M]] = []
+        #: Indexes of the store -> the same over the staged objects.
+        self.indexes: dict[Index, Index] = {}
+        #: What it took the place of.
+        self.before: dict[Key, Entry[M]] = {}
+
+    def free_before(self) -> Iterator[None]:
+        """Free what it took the place of, which takes long enough for slices."""
+        while self.before:
+            for _ in range(min(SLICE, len(self.before))):
+                self.before.popitem()
+            yield
+
+
 class Store(Generic[M]):
     """
     What is known of one kind, and what changed for readers when more is told.
 
     An object that does not fit the model is kept with its last good state, or as a bare key; it
-    is never taken for a delete. Readers always see a complete set: a relist is put in place in
-    one step.
+    is never taken for a delete. Readers always see a complete set: a relist is prepared in
+    slices and put in place in one step.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -47,6 +69,8 @@ class Store(Generic[M]):
         self.keep_whole = False
         #: Tells why its stream cannot be followed at present, empty if it can; set by the stream.
         self.problem: Callable[[], str] = str
+        #: Whether a complete list was ever put in place.
+        self._complete = False
         self._entries: dict[Key, Entry[M]] = {}
         self._bad = UndecodableKeys()
         self._awaited: dict[Key, list[asyncio.Future[None]]] = {}
@@ -60,16 +84,13 @@ class Store(Generic[M]):
         failed: Callable[[BaseException], None],
     ) -> None:
         """Keep one more index for `owner`; objects already stored are indexed at once (IQ-57)."""
-        index = Index(function, failed)
-        for key, model in self.items():
-            index.move(key, None, model)
-        self._indexes[owner, name] = index
+        self._indexes[owner, name] = self._filled(Index(function, failed))
 
     def drop_indexes(self, owner: str) -> None:
         """Forget the indexes of `owner`."""
         self._indexes = {key: index for key, index in self._indexes.items() if key[0] != owner}
 
-    def put(self, key: Key, entry: Entry[M], *, initial: bool = False) -> Change[M] | None:
+    def put(self, key: Key, entry: Entry[M]) -> Change[M] | None:
         """
         Store one object and say what changed for readers.
 
@@ -79,20 +100,12 @@ class Store(Generic[M]):
         """
         self._wake(key)
         before = self._entries.get(key)
-        if not entry.good:
-            return self._put_bad(key, before, entry)
-        self._entries[key] = entry
-        self._bad.discard(key)
-        old = before.model if before is not None else None
-        same = before is not None and before.uid == entry.uid and _are_equal(old, entry.model)
-        if before is not None and same:
-            if not before.good:
-                # While the object could not be read, keys of it may have been passed over.
-                same = False
-            elif not self.every_event or before.version == entry.version:
-                return None
-        self._reindex(key, old, entry.model)
-        return Change(self.kind, key, old, entry.model, entry.version, initial, same)
+        self._entries[key], change = self._judged(key, before, entry)
+        (self._bad.discard if entry.good else self._bad.add)(key)
+        if change is None or not self._is_told(change):
+            return None
+        self._reindex(key, change.old, change.new)
+        return change
 
     def remove(self, key: Key, *, final: M | None = None, version: str = "") -> Change[M] | None:
         """Drop one object; the change carries its `final` state, or the last known (IQ-46, 51)."""
@@ -104,17 +117,43 @@ class Store(Generic[M]):
         self._reindex(key, before.model, None)
         return Change(self.kind, key, final or before.model, None, version or before.version)
 
-    def replace(self, fresh: Mapping[Key, Entry[M]], *, initial: bool) -> list[Change[M]]:
+    def stage(self, fresh: dict[Key, Entry[M]]) -> Generator[None, None, Staged[M]]:
         """
-        Take a complete list as the truth, in one step, and give the differences.
+        Prepare a complete list to take the place of what is stored; yields after each slice.
 
-        Objects that the list lacks come first, as deletes with their last known state, then
-        what is new or different in list order; what is the same makes no change (IQ-50).
+        Nothing else may be put or removed until it is in place, and `fresh` is used up. Its
+        changes are in order: objects that the list lacks come first, as deletes with their last
+        known state, then what is new or different in list order; what is the same makes none
+        (IQ-50). The first list has none: `as_changes` gives all of it.
         """
-        gone = [key for key in self._entries if key not in fresh]
-        changes = [self.remove(key) for key in gone]
-        changes += [self.put(key, entry, initial=initial) for key, entry in fresh.items()]
-        return [change for change in changes if change is not None]
+        staged = Staged(fresh)
+        for count, (key, before) in enumerate(self._entries.items(), 1):
+            if key not in fresh and before.model is not None:
+                staged.changes.append(Change(self.kind, key, before.model, None, before.version))
+            if count % SLICE == 0:
+                yield
+        for count, (key, entry) in enumerate(fresh.items(), 1):
+            fresh[key], change = self._judged(key, self._entries.get(key), entry)
+            if not entry.good:
+                staged.bad.add(key)
+            if change is not None and self._complete and self._is_told(change):
+                staged.changes.append(change)
+            if count % SLICE == 0:
+                yield
+        yield from self._stage_indexes(staged)
+        return staged
+
+    def put_in_place(self, staged: Staged[M]) -> list[Change[M]]:
+        """Take a staged list as the truth, in one step, and give the differences."""
+        for key in list(self._awaited):
+            if key in self._entries or key in staged.entries:
+                self._wake(key)
+        staged.before, self._entries = self._entries, staged.entries
+        self._bad, self._complete = staged.bad, True
+        for name, index in self._indexes.items():
+            # One whose owner came since is filled now: nobody else waits for that often.
+            self._indexes[name] = staged.indexes.get(index) or self._filled(index.empty())
+        return staged.changes
 
     def get(self, key: Key) -> M | None:
         """Give the object, None if there is none; raise `Undecodable` for a bare key."""
@@ -171,13 +210,14 @@ class Store(Generic[M]):
         """Whether this very version is already stored as undecodable."""
         return key in self._bad and self._entries[key].version == version
 
-    def as_changes(self) -> list[Change[M]]:
-        """Give every object as if it were new, for a reader that comes later (IQ-61)."""
-        return [
+    def as_changes(self) -> Iterator[Change[M]]:
+        """Give every object of this moment as if it were new, for a reader that comes (IQ-61)."""
+        present = self._entries.copy()
+        return (
             Change(self.kind, key, None, entry.model, entry.version, initial=True)
-            for key, entry in self._entries.items()
+            for key, entry in present.items()
             if entry.model is not None
-        ]
+        )
 
     @property
     def undecodable(self) -> frozenset[Key]:
@@ -195,14 +235,42 @@ class Store(Generic[M]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _put_bad(self, key: Key, before: Entry[M] | None, entry: Entry[M]) -> Change[M] | None:
-        """Keep the last good state; a namesake's is not its own, that one is really gone."""
-        other = before is not None and before.uid != entry.uid
-        change = self.remove(key) if other else None
-        last_good = before.model if before is not None and not other else None
-        self._entries[key] = Entry(last_good, entry.uid, entry.version, good=False)
-        self._bad.add(key)
-        return change
+    def _stage_indexes(self, staged: Staged[M]) -> Iterator[None]:
+        for index in list(self._indexes.values()):
+            staged.indexes[index] = fellow = index.empty()
+            for count, (key, entry) in enumerate(staged.entries.items(), 1):
+                fellow.move(key, None, entry.model)
+                if count % SLICE == 0:
+                    yield
+
+    def _judged(
+        self, key: Key, before: Entry[M] | None, entry: Entry[M]
+    ) -> tuple[Entry[M], Change[M] | None]:
+        """Say what is to be stored of an object that was `before`, and what changes by it."""
+        old = before.model if before is not None else None
+        namesake = before is not None and before.uid != entry.uid
+        if not entry.good:
+            # The last good state is kept; a namesake's is not its own, that one is really gone.
+            kept = Entry(None if namesake else old, entry.uid, entry.version, good=False)
+            gone = before if namesake and old is not None else None
+            version = gone.version if gone is not None else ""
+            return kept, Change(self.kind, key, old, None, version) if gone is not None else None
+        same = before is not None and not namesake and _are_equal(old, entry.model)
+        if before is not None and same:
+            if not before.good:
+                # While the object could not be read, keys of it may have been passed over.
+                same = False
+            elif before.version == entry.version:
+                return entry, None
+        return entry, Change(self.kind, key, old, entry.model, entry.version, same=same)
+
+    def _is_told(self, change: Change[M]) -> bool:
+        return self.every_event or not change.same
+
+    def _filled(self, index: Index) -> Index:
+        for key, model in self.items():
+            index.move(key, None, model)
+        return index
 
     def _wake(self, key: Key) -> None:
         if not self._awaited:

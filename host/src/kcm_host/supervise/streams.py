@@ -10,7 +10,8 @@ import msgspec
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import StreamState
 from kcm_host.api.watches import AnyWatch
-from kcm_host.store.feed import Feed, Follower
+from kcm_host.store.audience import Follower
+from kcm_host.store.feed import Feed
 from kcm_host.store.store import Store
 from kcm_host.supervise.background import keep_running
 from kcm_host.wire.client import Client, user_agent

@@ -1,5 +1,7 @@
 """All objects of a selection page by page, for servers without streaming lists."""
 
+import asyncio
+
 from kcm_host.api.errors import ApiError
 from kcm_host.wire import decode
 from kcm_host.wire.answers import decoded
@@ -8,6 +10,8 @@ from kcm_host.wire.selection import Selection, Sink
 from kcm_host.wire.status import is_gone
 
 PAGE = 500
+#: So many objects are decoded before the event loop is heard again.
+SLICE = 100
 
 
 async def paged_list(client: Client, selection: Selection, sink: Sink, *, agent: str) -> str:
@@ -29,8 +33,10 @@ async def paged_list(client: Client, selection: Selection, sink: Sink, *, agent:
             sink.list_begins()
             version = ""
             page = await _page(client, selection, selection.selectors, agent)
-        for item in page.items or ():
+        for count, item in enumerate(page.items or (), 1):
             sink.gather_bare(item)
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
         version = version or page.metadata.resource_version
         token = page.metadata.continue_
         if not token:

@@ -89,7 +89,7 @@ class Reflector:
                 self.version = await lister.paged_list(
                     self._client, self.selection, self._sink, agent=self._agent
                 )
-                self._complete()
+                await self._complete()
             else:
                 async with self._patient(), stack.pop_all():
                     await self._consume(lines, seen=True)
@@ -131,7 +131,7 @@ class Reflector:
             if _is_bookmark(frame):
                 if decode.ends_initial(frame):
                     self.version = decode.version_of(frame) or self.version
-                    self._complete()
+                    await self._complete()
                     return True
             elif self._fits(frame) and self._known(frame):
                 self._sink.gather(frame.type, line, frame.object)
@@ -226,8 +226,9 @@ class Reflector:
         self._log(logging.WARNING, "unknown watch event", type=frame.type)
         return False
 
-    def _complete(self) -> None:
-        self._sink.list_ends()
+    async def _complete(self) -> None:
+        for _ in self._sink.init_done():
+            await asyncio.sleep(0)
         self.lists += 1
         self._unavailable = False
         self._opened()

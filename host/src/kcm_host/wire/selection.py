@@ -1,6 +1,7 @@
 """What a stream is about, and where its objects go."""
 
 import random
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
@@ -27,8 +28,12 @@ class Sink(Protocol):
     def gather_bare(self, item: msgspec.Raw) -> None:
         """Take one list item of the set that is being gathered."""
 
-    def list_ends(self) -> None:
-        """Put the gathered set in place of the present one."""
+    def init_done(self) -> Iterator[None]:
+        """
+        Put the gathered set in place of the present one, when iterated to its end.
+
+        It yields where others may be heard; nothing else is handed over meanwhile.
+        """
 
     def event(self, event_type: str, line: bytes, head: Head) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""
