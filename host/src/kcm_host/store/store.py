@@ -36,7 +36,7 @@ class Staged(Generic[M]):
 
     def __init__(self, entries: dict[Key, Entry[M]]) -> None:
         self.entries = entries
-        self.bad: set[Key] = set()
+        self.bad = UndecodableKeys()
         #: What differs from the objects of before.
         self.changes: list[Change[M]] = []
         #: Indexes of the store -> the same over the staged objects.
