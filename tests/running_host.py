@@ -18,7 +18,8 @@ from kcm_host_testing.process import Process
 DEFAULTS: Mapping[str, Any] = {
     "leaderElection": {"enabled": False},
     "http": {"bind": "127.0.0.1:0"},
-    "log": {"format": "json"},
+    # At level debug every failure of a sync has a line of its own.
+    "log": {"format": "json", "level": "debug"},
 }
 
 

@@ -15,7 +15,7 @@ from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.limits import Running
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.sync.worker import Bench, Sync
+from kcm_host.sync.worker import Bench, Sync, failed_syncs
 from kcm_host.sync.worker_group import WorkerGroup
 from kcm_host.work.queue import WorkQueue
 
@@ -95,6 +95,7 @@ class Rig:
             on_write=self.note_write,
             is_unasked=self.queue.is_unasked,
             own_writes=OwnWrites(self.stores),
+            failures=failed_syncs(),
             tracing=self.tracing,
             echoes=self.echoes,
         )

@@ -150,8 +150,10 @@ async def test_what_the_server_refuses_is_given_up(
     assert line.__dict__["kv"]["error"] == str(error)
 
 
-async def test_a_refusal_is_told_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """A right that is missing fills no log, however many Events there are."""
+async def test_a_refusal_is_one_line_and_a_count(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A right that is missing fills no log, however many Events there are (F-82)."""
     server.refuse(*[REFUSED] * 20)
     recorder = recorder_of(server)
     for number in range(20):
@@ -160,7 +162,7 @@ async def test_a_refusal_is_told_once(server: Server, caplog: pytest.LogCaptureF
         async with running(recorder):
             await asyncio.sleep(1)
     assert len(server.writes) == 20
-    assert len(caplog.records) == 1
+    assert [one.__dict__["kv"].get("times") for one in caplog.records] == [None, "19"]
 
 
 async def test_an_event_that_is_there_already(

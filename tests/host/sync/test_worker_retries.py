@@ -151,3 +151,25 @@ async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
         rig.queue.add(Key(f"k{number}"), CAUSE)
     await rig.run(sync, seconds=600, workers=50)
     assert [sum(60 * n <= at < 60 * (n + 1) for at in writes) for n in range(10)] == [30] * 10
+
+
+async def test_the_same_failure_of_many_keys_is_one_line(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of 400 nodes that may not be patched the log has three lines in a minute (F-82)."""
+
+    def answer(write: Write) -> Receipt:
+        raise ApiError(f"patch /api/v1/nodes/{write.key}: 403", status=403, reason="Forbidden")
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await writer.patch(NODE, key, {})
+        return Done()
+
+    rig.sender = Notebook(answer)
+    for number in range(400):
+        rig.queue.add(Key(f"n{number}"), CAUSE)
+    async with rig.working(sync, workers=5):
+        await asyncio.sleep(60)
+        lines = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [line.message for line in lines] == ["sync failed"] + ["sync failed, again"] * 2
+    assert int(lines[1].__dict__["kv"]["times"]) >= 399

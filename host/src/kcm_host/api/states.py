@@ -53,8 +53,9 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     `phase` is `starting` (its watches are being filled), `running`, `restarting` (after an
     exception in its watch functions, or for what the server serves since), `quarantined` (the
     plugin is broken) or `stopped`.
-    It is ready while it runs and all its streams follow the server. `status` is what the plugin's
-    `kcm_status` said; empty where only probes and scrapes ask.
+    It is ready while it runs, all its streams follow the server, no sync of it goes on after its
+    cancellation, and its requests are not refused for lack of permissions. `status` is what the
+    plugin's `kcm_status` said; empty where only probes and scrapes ask.
     """
 
     name: str

@@ -130,7 +130,7 @@ class Controller:
         candidate = self._setup.plugin.candidate
         start = self._start
         problems = stuck_problems(self._stuck)
-        problems += start.following.problems() if start else []
+        problems += [*start.following.problems(), *start.refusals.problems()] if start else []
         extras = start.aside.problems() if start else []
         extras += start.more.problems() if start and start.more else []
         return ControllerState(

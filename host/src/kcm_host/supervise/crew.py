@@ -23,7 +23,7 @@ class Crew:
         self._failure = start.failure
         self._workers = WorkerGroup(bench, count=workers, stuck=stuck)
         asking = [run_timer(timer, start.functions) for timer in start.timers]
-        asking.append(start.sweep.run())
+        asking += [start.sweep.run(), start.prove_identity()]
         if start.more is not None:
             asking.append(start.more.run())
         self._asking = [asyncio.create_task(one, name=f"{name} asking") for one in asking]

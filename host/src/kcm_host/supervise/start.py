@@ -1,6 +1,7 @@
 """One start of a controller: a plugin instance between its watches and its queue."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -23,16 +24,22 @@ from kcm_host.supervise.sweep import Sweep
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.events import Recorder
 from kcm_host.sync.own_writes import OwnWrites
+from kcm_host.sync.refusals import Refusals
 from kcm_host.sync.sender import LiveSender
-from kcm_host.sync.worker import Bench
+from kcm_host.sync.worker import Bench, failed_syncs
 from kcm_host.sync.writer import OnWrite
 from kcm_host.wire.client import Client, user_agent
 from kcm_host.wire.discovery import Discoverer
+from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host.work.queue import WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing
 
+log = logging.getLogger(__name__)
+
+#: How long after a failure the credentials of a controller are asked for again.
+PROVE_AGAIN_SECONDS = 10.0
 TELL_USERS = Permission(EVENT, "create")
 
 
@@ -72,6 +79,8 @@ class Start:
         loop = asyncio.get_running_loop()
         self.name = setup.plugin.name
         self.queue = WorkQueue(loop)
+        #: What it may not write, against what it declares.
+        self.refusals = Refusals(loop.time)
         self.instance: Instance = setup.plugin.new()
         self._setup = setup
         self._services = services
@@ -91,6 +100,7 @@ class Start:
             agent=user_agent(self.name),
             qps=setup.qps,
             burst=setup.burst,
+            heard=self.refusals.heard,
         )
         self.timers = self.instance.timers(setup.settings)
         self.sweep = Sweep(
@@ -110,6 +120,21 @@ class Start:
                 self.following.begin(watch, self._one_synced)
             else:
                 self.aside.begin(watch)
+
+    async def prove_identity(self) -> None:
+        """Return once the controller's own credentials, if it is to have any, are there."""
+        client = self._services.own_clients.get(self.name)
+        while client is not None:
+            try:
+                await client.connection.credentials.current()
+            except ConnectionProblem as problem:
+                if self.refusals.no_identity(str(problem)):
+                    pairs = {"controller": self.name, "problem": str(problem)}
+                    log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the reason is told
+            else:
+                self.refusals.no_identity("")
+                return
+            await asyncio.sleep(PROVE_AGAIN_SECONDS)
 
     @property
     def failure(self) -> asyncio.Future[None]:
@@ -159,6 +184,7 @@ class Start:
             tracing=self._services.tracing,
             is_unasked=self.sweep.is_unasked,
             own_writes=OwnWrites(self._stores),
+            failures=failed_syncs(),
             echoes=Echoes() if self._services.tracing else None,
             events=Recorder(self.sender) if TELL_USERS in self._permissions else None,
         )

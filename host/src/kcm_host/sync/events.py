@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from kcm_host.api.errors import Conflict, HostError, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.observe.repeats import Repeats, sort_of_error
 from kcm_host.sync.event_correlation import Clock, Correlation
 from kcm_host.sync.event_objects import Event, Remark
 from kcm_host.sync.sender import Sender
@@ -43,7 +44,7 @@ class Recorder:
         self._waiting: asyncio.Queue[Remark] = asyncio.Queue(MOST_WAITING)
         self._full = False
         self._over = False
-        self._logged: set[tuple[str, str, int]] = set()
+        self._not_sent = Repeats(log, "event not sent")
 
     def record(
         self,
@@ -82,6 +83,7 @@ class Recorder:
                 await self._tell(await self._waiting.get())
         finally:
             self._over = True
+            self._not_sent.close()
 
     async def _tell(self, remark: Remark) -> None:
         event = self._correlation.event(remark)
@@ -119,12 +121,10 @@ class Recorder:
             await self._sender.send(event.create())
 
     def _complain(self, remark: Remark, error: Exception) -> None:
-        """Log why an Event was not sent, once for each reason and sort of error."""
-        fact = (remark.reason, type(error).__name__, getattr(error, "status", 0))
-        level = logging.DEBUG if fact in self._logged else logging.WARNING
-        self._logged.add(fact)
+        """Log why an Event was not sent; for each reason and sort of error a line and counts."""
         text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
-        log.log(level, "event not sent", extra={"kv": {**_pairs(remark), "error": text}})
+        fact = (remark.reason, sort_of_error(error))
+        self._not_sent.say(fact, {**_pairs(remark), "error": text})
 
 
 def _pairs(remark: Remark) -> dict[str, str]:

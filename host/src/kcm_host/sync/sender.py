@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from kcm_host.api.errors import ApiError, Unreadable
+from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.writes import Receipt, Write
 from kcm_host.wire.answers import AnswerDecoder
 from kcm_host.wire.client import JSON, METADATA_ONLY, Answer, Client
@@ -80,13 +80,24 @@ class LiveSender:
         qps: float | None = None,
         burst: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        heard: Callable[[Write, HostError | None], None] = lambda _write, _error: None,
     ) -> None:
         self._client = client
         self._agent = agent
+        self._heard = heard
         self._turns = Turns(qps, burst, clock)
 
     async def send(self, write: Write) -> Receipt:
         """See `Sender.send`."""
+        try:
+            receipt = await self._send_patiently(write)
+        except HostError as error:
+            self._heard(write, error)
+            raise
+        self._heard(write, None)
+        return receipt
+
+    async def _send_patiently(self, write: Write) -> Receipt:
         for attempt in range(1, MOST_ATTEMPTS + 1):
             await self._turns.take()
             try:

@@ -15,6 +15,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.observe.repeats import Repeats, sort_of_error
 from kcm_host.store.view import Stores, SyncView
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.limits import SYNC_SECONDS, Running, SyncLimits
@@ -52,9 +53,16 @@ class Bench(msgspec.Struct, frozen=True):
     #: Whether only the slow sweep has asked for a running key.
     is_unasked: Callable[[Key], bool]
     own_writes: OwnWrites
+    #: What tells of failed syncs.
+    failures: Repeats
     tracing: "Tracing | None" = None
     echoes: Echoes | None = None
     events: "Recorder | None" = None
+
+
+def failed_syncs() -> Repeats:
+    """Give what tells of failed syncs: the same failure of many keys is one line and a count."""
+    return Repeats(log, "sync failed")
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -259,7 +267,7 @@ def _retry(
         "error": text,
         "retry_in": f"{seconds:.3g}s",
     }
-    log.warning("sync failed", extra={"kv": pairs})
+    bench.failures.say("late" if late else sort_of_error(error), pairs)
     return _End("timeout" if late else "error", seconds, text)
 
 

@@ -41,6 +41,7 @@ class WorkerGroup:
     async def drain(self) -> None:
         """Return when the running syncs have ended, save those stuck; the queue is closed."""
         await self._nobody_left.wait()
+        self._bench.failures.close()
 
     async def cancel(self) -> None:
         """End all syncs now; those that have not ended after 3 s are left behind, as stuck."""
@@ -52,6 +53,7 @@ class WorkerGroup:
                 await self._nobody_left.wait()
         except TimeoutError:
             self._limits.give_up()
+        self._bench.failures.close()
         self.failure.cancel()
 
     def _add_worker(self) -> None:

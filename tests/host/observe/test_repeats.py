@@ -1,0 +1,173 @@
+"""The same fact again and again is one line and counts, and nothing is counted twice or lost."""
+
+import asyncio
+import logging
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_time import VirtualTimeLoop
+
+from kcm_host.api.errors import ApiError
+from kcm_host.observe.repeats import FACTS_KEPT, Repeats, sort_of_error
+
+log = logging.getLogger("kcm_host.test_repeats")
+
+
+class Lines(logging.Handler):
+    """Keeps the pairs of all lines from warnings on, with the loop's time."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._loop = asyncio.get_running_loop()
+        self._begun = self._loop.time()
+        self.lines: list[tuple[float, str, dict[str, str]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        at = round(self._loop.time() - self._begun, 6)
+        self.lines.append((at, record.getMessage(), record.__dict__["kv"]))
+
+    def __enter__(self) -> "Lines":
+        log.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        log.removeHandler(self)
+
+
+@pytest.mark.virtual_time
+async def test_counts_come_at_growing_distances() -> None:
+    """400 keys that fail each second: a line, and counts after 10, 30 and 70 s (F-82)."""
+    with Lines() as kept:
+        repeats = Repeats(log, "sync failed")
+        for second in range(71):
+            for number in range(400):
+                repeats.say("refused", {"key": f"n{number}", "second": str(second)})
+            await asyncio.sleep(1)
+        last = {"key": "n399", "within": "10s", "times": "3999", "second": "9"}
+        assert kept.lines[:2] == [
+            (0, "sync failed", {"key": "n0", "second": "0"}),
+            (10, "sync failed, again", last),
+        ]
+        assert [(at, pairs["within"]) for at, _, pairs in kept.lines[1:]] == [
+            (10, "10s"),
+            (30, "20s"),
+            (70, "40s"),
+        ]
+
+
+@pytest.mark.virtual_time
+async def test_what_has_ceased_is_news_when_it_comes_again() -> None:
+    """After a distance without any it is forgotten: the next one has a line at once (F-82)."""
+    with Lines() as kept:
+        repeats = Repeats(log, "sync failed")
+        for seconds in (5, 40, 100):
+            repeats.say("refused", {"key": "a"})
+            await asyncio.sleep(seconds)
+        repeats.close()
+    events = [(at, event) for at, event, _ in kept.lines]
+    assert events == [(0, "sync failed"), (10, "sync failed, again"), (45, "sync failed")]
+
+
+@pytest.mark.virtual_time
+async def test_distances_grow_to_ten_minutes() -> None:
+    """Whatever lasts for a day is told six times an hour (F-82)."""
+    with Lines() as kept:
+        repeats = Repeats(log, "sync failed")
+        for _ in range(24 * 3600):
+            repeats.say("refused", {})
+            await asyncio.sleep(1)
+        assert kept.lines[-1][2]["within"] == "600s"
+        assert len(kept.lines) <= 24 * 6 + 7
+
+
+@pytest.mark.virtual_time
+async def test_each_one_is_told_at_level_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever looks for one key finds all of its failures there (F-82)."""
+    caplog.set_level(logging.DEBUG)
+    repeats = Repeats(log, "sync failed")
+    for key in "abc":
+        repeats.say("refused", {"key": key})
+    found = [(one.levelname, one.__dict__["kv"]["key"]) for one in caplog.records]
+    assert found == [("WARNING", "a"), ("DEBUG", "b"), ("DEBUG", "c")]
+
+
+@pytest.mark.virtual_time
+async def test_facts_are_not_kept_without_bound() -> None:
+    """The oldest is forgotten when there are too many, and its count told (F-82)."""
+    with Lines() as kept:
+        repeats = Repeats(log, "sync failed")
+        repeats.say("first", {})
+        repeats.say("first", {})
+        for number in range(FACTS_KEPT):
+            repeats.say(number, {})
+        assert len(repeats._facts) == FACTS_KEPT
+        assert [pairs for _, event, pairs in kept.lines if event.endswith("again")] == [
+            {"times": "1", "within": "10s"}
+        ]
+
+
+def fail(error: Exception) -> None:
+    """Raise."""
+    raise error
+
+
+def raised(message: str, status: int) -> ApiError:
+    """Give an error as it comes out of a request."""
+    error = ApiError(message, status=status)
+    with suppress(ApiError):
+        fail(error)
+    return error
+
+
+def raised_elsewhere() -> ApiError:
+    """Give the same from another place."""
+    error = ApiError("patch n1: 403", status=403)
+    with suppress(ApiError):
+        fail(error)
+    return error
+
+
+def test_errors_of_one_sort() -> None:
+    """The text does not count, which names the object; type, codes and place do (F-82)."""
+    one = sort_of_error(raised("patch n1: 403", 403))
+    assert one == sort_of_error(raised("patch n2: 403", 403))
+    others = [raised("patch n1: 409", 409), raised_elsewhere(), ValueError("patch n1: 403")]
+    assert one not in [sort_of_error(other) for other in others]
+
+
+def test_an_error_that_is_raised_again_is_of_one_sort() -> None:
+    """One instance kept by a plugin gathers a longer stack each time: it stays the same (F-82)."""
+    kept, sorts = ApiError("patch n1: 403", status=403), set()
+    for _ in range(5):
+        with suppress(ApiError):
+            fail(kept)
+        sorts.add(sort_of_error(kept))
+    assert len(sorts) == 1
+
+
+STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), max_size=60)
+
+
+@given(STEPS)
+def test_everything_said_is_told_once(steps: list[tuple[str, int]]) -> None:
+    """Lines and counts together are what was said, of each fact, whenever it was (F-82)."""
+
+    async def play() -> list[tuple[float, str, dict[str, str]]]:
+        with Lines() as kept:
+            repeats = Repeats(log, "said")
+            for fact, seconds in steps:
+                repeats.say(fact, {"fact": fact})
+                await asyncio.sleep(seconds)
+            repeats.close()
+            return kept.lines
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        lines = runner.run(play())
+    told: Counter[str] = Counter()
+    for _, _, pairs in lines:
+        told[pairs["fact"]] += int(pairs.get("times", "1"))
+    assert told == Counter(fact for fact, _ in steps)
