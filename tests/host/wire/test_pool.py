@@ -15,6 +15,7 @@ from kcm_host.wire.identity.credentials import Access, Credentials
 from kcm_host_testing import certificate
 
 SECONDS = 60.0
+BURST = 5
 
 
 class SilentServer:
@@ -107,3 +108,44 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
 
     asyncio.run(give_up())
     server.wait_until_left()
+
+
+def test_after_a_burst_one_connection_is_enough():
+    """Calls one after the other use one connection, the others grow old."""
+    peers: list[int] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                peers.append(writer.get_extra_info("peername")[1])
+                if len(set(peers)) == BURST:
+                    together.set()
+                await together.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async def nobody() -> Access:
+        return Access({})
+
+    async def calls() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = Connection(
+            base_url=f"http://127.0.0.1:{port}",
+            origin="a test",
+            authority="nobody",
+            credentials=Credentials(nobody),
+        )
+        async with server, Client(connection, lambda record: None) as client:
+
+            async def call() -> None:
+                await client.call("GET", "/", verb="get", agent=user_agent("acme"))
+
+            await asyncio.gather(*(call() for _ in range(BURST)))
+            peers.clear()
+            for _ in range(3 * BURST):
+                await call()
+
+    together = asyncio.Event()
+    asyncio.run(calls())
+    assert len(set(peers)) == 1
