@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from host.sync.sync_bench import CAUSE, A, B, Rig, scripted
+from host.sync.sync_bench import CAUSE, NODE, A, B, Rig, scripted
 
+from kcm_host.api.errors import WriterClosed
 from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Outcome
 from kcm_host.api.views import View
@@ -126,3 +127,49 @@ async def test_a_failing_key_leaves_its_worker_alive(rig: Rig) -> None:
             await asyncio.sleep(0)
         assert len(workers.tasks) == 1
         assert [record.outcome for record in rig.syncs.records] == ["error"] * 3 + ["done"]
+
+
+async def test_a_write_is_counted_when_it_was_sent(rig: Rig) -> None:
+    """Not when its sync ends, which may be a minute later, or never (F-16)."""
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await writer.patch(NODE, key, {})
+        await asyncio.sleep(30)
+        return Done()
+
+    rig.queue.add(A, CAUSE)
+    async with rig.working(sync):
+        await asyncio.sleep(1)
+        assert [(write.verb, write.status) for write in rig.counted] == [("patch", 200)]
+        assert rig.syncs.records == []
+        await asyncio.sleep(30)
+        (record,) = rig.syncs.records
+    assert list(record.writes) == rig.counted
+
+
+async def test_a_writer_ends_with_its_sync(rig: Rig) -> None:
+    """What a plugin keeps of it, or a task of its own goes on with, sends nothing more (F-30)."""
+    kept: list[Writer] = []
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        kept.append(writer)
+        await writer.patch(NODE, key, {})
+        return Done()
+
+    rig.queue.add(A, CAUSE)
+    await rig.run(sync, seconds=1)
+    (writer,) = kept
+    requests = [
+        writer.patch(NODE, A, {}),
+        writer.apply(NODE, A, {}, field_manager="m"),
+        writer.create(NODE, {"metadata": {"name": "a"}}),
+        writer.update(NODE, {"metadata": {"name": "a", "resourceVersion": "1"}}),
+        writer.delete(NODE, A),
+        writer.read(NODE, A),
+    ]
+    for request in requests:
+        with pytest.raises(WriterClosed, match="its sync has ended"):
+            await request
+    with pytest.raises(WriterClosed):
+        writer.event(NODE, A, reason="Late", message="too late")
+    assert len(rig.counted) == 1

@@ -1,16 +1,19 @@
 """What a real server answers to a write, and what is made of it."""
 
+import asyncio
 import json
+import secrets
 from typing import Any
 
 import msgspec
 import pytest
+from host.supervise.definitions import Definitions
 from host.sync.live_senders import MakeSender
 from host.sync.sync_bench import CLAIM
 from kubernetes import client as official
 
 from kcm_host.api.errors import ApiError, Conflict
-from kcm_host.api.kinds import Key
+from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import Permission, Write
 from kcm_host.store.store import Entry, Store
@@ -63,6 +66,30 @@ async def test_the_last_finalizer_takes_the_object_along(
     last = await sender.send(unheld(key))
     assert (last.deleted, last.uid) == (True, made.uid)
     assert last.version == pending.version
+
+
+async def test_the_last_finalizer_of_a_custom_resource(
+    sender: LiveSender, api_server: ApiServer, namespace: str
+) -> None:
+    """Custom resources are answered alike; an apply to what was read brings none back (F-7)."""
+    group = f"g{secrets.token_hex(4)}.example"
+    definitions = Definitions(api_server, group)
+    kind, key = Kind(group, "v1", "Thing", "things"), Key("held", namespace)
+    permissions = frozenset(Permission(kind, verb) for verb in ("patch", "delete"))
+    definitions.create("Thing")
+    try:
+        await asyncio.to_thread(definitions.create_objects, "Thing", namespace, "held")
+        held = {"metadata": {"finalizers": [FINALIZER]}}
+        first = SyncWriter("ttl", sender, permissions)
+        uid = (await first.apply(kind, key, held, field_manager="test")).uid
+        await first.delete(kind, key)
+        writer = SyncWriter("ttl", sender, permissions, uid_read=lambda _kind, _key: uid)
+        last = await writer.apply(kind, key, {}, field_manager="test")
+        assert (last.deleted, last.uid) == (True, uid)
+        with pytest.raises(Conflict):
+            await writer.apply(kind, key, {}, field_manager="test")
+    finally:
+        definitions.delete_all()
 
 
 async def test_an_object_that_is_not_being_deleted_stays(
