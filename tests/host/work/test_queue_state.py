@@ -43,6 +43,16 @@ async def test_adds_count_keys_that_become_dirty(queue: WorkQueue) -> None:
     assert queue.state().adds == 3
 
 
+async def test_retries_count_failures_and_timers(queue: WorkQueue) -> None:
+    """Each failure and each time a sync asked for; an add is none (IQ-89, queue metrics)."""
+    queue.add(A, why())
+    queue.retry(A, why())
+    queue.retry(A, why())
+    queue.later(B, why(), after=1)
+    queue.later(B, why(), after=1)
+    assert queue.state().retries == 4
+
+
 async def test_running_syncs_are_told_by_their_ages(queue: WorkQueue) -> None:
     """The sum of the ages, and the oldest, fall as keys are done (unfinished work metrics)."""
     for key in (A, B):

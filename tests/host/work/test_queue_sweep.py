@@ -69,6 +69,17 @@ async def test_a_key_that_waits_is_swept_but_not_unasked(queue: WorkQueue) -> No
     assert not queue.is_unasked(B)
 
 
+async def test_a_key_that_fails_is_not_taken_as_unasked(queue: WorkQueue) -> None:
+    """Its failures count until it succeeds, also when no retry of it waits any more (F-52)."""
+    queue.retry(A, why(reason="retry"))
+    await queue.get()
+    queue.done(A)
+    queue.sweep(A, SWEPT)
+    assert not queue.is_unasked(A)
+    item = await queue.get()
+    assert (item.causes, item.merged) == ((SWEPT,), 1)
+
+
 async def test_the_sweep_waits_until_its_keys_are_taken(queue: WorkQueue) -> None:
     """All of them, in whatever lane they are by then; a closed queue has none (F-52)."""
     for key in (A, B, C):

@@ -127,3 +127,29 @@ async def test_without_a_rate_there_is_always_a_turn() -> None:
     turns, begun = Turns(None, None, loop.time), loop.time()
     await asyncio.gather(*(turns.take() for _ in range(1000)))
     assert loop.time() == begun
+
+
+@pytest.mark.virtual_time
+async def test_a_short_pause_without_a_rate_is_kept() -> None:
+    """Half a second asked for is half a second, and then there is always a turn (IQ-111)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(None, None, loop.time), loop.time()
+    turns.pause(0.5)
+    assert turns.pause_seconds == 0.5
+    for _ in range(100):
+        await turns.take()
+    assert loop.time() - begun == pytest.approx(0.5)
+    assert turns.pause_seconds == 0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("qps", "at_once"), [(4.0, 4), (0.5, 1)])
+async def test_without_a_burst_a_second_is_saved_up(qps: float, at_once: int) -> None:
+    """So many turns at once as a second has, but one at the least; then one by one (IQ-111)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(qps, None, loop.time), loop.time()
+    times = []
+    for _ in range(at_once + 2):
+        await turns.take()
+        times.append(loop.time() - begun)
+    assert times == pytest.approx([0.0] * at_once + [1 / qps, 2 / qps])

@@ -259,6 +259,19 @@ async def test_an_unreadable_address_frees_nothing() -> None:
     assert cluster.written[1:] == [("a", FIN_MINUS)]
 
 
+async def test_an_unreadable_address_is_no_news_of_one_let_go() -> None:
+    """
+    Its coming is told to nobody, so a sync by chance must write nothing either (F-52).
+
+    What is let go has lost the finalizer, and waits for those of others only.
+    """
+    free = {"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}
+    cluster = Cluster(free)
+    assert cluster.addresses.tell("ADDED", "10.0.0.7", UNREADABLE_ADDRESS) == []
+    assert await cluster.sync() == Done()
+    assert cluster.written == []
+
+
 async def test_an_unreadable_address_stays_where_readable_ones_go() -> None:
     """The last readable address wakes the key, the sync finds the other one (Difference d)."""
     blocked = cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING)

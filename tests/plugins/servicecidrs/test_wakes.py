@@ -55,6 +55,17 @@ def test_an_address_wakes_only_whom_it_changes() -> None:
     assert cluster.addresses.tell("ADDED", "10.0.0.9", address()) == []
 
 
+async def test_an_address_that_kept_nobody_goes_unnoticed() -> None:
+    """One of a living range and one with another family's label change no one's keeper (SC-93)."""
+    cidrs = {"a": cidr("10.0.0.0/24", deleted=30), "alive": cidr("10.1.0.0/24")}
+    others = {"10.0.0.6": address("IPv6"), "10.1.0.7": address()}
+    cluster = Cluster(cidrs, {**others, **SEVEN})
+    await cluster.sync()
+    for name, state in others.items():
+        assert cluster.addresses.tell("DELETED", name, state) == (["a"] if "10.0.0" in name else [])
+    assert cluster.status()["kept"] == [{"serviceCIDR": "a", "keptBy": "10.0.0.7"}]
+
+
 def test_a_first_list_queues_what_has_something_to_do() -> None:
     """Complete ones not at all (SC-T31, Difference a), deleted ones once, in whichever order."""
     complete = {"a": cidr("10.0.0.0/24"), "b": cidr("10.0.0.0/16")}
@@ -75,6 +86,16 @@ def test_a_new_range_wakes_the_deleted_it_overlaps() -> None:
     cluster = Cluster(blocked, {"2001:db8::7": address("IPv6")})
     assert cluster.cidrs.tell("ADDED", "b", cidr("2001:db8::/120")) == ["a"]
     assert cluster.cidrs.tell("ADDED", "c", cidr("192.168.0.0/16")) == []
+
+
+def test_a_range_that_goes_wakes_the_deleted_it_leaves_alone() -> None:
+    """Kept by an address from now on, it has to say so, whoever else holds it (Difference c)."""
+    held = cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])
+    parent = cidr("10.0.0.0/16")
+    cluster = Cluster({"a": held, "b": parent, "c": cidr("192.168.0.0/16", deleted=4)}, SEVEN)
+    assert cluster.cidrs.tell("MODIFIED", "b", cidr("10.1.0.0/16")) == ["a"]
+    assert cluster.cidrs.tell("MODIFIED", "b", parent) == []
+    assert cluster.cidrs.tell("DELETED", "b", parent) == ["a"]
 
 
 def test_only_changes_that_leave_something_to_do_wake() -> None:
@@ -106,7 +127,7 @@ async def test_one_that_is_gone_is_forgotten() -> None:
     """It shares no address any more, and is woken by none, not even as its namesake (SC-44)."""
     both = {"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/24", deleted=4)}
     cluster = Cluster(both, SEVEN)
-    assert cluster.cidrs.tell("DELETED", "b", both["b"]) == [], "its going frees nobody"
+    assert cluster.cidrs.tell("DELETED", "b", both["b"]) == ["a"], "kept by its address now"
     assert cluster.status()["deleting"] == 1
     await cluster.sync()
     assert cluster.written == [("a", STATUS_F)]

@@ -154,6 +154,14 @@ def test_updates_are_judged_by_their_annotation() -> None:
     assert cluster.status()["nodes"] == 1, "TTL-21: no update is counted"
 
 
+def test_an_update_queues_no_other_node() -> None:
+    """While the step stays, other wrong nodes are queued by their own changes (TTL-21, TTL-81)."""
+    cluster = Cluster(n1="30", n2="0")
+    assert cluster.tell("MODIFIED", "n2", "30") == ["n2"]
+    assert cluster.tell("ADDED", "n3", None) == ["n3"]
+    assert cluster.tell("DELETED", "n3", None) == []
+
+
 def test_a_deleted_node_is_counted_and_not_queued() -> None:
     """Its last annotation does not matter (TTL-22)."""
     cluster = Cluster(n1="0", n2="0")
@@ -181,7 +189,9 @@ def test_a_count_that_would_be_negative_is_told(caplog: pytest.LogCaptureFixture
     gone = Change(kind=NODE, key=Key("n1"), old=Node(metadata=Metadata()), new=None)
     with caplog.at_level(logging.WARNING, logger="kcm_host_ttl"):
         assert list(cluster.watch.keys(gone, cluster.view)) == []
-    assert [record.getMessage() for record in caplog.records] == ["node count off"]
+    told = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
+    error = "a node was deleted although none was counted"
+    assert told == [("node count off", {"error": error})]
     assert cluster.status() == {"nodes": 0, "ttlSeconds": 0}
 
 

@@ -21,7 +21,7 @@ class Waiting(msgspec.Struct):
     due: float
     latest: float
     pending: Pending
-    pushed: float
+    pushed: float = 0.0
 
 
 class Delays:
@@ -41,7 +41,7 @@ class Delays:
         """Let `key` wait until `due`; if it waits already, until the earlier of both (IQ-85)."""
         known = self._waiting.get(key)
         if known is None:
-            self._enter(key, Waiting(due, due, pending, due))
+            self._enter(key, Waiting(due, due, pending))
             return
         known.pending.merge(pending)
         known.latest = min(known.latest, due)
@@ -55,7 +55,7 @@ class Delays:
         """
         known = self._waiting.get(key)
         if known is None:
-            self._enter(key, Waiting(due, latest, pending, due))
+            self._enter(key, Waiting(due, latest, pending))
             return
         known.pending.merge(pending)
         self._move(key, known, min(due, known.latest))

@@ -102,7 +102,9 @@ class ServiceCidrs:
             return Done()
         if cidr.deleted_at is None:
             return await self._complete(key, cidr, writer)
-        unreadable = {one.name for one in view.of(IP_ADDRESS, IPAddress).undecodable()}
+        # One that was let go already is not held back by what nobody is told of.
+        hidden = view.of(IP_ADDRESS, IPAddress).undecodable() if cidr.has_finalizer else ()
+        unreadable = {one.name for one in hidden}
         keeper = self._memory.keeper(key.name, unreadable=unreadable)
         if keeper is None:
             return await self._let_go(key, cidr, cidr.deleted_at, writer)
@@ -165,13 +167,13 @@ class ServiceCidrs:
         await writer.apply(SERVICE_CIDR, key, body, field_manager=COMPONENT, subresource="status")
 
     def _cidr_keys(self, change: Change[ServiceCIDR], view: View) -> Iterable[Key]:
-        """Queue a ServiceCIDR with something to do, and deleted ones that it may have freed."""
+        """Queue a ServiceCIDR with something to do, and deleted ones that it frees or blocks."""
         name, new = change.key.name, change.new
-        freed = self._memory.put_cidr(name, new)
+        touched = self._memory.put_cidr(name, new)
         # Whether one that is being deleted may go is not known before all addresses are.
         due = new is not None and (new.deleted_at is not None or not is_settled(new, kept=False))
         own = [change.key] if due else []
-        return own if change.initial else [*own, *map(Key, self._memory.unsettled(freed))]
+        return own if change.initial else [*own, *map(Key, self._memory.unsettled(touched))]
 
     def _address_keys(self, change: Change[IPAddress], view: View) -> Iterable[Key]:
         """Queue the deleted ServiceCIDRs to which this address makes a difference (SC-23)."""

@@ -7,6 +7,7 @@ from kcm_host_servicecidrs.addresses import Addresses
 from kcm_host_servicecidrs.bodies import is_settled
 from kcm_host_servicecidrs.keepers import Keepers
 from kcm_host_servicecidrs.model import IPAddress, ServiceCIDR
+from kcm_host_servicecidrs.prefixes import Prefix
 from kcm_host_servicecidrs.ranges import Ranges
 
 
@@ -33,8 +34,8 @@ class Memory:
         """
         Take one ServiceCIDR's present state, None: it is gone.
 
-        Gives those being deleted that it may have freed: if its ranges are others now, all that
-        share an address with them. One that goes frees nobody.
+        Gives those being deleted that it may have freed or blocked: if its ranges are others now,
+        all that share an address with those it had or has.
         """
         before = self._ranges.of(name)
         self._deleting.pop(name, None)
@@ -46,10 +47,11 @@ class Memory:
             self._deleting[name] = state
         else:
             self._keepers.forget(name)
-        if self._ranges.of(name) == before:
+        after = self._ranges.of(name)
+        if after == before:
             return frozenset()
         self._keepers.ranges_changed()
-        return self._overlapping(name)
+        return self._overlapping(name, {*before.prefixes, *after.prefixes})
 
     def put_address(self, name: str, state: IPAddress | None) -> AbstractSet[str]:
         """
@@ -81,8 +83,7 @@ class Memory:
             if not is_settled(self._deleting[name], kept=self.keeper(name) is not None)
         ]
 
-    def _overlapping(self, name: str) -> frozenset[str]:
-        own = self._ranges.of(name).prefixes
+    def _overlapping(self, name: str, own: AbstractSet[Prefix]) -> frozenset[str]:
         return frozenset(
             other
             for other in self._deleting
