@@ -1,0 +1,75 @@
+"""A status write arrives on the real server, and its answer does not come back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventually import eventually
+from granted_roles import binding
+from kubernetes import client
+from quota_server import CONTROLLER, ROLE, USER, QuotaNamespace, pod_manifest
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.etcd import Etcd
+from kcm_host_testing.faults import Cut, Fault, Point, Stall
+from kcm_host_testing.proxy import FaultProxy
+
+#: Only what went may be taken off in this test.
+SETTINGS = {"settleTime": "10m", "resyncPeriod": "0s"}
+
+
+@pytest.fixture(scope="module")
+def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
+    """Give a server on which no other controller counts quotas."""
+    with ApiServer(etcd, binaries=kube_binaries, users=[USER]) as server:
+        rbac: Any = client.RbacAuthorizationV1Api(server.client())
+        rbac.create_cluster_role_binding(binding("quota", user=USER, role=ROLE))
+        yield server
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Stall(Point.ANSWER), id="no answer until the call is given up"),
+        pytest.param(Cut(Point.ANSWER), id="the connection is cut, and the request sent again"),
+    ],
+)
+def test_admission_lets_no_more_in_after_an_answer_was_lost(
+    server: ApiServer, fault: Fault
+) -> None:
+    """
+    What a write took off that arrived is not taken off once more when admission raises `used`.
+
+    F-5: the place is kept for a request on its way, here one whose object never comes.
+    """
+    config = {"controllers": {CONTROLLER: {"settings": SETTINGS}}}
+    with (
+        FaultProxy(server) as proxy,
+        RunningHost(config, kubeconfig=proxy.kubeconfig(USER)) as host,
+    ):
+        place = QuotaNamespace(server)
+        place.quota("pods", limit="5")
+        place.wait_until({"pods": 0})
+        for number in range(5):
+            place.pod(f"p{number}")
+        rule = proxy.add(fault, method="PUT", path=f"{place.name}/resourcequotas", times=1)
+        place.delete_pod("p0")
+        place.wait_until({"pods": 4})
+        rule.wait_until_hit()
+        eventually(lambda: _has_failed_and_ended(host), "the write is given up", timeout_seconds=90)
+        with pytest.raises(client.ApiException, match="AlreadyExists"):
+            place.core.create_namespaced_pod(place.name, pod_manifest("p1"))
+        place.delete_pod("p1")
+        eventually(lambda: place.used() != {"pods": 5}, "what went is taken off")
+        place.wait_until_quiet()
+        assert place.used() == {"pods": 4}
+
+
+def _has_failed_and_ended(host: RunningHost) -> bool:
+    """Whether the sync whose answer was lost has failed, and the quota was found right since."""
+    queue = host.controller(CONTROLLER)["queue"]
+    # What waits may be the end of the settle time of an earlier raise.
+    busy = queue["depth"] or queue["processing"] or queue["failing"]
+    return bool(host.log("sync failed")) and not busy
