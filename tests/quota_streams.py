@@ -1,11 +1,13 @@
 """The watch of one kind as the quota cluster tells it, line by line, or holds it back."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 
 from quota_objects import Manifest
 
 from kcm_host.api import Kind
+from kcm_host.store.audience import SLICE
 from kcm_host.store.feed import Feed
 from kcm_host.wire import decode
 
@@ -31,11 +33,17 @@ class Stream:
     def list(self, manifests: Iterable[Manifest]) -> None:
         self.waiting.clear()
         self.feed.list_begins()
-        for manifest in manifests:
-            line = _line("ADDED", manifest)
+        lines = [_line("ADDED", manifest) for manifest in manifests]
+        for line in lines:
             self.feed.gather("ADDED", line, decode.frame(line).object)
+        # What is more than one slice is told in further turns of an event loop.
+        asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
+
+    async def _put_in_place(self, *, turns: int) -> None:
         for _ in self.feed.init_done():
             pass
+        for _ in range(turns):
+            await asyncio.sleep(0)
 
 
 def _line(sort: str, manifest: Manifest) -> bytes:
