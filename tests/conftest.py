@@ -34,9 +34,11 @@ settings.load_profile("random" if "FUZZ_EXAMPLES" in os.environ else "same")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register our own marker, and let everybody hear interrupts."""
-    # A shell that runs the tests in the background has them ignored, and processes inherit that.
+    """Register our own marker, and let everybody hear interrupts and hangups."""
+    # A shell that runs the tests in the background, or `nohup`, has them ignored, and processes
+    # inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line(
         "markers",
         "virtual_time: run the async test on a loop whose clock jumps ahead when nothing is ready",
