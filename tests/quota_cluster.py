@@ -207,6 +207,7 @@ class QuotaCluster:
             stream.feed.follow(model, follower)
             store = self.stores[kind, model] = stream.feed.shelf(model).store
             store.keep_whole = follower.watch.whole
+            store.every_event = follower.watch.every_event
             store.problem = lambda: self.unlistable.get(watch.kind, "")
             for index, function in follower.watch.indexes.items():
                 store.add_index("resourcequota", index, function, _raise)

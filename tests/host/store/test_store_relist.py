@@ -39,14 +39,14 @@ def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> No
 def test_what_a_list_lacks_is_told_with_its_last_state(store: Store[Pod]) -> None:
     """The final state is unknown, so the delete carries the last one stored (IQ-51)."""
     replaced(store, {B: entry("1", node="n1")})
-    assert replaced(store, {}) == [Change(POD, B, Pod("n1"), None, "1")]
+    assert replaced(store, {}) == [Change(POD, B, Pod("n1"), None, "1", relisted=True)]
 
 
 def test_made_anew_between_two_lists_is_one_update(store: Store[Pod]) -> None:
     """Deleted and made again with another uid: one change with both states (IQ-52, IQ-T9)."""
     replaced(store, {A: entry("1", uid="u1", node="n1")})
     changes = replaced(store, {A: entry("9", uid="u2", node="n2")})
-    assert changes == [Change(POD, A, Pod("n1"), Pod("n2"), "9")]
+    assert changes == [Change(POD, A, Pod("n1"), Pod("n2"), "9", relisted=True)]
 
 
 def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:

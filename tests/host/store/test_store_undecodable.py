@@ -60,7 +60,7 @@ def test_misfits_in_a_row_keep_the_last_good_state(store: Store[Pod]) -> None:
 def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
     """A list in which the object no longer fits tells nothing of it; what is gone is told."""
     replaced(store, {A: entry("1", node="n1"), B: entry("1")})
-    assert replaced(store, {A: misfit("2")}) == [Change(POD, B, Pod(), None, "1")]
+    assert replaced(store, {A: misfit("2")}) == [Change(POD, B, Pod(), None, "1", relisted=True)]
     assert store.get(A) == Pod("n1")
 
 
@@ -92,7 +92,7 @@ def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
     replaced(store, {A: entry("1", node="n1")})
     store.put(A, misfit("2"))
     changes = replaced(store, {A: entry("3", node="n1")})
-    assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3")]
+    assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3", relisted=True)]
 
 
 def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
@@ -114,7 +114,7 @@ def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> Non
     """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
     replaced(store, {A: entry("1", uid="u1", node="n1")})
     changes = replaced(store, {A: misfit("9", uid="u2")})
-    assert changes == [Change(POD, A, Pod("n1"), None, "1")]
+    assert changes == [Change(POD, A, Pod("n1"), None, "1", relisted=True)]
     with pytest.raises(Undecodable):
         store.get(A)
     assert (len(store), store.undecodable) == (1, frozenset({A}))

@@ -279,3 +279,40 @@ def test_what_another_writer_took_off_first_is_not_taken_off_again() -> None:
     cluster.admit(key, pods=1)
     cluster.advance(5)
     assert cluster.used(key) == {"pods": "5"}
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_what_a_new_list_hides_may_have_changed(hidden: bool) -> None:
+    """
+    Down by somebody and up by admission looks like nothing, and is a request on its way (F-5).
+
+    So the settle time begins anew with every new list of quotas.
+    """
+    cluster, key = with_pods(4)
+    cluster.admit(key, pods=1)
+    cluster.advance(9)
+    if hidden:
+        cluster.hold(RESOURCE_QUOTA)
+        cluster.set_used(key, pods="4")
+        cluster.admit(key, pods=1)
+        cluster.relist(RESOURCE_QUOTA)
+        cluster.release(RESOURCE_QUOTA)
+    cluster.advance(9)
+    assert cluster.used(key) == {"pods": "5" if hidden else "4"}
+    cluster.advance(2)
+    assert cluster.used(key) == {"pods": "4"}
+
+
+def test_after_a_new_list_what_goes_settles_first() -> None:
+    """Somebody else may have taken it off already, in what the list has hidden (F-5)."""
+    cluster, key = with_pods(5)
+    cluster.hold(RESOURCE_QUOTA)
+    cluster.hold(POD)
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.set_used(key, pods="4")
+    cluster.admit(key, pods=1)
+    cluster.relist(RESOURCE_QUOTA)
+    cluster.release(RESOURCE_QUOTA)
+    cluster.release(POD)
+    cluster.advance(5)
+    assert cluster.used(key) == {"pods": "5"}

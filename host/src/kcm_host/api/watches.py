@@ -24,7 +24,8 @@ class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
     shared: read only. `version` is the object's resourceVersion; `initial` marks the first list;
     `same` says that no declared field differs, which only `every_event` watches get to see. An
     object that could not be decoded for a while and now can is told to all, with `same` False,
-    even if no field differs.
+    even if no field differs. `relisted` says that a new list has told it: what happened to the
+    object in between is not known, also if it looks the same.
     """
 
     kind: Kind
@@ -34,6 +35,7 @@ class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
     version: str = ""
     initial: bool = False
     same: bool = False
+    relisted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
@@ -129,7 +130,8 @@ class Store(Generic[M]):
         staged = Staged(fresh)
         for count, (key, before) in enumerate(self._entries.items(), 1):
             if key not in fresh and before.model is not None:
-                staged.changes.append(Change(self.kind, key, before.model, None, before.version))
+                gone = Change(self.kind, key, before.model, None, before.version, relisted=True)
+                staged.changes.append(gone)
             if count % SLICE == 0:
                 yield
         for count, (key, entry) in enumerate(fresh.items(), 1):
@@ -137,7 +139,7 @@ class Store(Generic[M]):
             if not entry.good:
                 staged.bad.add(key)
             if change is not None and self._complete and self._is_told(change):
-                staged.changes.append(change)
+                staged.changes.append(replace(change, relisted=True))
             if count % SLICE == 0:
                 yield
         yield from self._stage_indexes(staged)

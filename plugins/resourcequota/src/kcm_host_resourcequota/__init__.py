@@ -69,6 +69,7 @@ class ResourceQuota:
                 model=QuotaObject,
                 keys=self._routing.quota_changed,
                 whole=True,
+                every_event=True,
                 resync=lambda key: key,
             ),
             self._routing.counting.fixed_watch(),

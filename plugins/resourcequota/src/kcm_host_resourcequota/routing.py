@@ -60,6 +60,8 @@ class Routing:
             self._forget(change.key)
             settling = Settling(now=self._clock(), settle_seconds=self._settle_seconds)
             self.settling[change.key] = settling
+        elif change.relisted:
+            self.settling[change.key].unsure(now=self._clock())
         elif before is not None:
             self._note_changes(before, quota)
         if is_new or before is None or before.asked is not quota.asked:

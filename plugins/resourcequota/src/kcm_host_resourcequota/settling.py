@@ -45,7 +45,9 @@ class Settling:
 
     def __init__(self, *, now: float, settle_seconds: float) -> None:
         self._settle_seconds = settle_seconds
+        #: From here on it is known what has changed.
         self._born = now
+        self._unsure_until = now
         self._changed: dict[str, float] = {}
         self._owed: dict[str, int] = {}
         self._owed_at = now
@@ -64,7 +66,7 @@ class Settling:
         """Take note that totals of the quota have changed by so much."""
         for name, step in steps.items():
             self._changed[name] = now
-            if step < 0:
+            if step < 0 and now >= self._unsure_until:
                 self._owe(name, -step, now=now)
                 self.waiting_since = self.waiting_since or now
 
@@ -80,6 +82,20 @@ class Settling:
             others = lowered - self._sent.pop(name, 0)
             if others > 0:
                 self._owe(name, -others, now=now)
+
+    def unsure(self, *, now: float) -> None:
+        """
+        Take note that a new list has told the quota: `used` may have gone down and up unseen.
+
+        So nothing is known of what is above the totals, and for a while others may have taken
+        off what we hear to have gone.
+        """
+        self._born = now
+        self._unsure_until = now + EVIDENCE_SECONDS
+        self._is_refused = False
+        self.waiting_since = None
+        for known in (self._changed, self._owed, self._sent, self._floor):
+            known.clear()
 
     def decide(
         self,
