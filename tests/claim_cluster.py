@@ -273,7 +273,9 @@ class ClaimCluster:
         if found is None:
             change = store.remove(key, version=str(next(self._numbers)))
         else:
-            change = store.put(key, _entry(self.watches[resource], found), initial=initial)
+            change = store.put(key, _entry(self.watches[resource], found))
+            if change is not None:
+                change = msgspec.structs.replace(change, initial=initial)
         return self._queue(self._keys(resource, change))
 
     def _keys(self, resource: str, change: Change[Any] | None) -> Iterable[Any]:
