@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from worlds.objects import Objects
 from worlds.server import Server
 
@@ -52,7 +53,6 @@ class World:
         others: Iterable[Kind] = (),
         make: Callable[[], object] | None = None,
         workers: int = 4,
-        sweep_period: timedelta = timedelta(hours=10),
         **settings: Any,
     ) -> None:
         kinds = (*keys, *others)
@@ -71,17 +71,21 @@ class World:
             on_sync=self._on_sync,
             on_write=lambda _controller, _record: None,
         )
-        setup = Setup(
-            plugin,
-            model(**settings) if model else None,
-            workers,
-            resync_period=sweep_period,
-        )
+        setup = Setup(plugin, model(**settings) if model else None, workers)
         self.streams = streams
         self.controller = Controller(setup, services)
 
     def __getitem__(self, kind: Kind) -> Objects:
         return self.server[kind]
+
+    def sweep_each(self, period: timedelta) -> None:
+        """Let the slow sweep come so often; to be said before the controller runs."""
+        setup = msgspec.structs.replace(self.controller._setup, resync_period=period)
+        self.controller._setup = setup
+
+    def counted(self) -> list[str]:
+        """Return the keys of the syncs that the slow sweep has counted as missed."""
+        return [str(record.key) for record in self.syncs if record.missed_wakeup]
 
     async def pause(self) -> None:
         """Let a random short time pass, often none."""

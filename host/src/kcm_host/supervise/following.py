@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcm_host.api.kinds import Kind
 from kcm_host.api.records import Cause
@@ -59,9 +59,12 @@ class Following:
         """Which watches these are."""
         return frozenset(self._followers)
 
-    def followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+    def followed(self) -> list["Followed"]:
         """Give each of these watches with the store that serves it."""
-        return [(one.watch, self._stores[mark]) for mark, one in self._followers.items()]
+        return [
+            Followed(one.watch, self._stores[mark], one.is_synced)
+            for mark, one in self._followers.items()
+        ]
 
     def begin(self, watch: AnyWatch, on_synced: Callable[[], None] | None = None) -> None:
         """Follow one more; nothing flows before `open`."""
@@ -113,6 +116,14 @@ class Following:
         return self._streams.problems(self._followers.values())
 
 
+class Followed(NamedTuple):
+    """A watch, its store, and whether its initial objects have gone through `keys`."""
+
+    watch: AnyWatch
+    store: Store[Any]
+    is_synced: bool
+
+
 class WatchFollower:
     """Turns the changes of one watch into keys, as the plugin says."""
 
@@ -122,6 +133,7 @@ class WatchFollower:
         self.watch = watch
         self._functions = functions
         self._on_synced = on_synced
+        self.is_synced = False
         self._rest_seconds = watch.rest.total_seconds()
 
     def changed(self, change: Change[Any]) -> None:
@@ -137,6 +149,7 @@ class WatchFollower:
 
     def synced(self) -> None:
         """See `Follower.synced`."""
+        self.is_synced = True
         if self.watch.synced is not None:
             kind = str(self.watch.kind)
             self._functions.call(

@@ -9,8 +9,7 @@ from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.watches import AnyWatch
 from kcm_host.loading.plugin import Instance, WrongResult
-from kcm_host.store.store import Store
-from kcm_host.supervise.following import Following, Mark, mark_of
+from kcm_host.supervise.following import Followed, Following, Mark, mark_of
 from kcm_host.supervise.functions import Functions
 
 log = logging.getLogger(__name__)
@@ -62,7 +61,7 @@ class MoreWatches:
         """Follow none of them any more."""
         await self._following.end_all()
 
-    def followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+    def followed(self) -> list[Followed]:
         """See `Following.followed`."""
         return self._following.followed()
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kcm_host.api.records import SyncRecord
-from kcm_host.api.watches import AnyWatch
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.loading.plugin import Instance, Plugin
 from kcm_host.store.store import Store
 from kcm_host.store.view import StoreView
-from kcm_host.supervise.following import Following, Mark
+from kcm_host.supervise.following import Followed, Following, Mark
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.more import HOOK, MoreWatches
 from kcm_host.supervise.served import NotedDiscovery, difference
@@ -204,7 +203,7 @@ class Start:
         if self._awaited == 0:
             self._synced.set()
 
-    def _followed(self) -> list[tuple[AnyWatch, Store[Any]]]:
+    def _followed(self) -> list[Followed]:
         """Give every watch with its store, those that come and go included."""
         more = self.more.followed() if self.more is not None else []
         return [*self.following.followed(), *self.aside.followed(), *more]

@@ -12,6 +12,7 @@ from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
 from kcm_host.api.watches import AnyWatch
 from kcm_host.store.store import Store
+from kcm_host.supervise.following import Followed
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.timers import fire
 from kcm_host.work.queue import WorkQueue
@@ -20,8 +21,6 @@ from kcm_host.work.queue import WorkQueue
 SLICE = 100
 #: A period is longer by up to this share, so that controllers do not sweep together.
 JITTER = 0.1
-
-Followed = Iterable[tuple[AnyWatch, Store[Any]]]
 
 
 class Sweep:
@@ -37,7 +36,7 @@ class Sweep:
         queue: WorkQueue,
         functions: Functions,
         *,
-        followed: Callable[[], Followed],
+        followed: Callable[[], Iterable[Followed]],
         timers: Sequence[Timer],
         period: timedelta,
         random: Callable[[], float],
@@ -53,7 +52,7 @@ class Sweep:
         """Sweep each time the period has passed since the end of the sweep before; 0 s: never."""
         while self._period_seconds:
             await asyncio.sleep(self._period_seconds * (1 + JITTER * self._random()))
-            for watch, store in list(self._followed()):
+            for watch, store, _ in list(self._followed()):
                 if watch.resync is not None:
                     await self._sweep(watch, watch.resync, store)
 
@@ -63,12 +62,16 @@ class Sweep:
 
         To be asked before a write is sent: the echo of the write may ask for the key.
         """
-        if not self._queue.is_unasked(key):
+        if not self._queue.is_unasked(key) or self._is_being_told():
             return False
         for timer in self._timers:
             if not timer.resync:
                 fire(timer, self._functions)
         return self._queue.is_unasked(key) and not self._functions.failure.done()
+
+    def _is_being_told(self) -> bool:
+        """Whether syncs see objects of a watch of which not all have gone through `keys`."""
+        return any(len(one.store) and not one.is_synced for one in self._followed())
 
     async def _sweep(
         self, watch: AnyWatch, resync: Callable[[Key], Key], store: Store[Any]
