@@ -80,7 +80,8 @@ async def _played(make_world: MakeWorld, changes: Mapping[Change, int], steps: l
             if number % LOOK_EVERY == 0 or number == len(steps):
                 await world.quiet()
                 await _nothing_missed(world, story)
-        assert not world.counted(), "the slow sweep has written what was missed, or to be written"
+        told = "\n  ".join([each for each in story if each][-STORY_SHOWN:])
+        assert not world.counted(), f"counted by the sweep: {world.counted()}\nafter:\n  {told}"
     return sum(map(bool, story))
 
 

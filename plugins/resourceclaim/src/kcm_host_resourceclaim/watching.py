@@ -47,7 +47,8 @@ def watches_of(api: Api, memory: Memory) -> list[AnyWatch]:
                 keys=wakeups.group,
                 synced=wakeups.synced,
                 indexes=by_reference if api.group_claims else {},
-                resync=partial(_queued_as, GROUP_KEY),
+                # Without the switch PodGroups are followed for their pods' sake, and are no keys.
+                resync=partial(_queued_as, GROUP_KEY) if api.group_claims else None,
             )
         )
     return watches
