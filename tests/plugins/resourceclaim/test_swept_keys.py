@@ -1,0 +1,30 @@
+"""Which objects the slow sweep of the host takes for keys."""
+
+import pytest
+
+from kcm_host.api import Key
+from kcm_host_resourceclaim.memory import Memory
+from kcm_host_resourceclaim.pod import POD
+from kcm_host_resourceclaim.podgroup import POD_GROUPS
+from kcm_host_resourceclaim.served import api_of
+from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.watching import watches_of
+
+OBJECT = Key("a", "ns")
+
+
+@pytest.mark.parametrize("workload_claims", [False, True])
+def test_pods_claims_and_groups_with_claims_are_swept(*, workload_claims: bool) -> None:
+    """A sync of a PodGroup would make claims, so none is swept without the switch (F-52)."""
+    settings = Settings(genericWorkload=True, workloadClaims=workload_claims)
+    api = api_of("v1", settings, POD_GROUPS[0])
+    found = {
+        watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""
+        for watch in watches_of(api, Memory())
+    }
+    assert found == {
+        POD: "pod",
+        api.claims: "claim",
+        api.templates: "",
+        POD_GROUPS[0]: "podgroup" if workload_claims else "",
+    }
