@@ -1,6 +1,7 @@
 """Streams that several controllers share."""
 
 import asyncio
+import json
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -200,7 +201,7 @@ async def test_whole_objects_are_fetched_whole(desk: Desk, config_maps: ConfigMa
     await _synced(reader)
     found = desk.objects(reader).whole("a", config_maps.namespace)
     assert found is not None
-    assert (found["kind"], found["data"]) == ("ConfigMap", {"n": "0"})
+    assert json.loads(bytes(found["data"])) == {"n": "0"}
     (state,) = desk.streams.states()
     assert not state.metadata_only
 
@@ -221,7 +222,7 @@ async def test_who_comes_later_for_whole_objects_gets_a_stream(
     for reader in (late, third):
         found = desk.objects(reader).whole("a", config_maps.namespace)
         assert found is not None
-        assert found["data"] == {"n": "0"}
+        assert json.loads(bytes(found["data"])) == {"n": "0"}
     assert len(desk.requests) == 2
 
 
@@ -284,6 +285,8 @@ async def test_a_look_at_one_controller_costs_its_own_streams(streams: Streams) 
         joining = _calls(lambda: streams.follow("acme", watch(number), reader))
         return joining, _calls(lambda: streams.problems([reader]))
 
+    # What happens once per model in a process, like building its decoder, is no part of it.
+    costs(1_000)
     first = costs(0)
     for number in range(1, 500):
         streams.follow("other", watch(number), Reader())
