@@ -21,6 +21,7 @@ from kcm_host.supervise.arrival import reach
 from kcm_host.supervise.background import keep_running
 from kcm_host.supervise.controller import Controller
 from kcm_host.supervise.file_limit import raise_file_limit
+from kcm_host.supervise.garbage import collect_garbage
 from kcm_host.supervise.plan import Plan
 from kcm_host.supervise.served import heed_discovery
 from kcm_host.supervise.signals import StopSignals
@@ -33,12 +34,8 @@ log = logging.getLogger(__name__)
 
 DRAINED, FAILED = 0, 1
 AGENT = user_agent("host")
-#: Objects that live as long as the host are kept out of garbage collection from then on.
-FREEZE_AFTER_SECONDS = 60.0
 #: How long the last spans may take to be delivered.
 TRACES_SECONDS = 3.0
-#: Low enough that garbage of failed requests is some hundred kilobytes, not ten megabytes.
-GC_THRESHOLDS = (10_000, 20, 20)
 
 
 class Host:
@@ -140,10 +137,10 @@ class Host:
             for one in runnable
         ]
         aside = [
-            asyncio.create_task(keep_running(name, begin, may_end=may_end), name=name)
-            for name, begin, may_end in (
-                ("garbage collection", partial(self._settle, runnable), True),
-                ("discovery", partial(heed_discovery, reached.discoverer, runnable), False),
+            asyncio.create_task(keep_running(name, begin), name=name)
+            for name, begin in (
+                ("garbage collection", partial(collect_garbage, [one.known for one in runnable])),
+                ("discovery", partial(heed_discovery, reached.discoverer, runnable)),
             )
         ]
         try:
@@ -168,16 +165,6 @@ class Host:
             on_write=self._metrics.on_write,
             tracing=self._plan.tracing,
         )
-
-    async def _settle(self, controllers: Sequence[Controller]) -> None:
-        """Once the first objects are in, stop the garbage collector from visiting them."""
-        waits = [asyncio.create_task(one.known.wait()) for one in controllers]
-        _, pending = await asyncio.wait(waits, timeout=FREEZE_AFTER_SECONDS)
-        for wait in pending:
-            wait.cancel()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
-        gc.enable()
 
     async def _drain(self, controllers: Sequence[Controller]) -> int:
         """No new sync; running ones get the shutdown timeout, then they are cancelled (H-61)."""
