@@ -39,6 +39,28 @@ async def test_a_lower_lane_is_never_starved(queue: WorkQueue) -> None:
     assert order[PATIENCE + 2 :] == urgent[PATIENCE:]
 
 
+async def test_each_turn_of_a_lower_lane_is_waited_for_alike(queue: WorkQueue) -> None:
+    """Eight keys of higher lanes before each of them, not before the first alone."""
+    low = [A, B, C]
+    for number in range(4 * PATIENCE):
+        queue.add(Key(f"urgent-{number}"), why(), lane=Lane.URGENT)
+    for key in low:
+        queue.add(key, why())
+    order = [key for _, key in await worked_off(queue, seconds=1)]
+    assert [order.index(key) for key in low] == [PATIENCE, 2 * PATIENCE + 1, 3 * PATIENCE + 2]
+
+
+async def test_a_lane_waits_from_its_first_key_on(queue: WorkQueue) -> None:
+    """Keys that were served while it was empty are not counted in its favour."""
+    for number in range(2 * PATIENCE):
+        queue.add(Key(f"urgent-{number}"), why(), lane=Lane.URGENT)
+    for _ in range(PATIENCE):
+        queue.done((await queue.get()).key)
+    queue.add(A, why())
+    order = [key for _, key in await worked_off(queue, seconds=1)]
+    assert order.index(A) == PATIENCE
+
+
 async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) -> None:
     """It is synced once, in the higher lane, for both reasons (D-14)."""
     queue.add(A, why("1"), lane=Lane.IDLE)

@@ -223,6 +223,15 @@ def test_addresses_follow_their_objects() -> None:
     assert len(addresses) == 0
 
 
+def test_a_range_has_the_addresses_between_its_ends() -> None:
+    """From the first to the last, and neither of its neighbours (SC-30, SC-95)."""
+    middle, labels = parse_prefix("10.0.1.0/24"), frozenset({"IPv4"})
+    assert middle is not None
+    addresses = addresses_of("10.0.0.255", "10.0.1.0", "10.0.1.255", "10.0.2.0", "10.0.2.1")
+    found = [name for name, _ in addresses.within(middle, labels=labels)]
+    assert found == ["10.0.1.0", "10.0.1.255"]
+
+
 def test_many_addresses_are_as_easy_as_few() -> None:
     """Put in order at once or one by one, they are found from first to last (SC-95)."""
     everything, labels = parse_prefix("10.0.0.0/8"), frozenset({"IPv4"})
