@@ -102,6 +102,26 @@ def test_what_is_gone_before_the_list_ends_is_not_in_it(feed: Feed) -> None:
     assert listener.changes == [Change(POD, B, None, Pod("n3"), "6", initial=True)]
 
 
+def test_what_a_list_never_had_may_go_while_it_runs(feed: Feed) -> None:
+    """A DELETED of an object that the list has not told is nothing (IQ-11)."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    gathered(feed, ("DELETED", pod(A, "1")), ("ADDED", pod(B, "2")))
+    assert listener.told() == [("added", "b")]
+
+
+def test_an_item_without_a_name_is_passed_over_and_told(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It could never be synced; its neighbours are there, and the log names the kind."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    listed(feed, pod(A, "1"), b'{"metadata": {}}', b"{}", pod(B, "1"))
+    assert listener.told() == [("added", "a"), ("added", "b")]
+    told = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
+    assert told == [("list item without a name skipped", {"kind": "pods"})] * 2
+
+
 def test_nothing_is_told_or_stored_before_the_list_is_complete(feed: Feed) -> None:
     """While a relist is being gathered, readers see the previous set (IQ-11, IQ-50)."""
     listener = Listener()

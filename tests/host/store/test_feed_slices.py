@@ -230,6 +230,20 @@ async def test_the_loop_is_heard_between_slices(feed: Feed) -> None:
     assert max(told.values()) == SLICE
 
 
+async def test_what_is_gone_is_found_and_freed_in_slices(feed: Feed) -> None:
+    """A list that lacks them all is compared with them slice by slice (F-47)."""
+    feed.follow(Pod, Listener())
+    gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
+    complete(feed)
+    gathering(feed)
+    steps = feed.init_done()
+    for _ in range(4):
+        next(steps)
+        assert len(feed.shelf(Pod).store) == 4 * SLICE
+    assert sum(1 for _ in steps) == 4, "to free them"
+    assert len(feed.shelf(Pod).store) == 0
+
+
 async def test_a_relist_is_told_in_one_turn(feed: Feed) -> None:
     """The memory of a controller is never between two sets of objects (F-47)."""
     listener = Listener()

@@ -170,3 +170,52 @@ def test_another_controllers_index_is_not_declared(indexed: Store[Pod]) -> None:
     pods = StoreView("claims", {(POD, Pod): indexed}).of(POD, Pod)
     with pytest.raises(UndeclaredRead, match=r"'node' on 'pods' \(declared: none\)"):
         pods.by_index("node", "n1")
+
+
+def test_an_index_that_comes_while_a_list_does_is_filled_with_it(indexed: Store[Pod]) -> None:
+    """Asked for after the preparation of a list, it holds what the list has (IQ-57, F-47)."""
+    replaced(indexed, {A: entry("1", node="n1")})
+    steps = indexed.stage({B: entry("2", node="n1")})
+    staged = None
+    while staged is None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            staged = end.value
+    indexed.add_index("quota", "late", by_node, unfailing)
+    assert found(indexed, "n1", index="late") == {A}
+    indexed.put_in_place(staged)
+    assert found(indexed, "n1", index="late") == found(indexed, "n1") == {B}
+
+
+def test_an_index_may_hold_keys_by_their_names(store: Store[Pod]) -> None:
+    """Its function is given the key of what comes and of what goes (IQ-57)."""
+    store.add_index("quota", "team", lambda key, pod: [key.namespace], unfailing)
+    store.put(A, entry("1"))
+    store.put(A, entry("2", node="n1"))
+    assert found(store, "team", index="team") == {A}
+    store.remove(A)
+    assert found(store, "team", index="team") == set()
+
+
+def test_an_index_that_fails_in_a_relist_is_told(store: Store[Pod]) -> None:
+    """As it is at every other change (IQ-57)."""
+    told: list[str] = []
+
+    def failing(key: Key, pod: Pod) -> list[str]:
+        raise LookupError(pod.node)
+
+    store.add_index("quota", "node", failing, lambda error: told.append(str(error)))
+    replaced(store, {A: entry("1", node="n1")})
+    assert told == ["n1"]
+
+
+def test_an_index_that_changes_its_mind_harms_nobody(store: Store[Pod]) -> None:
+    """A function that answers otherwise for the same object may lose it, and raises nothing."""
+    answers = iter(["first", "second", "third", "fourth"])
+    store.add_index("quota", "moody", lambda key, pod: [next(answers)], unfailing)
+    store.put(A, entry("1"))
+    store.put(A, entry("2", node="n1"))
+    store.remove(A)
+    assert found(store, "third", index="moody") == set()
+    assert len(store) == 0

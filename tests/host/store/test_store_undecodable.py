@@ -136,6 +136,8 @@ def test_it_is_told_once_for_each_version(feed: Feed, caplog: pytest.LogCaptureF
     listed(feed, pod(A, "2", node=2))
     gathered(feed, ("ADDED", pod(A, "2", node=2)))
     listed(feed, pod(A, "3", node=2))
+    (message,) = {record.getMessage() for record in caplog.records}
+    assert message == "object does not fit the model, last good state kept"
     told = [record.__dict__["kv"] for record in caplog.records]
     assert [pairs["version"] for pairs in told] == ["1", "2", "3"]
     assert told[1] == {

@@ -5,8 +5,9 @@ import pytest
 from host.store.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, misfit
 
 from kcm_host.api.errors import UndeclaredRead, Undecodable
+from kcm_host.api.kinds import Key
 from kcm_host.store.store import Store
-from kcm_host.store.view import StoreView
+from kcm_host.store.view import StoreView, SyncView
 
 
 @pytest.fixture
@@ -72,16 +73,69 @@ def test_undecodable_objects_are_named_and_counted(view: StoreView, store: Store
     store.put(B, misfit("1"))
     pods = view.of(POD, Pod)
     assert (len(pods), pods.undecodable()) == (2, frozenset({B}))
-    with pytest.raises(Undecodable):
+    with pytest.raises(Undecodable) as refusal:
         pods.get("b", "team")
+    assert str(refusal.value) == (
+        "pods 'team/b' exists, but does not fit the fields that the controller reads; "
+        "correct the object, the log names the field"
+    )
+
+
+def test_undecodable_objects_are_named_by_namespace(view: StoreView, store: Store[Pod]) -> None:
+    """Those of one namespace, of none, or all; an answer is not out of date at the next change."""
+    other = Key("b", "other")
+    pods = view.of(POD, Pod)
+    for key in (B, other):
+        store.put(key, misfit("1"))
+    assert pods.undecodable() == {B, other}
+    assert [pods.undecodable(name) for name in ("team", "other", "third")] == [{B}, {other}, set()]
+    assert pods.undecodable("team") is pods.undecodable("team"), "asking again costs nothing"
+    store.put(A, misfit("2"))
+    assert (pods.undecodable("team"), pods.undecodable()) == ({A, B}, {A, B, other})
+    store.put(A, entry("3"))
+    store.remove(other)
+    assert (pods.undecodable("team"), pods.undecodable("other")) == ({B}, set())
+    assert pods.undecodable() == {B}
+
+
+def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
+    """By whatever read of one object; what it has not read is as the store has it now."""
+    store.keep_whole = True
+    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
+    reads = {
+        "get": lambda pods: pods.get("a", "team"),
+        "by_index": lambda pods: list(pods.by_index("node", "n1")),
+        "whole": lambda pods: pods.whole("a", "team"),
+    }
+    for read in reads.values():
+        store.put(A, entry("1", uid="first", node="n1"))
+        view = SyncView("quota", {(POD, Phase): Store(POD), (POD, Pod): store})
+        assert view.uid_read(POD, A) == "first"
+        read(view.of(POD, Pod))
+        store.put(A, entry("2", uid="second", node="n1"))
+        assert view.uid_read(POD, A) == "first"
+        assert view.uid_read(ROLE, A) == ""
+        assert view.uid_read(POD, B) == ""
+        list(view.of(POD, Pod).items())
+        assert view.uid_read(POD, A) == "first", "a walk over all is no read of one"
+
+
+def test_a_read_of_nothing_is_no_uid(store: Store[Pod]) -> None:
+    """An object that came after the sync looked for it has the uid that it has now."""
+    view = SyncView("quota", {(POD, Pod): store})
+    assert view.of(POD, Pod).get("a", "team") is None
+    store.put(A, entry("1", uid="new"))
+    assert view.uid_read(POD, A) == "new"
 
 
 def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
     """Each call gives a dict of its own, of the version that the model was read from."""
     store.keep_whole = True
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=b'{"spec": {"x": 1}}'))
-    pods = StoreView("quota", {(POD, Pod): store}).of(POD, Pod)
+    view = StoreView("quota", {(POD, Pod): store})
+    pods = view.of(POD, Pod)
     first = pods.whole("a", "team")
+    assert view.reads == 1
     assert first == {"spec": msgspec.Raw(b'{"x": 1}')}
     first["spec"] = None
     assert pods.whole("a", "team") == {"spec": msgspec.Raw(b'{"x": 1}')}

@@ -221,3 +221,46 @@ def test_random_selectors_match_as_the_rules_say(seed: int) -> None:
     for selector in selectors:
         matches = compiled(selector)
         assert [matches(each) for each in every] == [naive_match(selector, each) for each in every]
+
+
+NAME = 'at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit'
+
+
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        row(
+            "key",
+            expression("-", "Exists"),
+            f"'-' cannot be the name of a label; write {NAME}, where wanted after a lower-case "
+            "DNS name and '/'",
+        ),
+        row(
+            "value",
+            expression("a", "In", "-"),
+            f"'-' cannot be the value of label 'a'; write nothing, or {NAME}",
+        ),
+        row(
+            "no values",
+            expression("a", "In"),
+            "'In' for label 'a' has no values; give at least one, or ask for 'Exists' or "
+            "'DoesNotExist'",
+        ),
+        row(
+            "values",
+            expression("a", "Exists", "x"),
+            "'Exists' for label 'a' has values; leave them out, or ask for 'In' or 'NotIn'",
+        ),
+        row(
+            "operator",
+            expression("a", "Foo"),
+            "operator 'Foo' for label 'a' is not known; write 'In', 'NotIn', 'Exists' or "
+            "'DoesNotExist'",
+        ),
+    ],
+)
+def test_a_bad_selector_says_what_to_write(selector: dict[str, Any], said: str) -> None:
+    """Place, fact and remedy, for whoever has to correct the role (CRA-44 to CRA-47)."""
+    with pytest.raises(BadSelector) as refusal:
+        compiled(selector)
+    assert str(refusal.value).partition(": ")[2] == said
