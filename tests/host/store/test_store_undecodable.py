@@ -228,6 +228,27 @@ def test_deep_objects_that_can_just_be_decoded_are_compared(feed: Feed) -> None:
     assert listener.told()[-1] == ("added", "b")
 
 
+class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A model that cannot be compared."""
+
+    node: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        raise RecursionError
+
+    __hash__ = None  # type: ignore[assignment]  # nobody asks for it
+
+
+def test_what_cannot_be_compared_has_changed(feed: Feed) -> None:
+    """A change too many costs a look, one too few is never made good (F-1)."""
+    listener = Listener()
+    feed.follow(Stubborn, listener)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    event(feed, "MODIFIED", pod(A, "2", node="n2"))
+    listed(feed, pod(A, "3", node="n3"))
+    assert listener.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
+
+
 def test_it_does_not_keep_the_others_back(feed: Feed) -> None:
     """One misfit in a list leaves the list complete: the follower is synced with the rest."""
     listener = Listener()

@@ -26,6 +26,17 @@ def test_objects_are_found_by_name_and_namespace(view: StoreView) -> None:
     assert list(pods.items()) == [(A, Pod("n1"))]
 
 
+def test_objects_without_a_namespace_are_found_by_name(store: Store[Pod]) -> None:
+    """`get` and `whole` need no namespace for a kind that has none (IQ-58)."""
+    store.keep_whole = True
+    store.put(Key("n"), msgspec.structs.replace(entry("1", node="n1"), whole=b"{}"))
+    view = StoreView("quota", {(POD, Pod): store})
+    pods = view.of(POD, Pod)
+    assert pods.get("n") == Pod("n1")
+    assert pods.whole("n") == {}
+    assert view.reads == 2
+
+
 def test_a_view_follows_its_store(view: StoreView, store: Store[Pod]) -> None:
     """What is stored later is seen through objects that were asked for earlier."""
     pods = view.of(POD, Pod)

@@ -77,3 +77,16 @@ async def test_a_closed_queue_takes_no_resting_keys(queue: WorkQueue) -> None:
     queue.close()
     queue.rest(A, why(), seconds=0.1)
     assert queue.state().waiting == 0
+
+
+async def test_an_add_bounds_a_rest(queue: WorkQueue) -> None:
+    """Whatever changes meanwhile, the key is synced when an add of it is due (IQ-85)."""
+    begun = asyncio.get_running_loop().time()
+    queue.rest(A, why(), seconds=1)
+    queue.add(A, why(), after=2)
+    for _ in range(2):
+        await asyncio.sleep(0.9)
+        assert not len(queue)
+        queue.rest(A, why(), seconds=1)
+    await queue.get()
+    assert asyncio.get_running_loop().time() - begun == pytest.approx(2)

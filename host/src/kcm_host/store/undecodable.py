@@ -1,7 +1,5 @@
 """Which objects of a store cannot be decoded, by namespace."""
 
-from collections.abc import Iterable
-
 from kcm_host.api.kinds import Key
 
 
@@ -13,12 +11,10 @@ class UndecodableKeys:
     are.
     """
 
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
+    def __init__(self) -> None:
         self._of: dict[str, set[Key]] = {}
         #: Namespace, None for all of them -> what was answered last.
         self._answers: dict[str | None, frozenset[Key]] = {}
-        for key in keys:
-            self.add(key)
 
     def add(self, key: Key) -> None:
         """Put a key in."""
