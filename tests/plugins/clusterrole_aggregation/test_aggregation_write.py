@@ -16,7 +16,7 @@ def two_of(roles: Roles, own: str) -> str:
 
 
 def test_rules_are_written_by_one_forced_apply(roles: Roles, own: str) -> None:
-    """Method, path, query, content type and body are the reference's (T1, T28, CRA-50 to 54)."""
+    """All is the reference's (T1, T28, CRA-50 to 54), and the uid beside it (F-7, Difference g)."""
     name = two_of(roles, own)
     roles.settle()
     (apply,) = roles.applies(name)
@@ -26,7 +26,7 @@ def test_rules_are_written_by_one_forced_apply(roles: Roles, own: str) -> None:
     assert json.loads(apply.body) == {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "uid": roles.read(name)["metadata"]["uid"]},
         "rules": [
             {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
             {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]},
