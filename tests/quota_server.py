@@ -52,8 +52,19 @@ class QuotaNamespace:
         self.core.patch_namespaced_resource_quota(name, self.name, {"spec": {"hard": hard}})
 
     def pod(self, name: str, **fields: Any) -> None:
-        """Create a pod that asks for one tenth of a CPU."""
-        self.core.create_namespaced_pod(self.name, pod_manifest(name, **fields))
+        """
+        Create a pod that asks for one tenth of a CPU.
+
+        Again where the quota has changed too often under admission, which gives up after three.
+        """
+        while True:
+            try:
+                self.core.create_namespaced_pod(self.name, pod_manifest(name, **fields))
+            except client.ApiException as error:
+                if json.loads(error.body)["reason"] != "Conflict":
+                    raise
+            else:
+                return
 
     def delete_pod(self, name: str) -> None:
         """Delete a pod at once."""
