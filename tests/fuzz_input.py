@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-#: CPU seconds of this thread that one input may take. A second is what users are promised; a machine
-#: whose cores are busy with other work needs several times the CPU time for the same.
+#: CPU seconds of this thread that one input may take. A second is what users are promised; where
+#: other work keeps the cores busy, the same takes several times the CPU time.
 MOST_SECONDS = 5.0
 
 #: How many inputs of each sort were tried in this run.
