@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import gc
 import json
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -395,24 +394,3 @@ async def test_no_credentials_are_no_request(
             await get(client)
     assert fault_proxy.requests() == []
     assert records == []
-
-
-def conflicts() -> list[Conflict]:
-    """Return all conflicts that the garbage collector knows."""
-    return [each for each in gc.get_objects() if isinstance(each, Conflict)]
-
-
-async def test_error_answers_leave_nothing_to_the_garbage_collector(speaking: Connect) -> None:
-    """A host whose writes are refused for hours does not grow between two collections (soak)."""
-    client = await speaking(
-        b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", lambda _: None
-    )
-    gc.disable()
-    try:
-        # Those of other tests, held here so that no new one can take their place in memory.
-        before = conflicts()
-        with pytest.raises(Conflict):
-            await client.call("GET", NAMESPACES, verb="list", agent=AGENT)
-        assert len(conflicts()) == len(before)
-    finally:
-        gc.enable()
