@@ -164,3 +164,18 @@ async def test_what_only_the_server_knows_is_looked_at_again() -> None:
     cluster.catch_up()
     assert await cluster.sync("pod", "q") == []
     assert cluster.outcome == Done()
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(None, id="deleted"),
+        pytest.param(claim(owner="q", owner_uid="u-q", entry="res"), id="somebody else's"),
+        pytest.param(claim(owner="p", entry="other"), id="for another entry"),
+    ],
+)
+async def test_who_loses_a_claim_that_was_not_recorded_is_queued(lost: Any) -> None:
+    """A sync that failed after it made the claim must not rest when the claim goes (RC-35)."""
+    cluster = ClaimCluster(pod(), template(), claim(**GENERATED))
+    cluster.take_keys()
+    assert POD_KEY in (cluster.put(lost) if lost else cluster.remove("resourceclaims", "c"))

@@ -75,11 +75,17 @@ class Wakeups:
             return ()
         known = self._known(view)
         keys = list(_waiting_for(BY_CLAIM, change.key, known))
+        # A failing sync may have made it and not recorded it, so no name leads to who lost it.
+        if old is not None and (new is None or _made_for(old) != _made_for(new)):
+            keys += _keys_of_owners(change.key, old.metadata.owner_references, known)
         if new is not None:
             keys += _unsettled(((change.key, new),), known)
             # Whoever created it just now knows it already.
             if known_before is None or known_before.uid != new.uid:
-                keys += _keys_of_owners(change.key, new, known)
+                owners = new.metadata.owner_references
+                busy = self._memory.creating
+                waiting = [owner for owner in owners if owner.uid not in busy]
+                keys += _keys_of_owners(change.key, waiting, known)
         return keys
 
     def template(self, change: Change[Template], view: View) -> Iterable[Key]:
@@ -106,6 +112,11 @@ class Wakeups:
 def _is_other(old: Pod | PodGroup | Claim, new: Pod | PodGroup | Claim | None) -> bool:
     """Whether the old object is gone; one made anew under its name is another (D-11)."""
     return new is None or new.uid != old.uid
+
+
+def _made_for(claim: Claim) -> tuple[tuple[Owner, ...], str]:
+    """Return all by which a claim is found for an entry of its owner."""
+    return claim.metadata.owner_references, claim.pod_claim_name
 
 
 def _fate(pod: Pod | None) -> tuple[str, bool] | None:
@@ -138,17 +149,16 @@ def _waiting_for(index: str, key: Key, known: Known) -> Iterator[Key]:
         yield from _keys_of_group(group_key, group, known)
 
 
-def _keys_of_owners(key: Key, claim: Claim, known: Known) -> list[Key]:
+def _keys_of_owners(key: Key, owners: Iterable[Owner], known: Known) -> list[Key]:
     """
-    Give the keys of those that a claim was made for and that need work.
+    Return the keys of those owners of a claim that need work.
 
-    A claim is found by its owner and annotation, so a new one may be what an entry waits for
-    (RC-38, RC-40, RC-52). An owner that is at creating one waits for the answer to that.
+    A claim is found by its owner and annotation, so a new one may be what an entry waits for, and
+    one that changes hands may be missed (RC-38, RC-40, RC-52).
     """
     keys: list[Key] = []
-    for owner in claim.metadata.owner_references:
-        if owner.uid not in known.memory.creating:
-            keys += _keys_of_owner(Key(owner.name, key.namespace), owner, known)
+    for owner in owners:
+        keys += _keys_of_owner(Key(owner.name, key.namespace), owner, known)
     return keys
 
 
