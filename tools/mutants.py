@@ -25,10 +25,13 @@ SOURCES = (
     *(f"plugins/{each.name}/src" for each in (ROOT / "plugins").iterdir()),
 )
 #: The code that decides something, and the tests that should notice when it decides otherwise.
-#: The reflector decides much, too, but all tests of it need a server.
 PARTS = {
     "store": (["src/kcm_host/store/*"], ["tests/host/store"]),
     "work": (["src/kcm_host/work/*"], ["tests/host/work"]),
+    "reflector": (
+        ["src/kcm_host/wire/reflector.py"],
+        ["tests/host/wire/reflector/test_reflector_decisions.py"],
+    ),
     "ttl": (["src/kcm_host_ttl/*"], ["tests/plugins/ttl"]),
     "clusterrole-aggregation": (
         ["src/kcm_host_clusterrole_aggregation/*"],
