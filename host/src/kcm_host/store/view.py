@@ -10,7 +10,7 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.views import Objects
 from kcm_host.store.store import Store
-from kcm_host.wire.decode import REFUSALS
+from kcm_host.wire.shallow import REFUSALS
 
 M = TypeVar("M", bound=msgspec.Struct)
 

@@ -7,7 +7,7 @@ import aiohttp
 import msgspec
 
 from kcm_host.api.errors import Unreadable
-from kcm_host.wire.decode import REFUSALS
+from kcm_host.wire.shallow import REFUSALS
 
 M = TypeVar("M")
 

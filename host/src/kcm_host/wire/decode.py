@@ -7,6 +7,7 @@ import msgspec
 
 from kcm_host.api.kinds import Key
 from kcm_host.wire import shallow
+from kcm_host.wire.shallow import REFUSALS
 
 M = TypeVar("M")
 
@@ -71,11 +72,6 @@ _head = msgspec.json.Decoder(Head).decode
 _page = msgspec.json.Decoder(Page).decode
 _numbers = msgspec.json.Decoder(list[int]).decode
 _raw = msgspec.json.Decoder(_FramedRaw).decode
-
-#: What the decoder raises. Users can have the API server send what it accepts and the decoder
-#: does not: objects nested by the thousand, halves of surrogate pairs, text that is no UTF-8.
-#: That must cost nobody but the one object.
-REFUSALS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _NAME = ("metadata", "name")
 _NAMESPACE = ("metadata", "namespace")

@@ -4,6 +4,11 @@ import re
 
 import msgspec
 
+#: What the decoder raises. Users can have the API server send what it accepts and the decoder
+#: does not: objects nested by the thousand, halves of surrogate pairs, text that is no UTF-8.
+#: That must cost nobody but the one object.
+REFUSALS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
 _STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 #: A key, another string or a bracket. A string without its end goes to the end of the text, so
 #: that no text is read twice.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kcm_host.wire.decode import REFUSALS
+from kcm_host.wire.shallow import REFUSALS
 from kcm_host.wire.identity.credentials import Access, Clock, authorization, renewal_time
 from kcm_host.wire.identity.kubeconfig import Chosen
 from kcm_host.wire.identity.problem import ConnectionProblem
