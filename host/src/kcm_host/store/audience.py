@@ -7,9 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from kcm_host.api.watches import Change
-
-#: So many objects are handled before the event loop is heard again.
-SLICE = 250
+from kcm_host.store.store import SLICE
 
 
 class Follower(Protocol):

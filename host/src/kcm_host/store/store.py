@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
-from kcm_host.store.audience import SLICE
 from kcm_host.store.index import Index, IndexFunction
 from kcm_host.store.undecodable import UndecodableKeys
 
 M = TypeVar("M", bound=msgspec.Struct)
+
+#: So many objects are handled before the event loop is heard again.
+SLICE = 250
 
 
 class Entry(msgspec.Struct, Generic[M], frozen=True, gc=False):
