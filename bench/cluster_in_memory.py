@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kcm_host.api import Kind
-from kcm_host.wire.client import Answer, News
-from kcm_host.wire.identity.connection import Connection
-from kcm_host.wire.paths import collection
+from kcm_host.client.auth.connection import Connection
+from kcm_host.client.paths import collection
+from kcm_host.client.rest import Answer, News
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 #: So many kinds are there of which quotas count the objects, beside those that have a place here.

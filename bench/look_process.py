@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import cast
 
 from bench.cluster_in_memory import ClusterInMemory
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
 from kcm_host.observe.log import start_logging
 from kcm_host.supervise.assembly import assemble
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import Plan, plan
-from kcm_host.wire.client import Client
-from kcm_host.wire.identity.connection import connect
 
 CONTROLLERS = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
 LOOKS = 50

@@ -24,9 +24,9 @@ from kcm_host.api import (
     Resource,
 )
 from kcm_host.api.raw import raw_object
-from kcm_host.store.store import Entry, Store
-from kcm_host.store.view import StoreView
-from kcm_host.wire.decode import ModelDecoder
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.decoder import ModelDecoder
+from kcm_host.informer.store import Entry, Store
 from kcm_host_resourceclaim import ResourceClaims
 from kcm_host_resourceclaim.settings import Settings
 

@@ -28,7 +28,7 @@ from kcm_host.api import (
     Wake,
     Wanted,
 )
-from kcm_host.store.view import StoreView
+from kcm_host.informer.cache_view import StoreView
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.model import RESOURCE_QUOTA
 from kcm_host_resourcequota.quantity import canonical, parse

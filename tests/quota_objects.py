@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from kcm_host.api import Key, Kind
-from kcm_host.store.store import Entry, Store
-from kcm_host.store.view import StoreView
-from kcm_host.wire.decode import ModelDecoder
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.decoder import ModelDecoder
+from kcm_host.informer.store import Entry, Store
 from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM, ResourceClaim
 from kcm_host_resourcequota.claims import INDEXES, ClaimEvaluator
 from kcm_host_resourcequota.counts import CountEvaluator

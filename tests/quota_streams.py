@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from quota_objects import Manifest
 
 from kcm_host.api import Kind
-from kcm_host.store.audience import SLICE
-from kcm_host.store.feed import Feed
-from kcm_host.wire import decode
+from kcm_host.informer import decoder
+from kcm_host.informer.shared_informer import SLICE, Feed
 
 
 class Stream:
@@ -28,14 +27,14 @@ class Stream:
         while self.waiting and not self.is_held and self.feed.synced:
             sort, manifest = self.waiting.pop(0)
             line = _line(sort, manifest)
-            self.feed.event(sort, line, decode.frame(line).object)
+            self.feed.event(sort, line, decoder.frame(line).object)
 
     def list(self, manifests: Iterable[Manifest]) -> None:
         self.waiting.clear()
         self.feed.list_begins()
         lines = [_line("ADDED", manifest) for manifest in manifests]
         for line in lines:
-            self.feed.gather("ADDED", line, decode.frame(line).object)
+            self.feed.gather("ADDED", line, decoder.frame(line).object)
         # What is more than one slice is told in further turns of an event loop.
         asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
 

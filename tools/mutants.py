@@ -26,11 +26,14 @@ SOURCES = (
 )
 #: The code that decides something, and the tests that should notice when it decides otherwise.
 PARTS = {
-    "store": (["src/kcm_host/store/*"], ["tests/host/store"]),
-    "work": (["src/kcm_host/work/*"], ["tests/host/work"]),
+    "store": (
+        [f"src/kcm_host/informer/{name}.py" for name in ("store", "shared_informer", "cache_view")],
+        ["tests/host/informer"],
+    ),
+    "workqueue": (["src/kcm_host/workqueue/*"], ["tests/host/workqueue"]),
     "reflector": (
-        ["src/kcm_host/wire/reflector.py"],
-        ["tests/host/wire/reflector/test_reflector_decisions.py"],
+        ["src/kcm_host/informer/reflector.py"],
+        ["tests/host/informer/reflector/test_reflector_decisions.py"],
     ),
     "ttl": (["src/kcm_host_ttl/*"], ["tests/plugins/ttl"]),
     "clusterrole-aggregation": (

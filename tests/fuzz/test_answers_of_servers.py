@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.kinds import Key
-from kcm_host.wire.client import News
-from kcm_host.wire.discovery import Discoverer
-from kcm_host.wire.identity.problem import ConnectionProblem
-from kcm_host.wire.identity.proxies import usable_proxy
-from kcm_host.wire.identity.secrets import without_secrets
-from kcm_host.wire.identity.validity import validity_of
-from kcm_host.wire.service_account import ServiceAccountTokens
-from kcm_host.wire.status import error_of_answer, error_of_frame, is_gone, is_too_large
+from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
+from kcm_host.client.auth.proxy_env import usable_proxy
+from kcm_host.client.auth.tls import validity_of
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.errors import error_of_answer, error_of_frame, is_gone, is_too_large
+from kcm_host.client.rest import News
+from kcm_host.client.service_account import ServiceAccountTokens
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.just("Status")

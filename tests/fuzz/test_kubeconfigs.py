@@ -14,11 +14,11 @@ from fuzz_input import one_input
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.wire.client import request_url
-from kcm_host.wire.identity.connection import connect
-from kcm_host.wire.identity.exec_plugin import ExecPlugin
-from kcm_host.wire.identity.problem import ConnectionProblem
-from kcm_host.wire.identity.stanzas import Exec
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.auth.exec_plugin import ExecPlugin
+from kcm_host.client.auth.kubeconfig import Exec
+from kcm_host.client.rest import request_url
 
 V1 = "client.authentication.k8s.io/v1"
 EXEC = {

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quantity_vectors import PARSED, REFUSED
 
-from kcm_host.store.feed import Feed
-from kcm_host.wire import decode
+from kcm_host.informer import decoder
+from kcm_host.informer.shared_informer import Feed
 from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.pods import Pod
 from kcm_host_resourcequota.quantity import (
@@ -144,5 +144,5 @@ def test_an_object_with_any_quantities_is_read_or_marked(
             ).encode()
             feed = Feed(RESOURCE_QUOTA)
             store = feed.shelf(model).store
-            feed.event("ADDED", line, decode.frame(line).object)
+            feed.event("ADDED", line, decoder.frame(line).object)
             assert len(store) == 1

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
-from kcm_host.store.feed import Feed
-from kcm_host.wire import backoff
-from kcm_host.wire.client import Client
-from kcm_host.wire.identity.connection import connect
-from kcm_host.wire.reflector import Reflector
-from kcm_host.wire.selection import Selection
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client
+from kcm_host.informer import backoff
+from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.reflector import Reflector
+from kcm_host.informer.shared_informer import Feed
 
 POD = Kind("", "v1", "Pod", "pods")
 #: Bad input may cost waits and a new list; more than this is a stream that hangs.

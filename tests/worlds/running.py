@@ -16,14 +16,14 @@ from worlds.server import Server
 from kcm_host import __version__
 from kcm_host.api import Key, Kind, Resource
 from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.client.discovery import ServedKinds
+from kcm_host.informer.informer_factory import Streams
 from kcm_host.loading.finder import find
 from kcm_host.loading.loader import load
 from kcm_host.loading.plugin import Plugin
 from kcm_host.loading.roles import CONTROLLER
 from kcm_host.supervise.controller import Controller
 from kcm_host.supervise.start import Services, Setup
-from kcm_host.supervise.streams import Streams
-from kcm_host.wire.discovery import ServedKinds
 
 #: Virtual seconds after which everything that is under way has arrived, graces included.
 QUIET_SECONDS = 75.0

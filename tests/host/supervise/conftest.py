@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from host.informer.reflector.mirror import ConfigMaps
 from host.supervise.definitions import Definitions
 from host.supervise.loops import RunLoops
-from host.wire.reflector.mirror import ConfigMaps
 from kubernetes import client as kubernetes
 from plugin_site import PluginSite
 from running_host import RunningHost
 
-from kcm_host.wire.client import Client
-from kcm_host.wire.identity.connection import connect
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 

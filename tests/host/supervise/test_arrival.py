@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from host.informer.reflector.mirror import until
 from host.supervise.loops import RunLoops, loop
-from host.wire.reflector.mirror import until
 from plugin_site import PluginSite
 
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client, user_agent
 from kcm_host.supervise import arrival
-from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.discovery import Discoverer
-from kcm_host.wire.identity.connection import connect
-from kcm_host.wire.identity.credentials import Access, Credentials
-from kcm_host.wire.identity.problem import ConnectionProblem
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy

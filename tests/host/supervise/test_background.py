@@ -111,7 +111,7 @@ async def test_a_task_that_may_end_may(keep: Any, caplog: pytest.LogCaptureFixtu
 #: Fails the first time; the module is in the host's process.
 BROKEN_DISCOVERY = """
 from kcm_host.supervise import served
-from kcm_host.wire.discovery import Discoverer
+from kcm_host.client.discovery import Discoverer
 
 served.REFRESH_SECONDS = 0.2
 refresh, failures = Discoverer.refresh, iter([RuntimeError("broken once")])

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import user_agent
 from kcm_host.supervise.flapping import (
     FIRST_WAIT_SECONDS,
     MOST_WAIT_SECONDS,
@@ -18,8 +20,6 @@ from kcm_host.supervise.flapping import (
     Flapping,
 )
 from kcm_host.supervise.served import REFRESH_SECONDS, heed_discovery
-from kcm_host.wire.client import user_agent
-from kcm_host.wire.discovery import Discoverer
 
 FLAPS = "what the server serves goes back and forth"
 HOUR = 3600.0

@@ -8,9 +8,9 @@ import pytest
 
 from kcm_host.api import Key, Lane, Rewatch, View, Wake, Wanted
 from kcm_host.api.records import Cause
-from kcm_host.store.view import StoreView
+from kcm_host.informer.cache_view import StoreView
 from kcm_host.supervise.functions import Functions
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 from eventually import eventually
+from host.informer.reflector.mirror import until
 from host.supervise.definitions import Definitions
 from host.supervise.loops import RunLoops, loop
-from host.wire.reflector.mirror import until
 from plugin_site import PluginSite
 from running_host import RunningHost
 
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client, user_agent
 from kcm_host.supervise import served
 from kcm_host.supervise.served import heed_discovery
-from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.discovery import Discoverer
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from host.wire.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
+from host.informer.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
 
 from kcm_host.api.views import Objects
 from kcm_host.api.watches import Watch
-from kcm_host.store.store import Store
-from kcm_host.store.view import StoredObjects, StoreView
-from kcm_host.supervise.streams import Streams
-from kcm_host.wire.client import Client
+from kcm_host.client.rest import Client
+from kcm_host.informer.cache_view import StoredObjects, StoreView
+from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.store import Store
 from kcm_host_testing.faults import Answer, Request
 from kcm_host_testing.proxy import FaultProxy
 

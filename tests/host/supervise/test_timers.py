@@ -8,10 +8,10 @@ import pytest
 from virtual_time import VirtualTimeLoop
 
 from kcm_host.api import Key, Timer, View, Wanted
-from kcm_host.store.view import StoreView
+from kcm_host.informer.cache_view import StoreView
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.timers import run_timer
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 

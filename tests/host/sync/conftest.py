@@ -6,9 +6,9 @@ import pytest
 from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import Rig
 
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client, user_agent
 from kcm_host.sync.sender import LiveSender
-from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.proxy import FaultProxy
 
 

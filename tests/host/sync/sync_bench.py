@@ -10,14 +10,14 @@ from kcm_host.api.outcomes import Outcome
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
-from kcm_host.store.store import Store
+from kcm_host.informer.store import Store
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.limits import Running
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
 from kcm_host.sync.worker import Bench, Sync, failed_syncs
 from kcm_host.sync.worker_group import WorkerGroup
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 CLAIM = Kind("", "v1", "ConfigMap", "configmaps")

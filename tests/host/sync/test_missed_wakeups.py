@@ -15,7 +15,7 @@ from kcm_host.api.outcomes import Done, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
-from kcm_host.store.store import Entry, Store
+from kcm_host.informer.store import Entry, Store
 
 pytestmark = pytest.mark.virtual_time
 

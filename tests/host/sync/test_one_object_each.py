@@ -11,8 +11,8 @@ from kubernetes import client as official
 from kcm_host.api.errors import InvalidKey
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
+from kcm_host.client.paths import item
 from kcm_host.sync.writer import SyncWriter
-from kcm_host.wire.paths import item
 from kcm_host_testing.api_server import ApiServer
 
 VERBS = ("create", "update", "patch", "delete", "get")

@@ -5,8 +5,8 @@ from host.sync.sync_bench import CLAIM, NODE, A
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
+from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.sync.refusals import Refusals
-from kcm_host.wire.identity.problem import ConnectionProblem
 
 PATCH = Write(NODE, A, "patch")
 DENIED = (

@@ -11,10 +11,10 @@ from kubernetes import client as official
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.writer import SyncWriter
-from kcm_host.wire.client import Client
-from kcm_host.wire.identity.connection import connect
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy

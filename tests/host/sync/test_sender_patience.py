@@ -5,14 +5,14 @@ import time
 from datetime import datetime
 
 import pytest
+from host.informer.reflector.mirror import until
 from host.sync.live_senders import Attempts, MakeSender
 from host.sync.sync_bench import CLAIM
-from host.wire.reflector.mirror import until
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
 from kcm_host.api.writes import Write
-from kcm_host.wire.status import error_of_answer
+from kcm_host.client.errors import error_of_answer
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

@@ -14,7 +14,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.writes import Writer
-from kcm_host.store.store import Entry, Store
+from kcm_host.informer.store import Entry, Store
 
 pytestmark = pytest.mark.virtual_time
 

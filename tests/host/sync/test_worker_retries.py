@@ -13,7 +13,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.wakes import Lane
 from kcm_host.api.writes import Receipt, Write, Writer
-from kcm_host.work.limiter import Turns
+from kcm_host.workqueue.rate_limiter import Turns
 
 pytestmark = pytest.mark.virtual_time
 

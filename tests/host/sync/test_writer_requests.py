@@ -11,8 +11,8 @@ from kubernetes import client as official
 from kcm_host.api.errors import UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
+from kcm_host.client.rest import METADATA_ONLY, user_agent
 from kcm_host.sync.writer import SyncWriter
-from kcm_host.wire.client import METADATA_ONLY, user_agent
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy

@@ -16,8 +16,8 @@ from kcm_host.api.errors import ApiError, Conflict
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import Permission, Write
-from kcm_host.store.store import Entry, Store
-from kcm_host.store.view import SyncView
+from kcm_host.informer.cache_view import SyncView
+from kcm_host.informer.store import Entry, Store
 from kcm_host.sync import requests
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.writer import SyncWriter

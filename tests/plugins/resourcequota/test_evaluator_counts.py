@@ -4,7 +4,7 @@ import pytest
 from quota_objects import Namespace, counted, nano, pod
 
 from kcm_host.api import Kind
-from kcm_host.wire.decode import reads_metadata_only
+from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host_resourcequota.counts import Counted, CountEvaluator, count_name
 
 

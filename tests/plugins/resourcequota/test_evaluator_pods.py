@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from quota_objects import NOW, REQUESTS_GPU, Namespace, container, nano, pod
 
-from kcm_host.wire.decode import reads_metadata_only
+from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host_resourcequota.pods import Pod, PodEvaluator
 
 PODS = PodEvaluator()

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kcm_host.api import Change, HostError, Key, Kind, Outcome, Receipt, Watch
-from kcm_host.store.feed import Feed
-from kcm_host.store.view import StoreView
-from kcm_host.wire import decode
+from kcm_host.informer import decoder
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.shared_informer import Feed
 from kcm_host_servicecidrs import ServiceCidrs
 from kcm_host_servicecidrs.model import FINALIZER, SERVICE_CIDR
 
@@ -87,7 +87,7 @@ class Stream:
         self.feed.list_begins()
         for name, body in objects.items():
             line = self.line("ADDED", name, body)
-            self.feed.gather("ADDED", line, decode.frame(line).object)
+            self.feed.gather("ADDED", line, decoder.frame(line).object)
         for _ in self.feed.init_done():
             pass
 
@@ -95,7 +95,7 @@ class Stream:
         """Tell one event and give the keys queued for it."""
         self.queued.clear()
         line = self.line(kind, name, body)
-        self.feed.event(kind, line, decode.frame(line).object)
+        self.feed.event(kind, line, decoder.frame(line).object)
         return sorted(self.queued)
 
     def line(self, kind: str, name: str, body: Manifest) -> bytes:

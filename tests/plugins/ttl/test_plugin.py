@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Receipt, Watch
-from kcm_host.store.feed import Feed
-from kcm_host.store.view import StoreView
-from kcm_host.wire import decode
+from kcm_host.informer import decoder
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.shared_informer import Feed
 from kcm_host_ttl import ANNOTATION, NODE, Metadata, Node, Ttl
 
 
@@ -99,9 +99,9 @@ def event(kind: str, name: str, ttl: str | None) -> bytes:
     return json.dumps({"type": kind, "object": {"kind": "Node", "metadata": metadata}}).encode()
 
 
-def head_of(line: bytes) -> decode.Head:
+def head_of(line: bytes) -> decoder.Head:
     """Give the head that the host reads from a line."""
-    return decode.frame(line).object
+    return decoder.frame(line).object
 
 
 def many(count: int, ttl: str | None) -> dict[str, str | None]:

@@ -8,14 +8,14 @@ import click
 from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
 from kcm_host.cli.options import output_option, with_settings
 from kcm_host.cli.output import show_json, show_table
+from kcm_host.client.auth.connection import Connection, connect
+from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.observe.printable import printable
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.supervise.assembly import Verdict, assemble, verdicts
 from kcm_host.supervise.plan import tracing_of
-from kcm_host.wire.identity.connection import Connection, connect
-from kcm_host.wire.identity.problem import ConnectionProblem
 
 
 @click.command()

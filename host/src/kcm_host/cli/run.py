@@ -9,6 +9,8 @@ import click
 from kcm_host import __version__
 from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail
 from kcm_host.cli.options import with_settings
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.loading.quarantine import BrokenPlugin, Quarantined
@@ -19,8 +21,6 @@ from kcm_host.supervise.assembly import Assembly, assemble
 from kcm_host.supervise.ending import run_to_end
 from kcm_host.supervise.host import Host
 from kcm_host.supervise.plan import plan
-from kcm_host.wire.identity.connection import connect
-from kcm_host.wire.identity.problem import ConnectionProblem
 
 log = logging.getLogger(__name__)
 

@@ -4,17 +4,17 @@ import asyncio
 from datetime import timedelta
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable, Unreadable
-from kcm_host.wire.client import Client
-from kcm_host.wire.discovery import Discoverer
-from kcm_host.wire.identity.connection import Connection
-from kcm_host.wire.identity.explain import (
+from kcm_host.client.auth.connection import Connection
+from kcm_host.client.auth.diagnosis import (
     ANONYMOUS,
     credentials_overdue,
     explain,
     refused,
     unseen,
 )
-from kcm_host.wire.identity.problem import ConnectionProblem
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client
 
 PAUSE_SECONDS = 1.0
 

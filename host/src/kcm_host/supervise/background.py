@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from kcm_host.api.errors import PLUGIN_FAILURES
-from kcm_host.wire.backoff import Backoff
+from kcm_host.informer.backoff import Backoff
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from kcm_host.api.kinds import Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.watches import AnyWatch, Change
-from kcm_host.store.store import Store
+from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.store import Store
 from kcm_host.supervise.functions import Functions
-from kcm_host.supervise.streams import Streams
 
 #: What tells the watches of one controller apart.
 Mark = tuple[Kind, type[Any]]

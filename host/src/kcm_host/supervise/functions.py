@@ -9,7 +9,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.wakes import Lane, Rewatch, Wake, Wanted
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 
 class Functions:

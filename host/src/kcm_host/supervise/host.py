@@ -12,7 +12,10 @@ from typing import Any
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState, HostState
+from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.service_account import acting_as
 from kcm_host.config.names import service_account
+from kcm_host.informer.informer_factory import Streams
 from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.pages import Pages
@@ -26,9 +29,6 @@ from kcm_host.supervise.plan import Plan
 from kcm_host.supervise.served import heed_discovery
 from kcm_host.supervise.signals import StopSignals
 from kcm_host.supervise.start import Services
-from kcm_host.supervise.streams import Streams
-from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.service_account import acting_as
 
 log = logging.getLogger(__name__)
 

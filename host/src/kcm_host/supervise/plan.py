@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kcm_host import __version__
+from kcm_host.client.auth.connection import Connection
 from kcm_host.config.models import HostSettings, TracesSettings
 from kcm_host.loading.extensions import Extensions
 from kcm_host.loading.quarantine import Quarantined
 from kcm_host.observe.trace import start_tracing
 from kcm_host.supervise.assembly import Assembly
 from kcm_host.supervise.start import Setup
-from kcm_host.wire.identity.connection import Connection
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing

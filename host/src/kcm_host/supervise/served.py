@@ -7,9 +7,9 @@ from typing import Protocol
 from kcm_host.api.discovery import Resource
 from kcm_host.api.kinds import Kind
 from kcm_host.api.watches import AnyWatch
+from kcm_host.client.discovery import Discoverer
 from kcm_host.supervise.flapping import Flapping
 from kcm_host.supervise.following import declaration_of
-from kcm_host.wire.discovery import Discoverer
 
 REFRESH_SECONDS = 30.0
 

@@ -11,14 +11,17 @@ import msgspec
 
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.writes import EVENT, Permission
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client, user_agent
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.store import Store
 from kcm_host.loading.plugin import Instance, Plugin
-from kcm_host.store.store import Store
-from kcm_host.store.view import StoreView
 from kcm_host.supervise.following import Followed, Following, Mark
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.more import HOOK, MoreWatches
 from kcm_host.supervise.served import NotedDiscovery, difference
-from kcm_host.supervise.streams import Streams
 from kcm_host.supervise.sweep import Sweep
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.events import Recorder
@@ -27,10 +30,7 @@ from kcm_host.sync.refusals import Refusals
 from kcm_host.sync.sender import LiveSender
 from kcm_host.sync.worker import Bench, failed_syncs
 from kcm_host.sync.writer import OnWrite
-from kcm_host.wire.client import Client, user_agent
-from kcm_host.wire.discovery import Discoverer
-from kcm_host.wire.identity.problem import ConnectionProblem
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import Tracing

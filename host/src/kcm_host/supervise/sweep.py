@@ -11,11 +11,11 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
 from kcm_host.api.watches import AnyWatch
-from kcm_host.store.store import Store
+from kcm_host.informer.store import Store
 from kcm_host.supervise.following import Followed
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.timers import fire
-from kcm_host.work.queue import WorkQueue
+from kcm_host.workqueue.queue import WorkQueue
 
 #: Keys of the sweep in the queue at a time, and objects looked at in one turn of the loop.
 SLICE = 100

@@ -10,8 +10,8 @@ import msgspec
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT, Write
+from kcm_host.client.rest import JSON
 from kcm_host.sync.requests import STRATEGIC_MERGE, encode
-from kcm_host.wire.client import JSON
 
 #: Where Events about objects without a namespace are kept (IQ-121).
 CLUSTER_NAMESPACE = "default"

@@ -8,8 +8,8 @@ import msgspec
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Receipt, Write
-from kcm_host.store.store import Entry, Store
-from kcm_host.store.view import Stores
+from kcm_host.informer.cache_view import Stores
+from kcm_host.informer.store import Entry, Store
 
 log = logging.getLogger(__name__)
 

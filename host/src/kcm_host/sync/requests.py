@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Write
-from kcm_host.wire.client import JSON
+from kcm_host.client.rest import JSON
 
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"

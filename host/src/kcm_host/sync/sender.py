@@ -9,10 +9,10 @@ import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.writes import Receipt, Write
-from kcm_host.wire.answers import AnswerDecoder
-from kcm_host.wire.client import JSON, METADATA_ONLY, Answer, Client
-from kcm_host.wire.paths import collection, item
-from kcm_host.work.limiter import Turns
+from kcm_host.client.errors import AnswerDecoder
+from kcm_host.client.paths import collection, item
+from kcm_host.client.rest import JSON, METADATA_ONLY, Answer, Client
+from kcm_host.workqueue.rate_limiter import Turns
 
 log = logging.getLogger(__name__)
 

@@ -15,14 +15,14 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.informer.cache_view import Stores, SyncView
 from kcm_host.observe.repeats import Repeats, sort_of_error
-from kcm_host.store.view import Stores, SyncView
 from kcm_host.sync.echoes import Echoes
 from kcm_host.sync.limits import SYNC_SECONDS, Running, SyncLimits
 from kcm_host.sync.own_writes import OwnWrites
 from kcm_host.sync.sender import Sender
 from kcm_host.sync.writer import OnWrite, SyncWriter, TellUsers
-from kcm_host.work.queue import Item, QueueClosed, WorkQueue
+from kcm_host.workqueue.queue import Item, QueueClosed, WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import SyncSpan, Tracing

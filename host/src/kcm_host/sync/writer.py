@@ -9,11 +9,11 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
+from kcm_host.client.errors import decoded
+from kcm_host.client.paths import check_key
 from kcm_host.sync import requests
 from kcm_host.sync.own_writes import KeyWrites
 from kcm_host.sync.sender import Sender
-from kcm_host.wire.answers import decoded
-from kcm_host.wire.paths import check_key
 
 if TYPE_CHECKING:
     from kcm_host.observe.spans import SyncSpan

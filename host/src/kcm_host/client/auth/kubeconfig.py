@@ -1,0 +1,367 @@
+"""A kubeconfig: its files merged, its sections typed, one context chosen."""
+
+import base64
+import binascii
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.auth.server_url import is_host
+from kcm_host.yaml_text import Unreadable, composed, plain
+
+T = TypeVar("T")
+
+
+class Named(msgspec.Struct, frozen=True):
+    """The name that clusters, users and contexts are found by."""
+
+    name: str
+
+
+class File(msgspec.Struct, frozen=True, rename="kebab"):
+    """A whole kubeconfig, as far as names lead through it."""
+
+    current_context: str = ""
+    clusters: list[Named] = []
+    contexts: list[Named] = []
+    users: list[Named] = []
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Which cluster is talked to as which user."""
+
+    cluster: str = ""
+    user: str = ""
+
+
+class Extension(msgspec.Struct, frozen=True):
+    """Free data of a cluster; one well-known name is meant for exec plugins."""
+
+    name: str
+    extension: Any = None
+
+
+class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+    """Where the API server is and how it proves itself."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    extensions: list[Extension] = []
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """One environment variable for an exec plugin."""
+
+    name: str
+    value: str = msgspec.field(default="")
+
+
+class Exec(msgspec.Struct, frozen=True, rename="camel"):
+    """A program that prints credentials; its arguments may hold secrets."""
+
+    command: str = ""
+    api_version: str = ""
+    args: list[str] = []
+    env: list[Variable] = []
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = "IfAvailable"
+
+    def __repr__(self) -> str:
+        return f"Exec({self.command!r})"
+
+
+class AuthProvider(msgspec.Struct, frozen=True):
+    """The older way to name a credential source."""
+
+    name: str = ""
+    config: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"AuthProvider({self.name!r})"
+
+
+class User(msgspec.Struct, frozen=True, rename="kebab"):
+    """Who we are; every field may hold a secret, so none is ever shown."""
+
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    username: str = ""
+    password: str = ""
+    exec: Exec | None = None
+    auth_provider: AuthProvider | None = None
+    impersonate: str = msgspec.field(name="as", default="")
+    impersonate_uid: str = msgspec.field(name="as-uid", default="")
+    impersonate_groups: list[str] = msgspec.field(name="as-groups", default=[])
+    impersonate_extra: dict[str, list[str]] = msgspec.field(name="as-user-extra", default={})
+
+    def __repr__(self) -> str:
+        return "User(...)"
+
+
+def typed(value: Any, model: type[T], *, place: str) -> T:
+    """
+    Read a stanza into its model, taking null and empty text for left out, as clients in Go do.
+
+    Raises ConnectionProblem that names the field and the types, never the value.
+    """
+    try:
+        return msgspec.convert(without_empty(value), model)
+    except msgspec.ValidationError as error:
+        raise ConnectionProblem(
+            f"{place} is malformed: {str(error)[0].lower()}{str(error)[1:]}; correct that field "
+            f"(quote values that YAML takes for numbers or dates)"
+        ) from None
+
+
+def without_empty(value: Any) -> Any:
+    """Give a copy of YAML data without nulls and empty strings in its mappings."""
+    if isinstance(value, dict):
+        return {k: without_empty(v) for k, v in value.items() if v is not None and v != ""}
+    if isinstance(value, list):
+        return [without_empty(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """
+    One cluster and one user, type-checked, their file names absolute.
+
+    `persist` writes a token that an auth provider renewed back into its kubeconfig.
+    """
+
+    origin: str
+    cluster_place: str
+    user_place: str
+    user_file: Path
+    cluster: Cluster
+    user: User
+    persist: Callable[[Mapping[str, Any]], None] = field(repr=False)
+
+
+def choose(paths: Sequence[Path]) -> Chosen:
+    """
+    Merge the files and follow the current context.
+
+    The first file that defines a name, or sets the current context, wins. Relative file names
+    are relative to the kubeconfig that holds them. Raises ConnectionProblem (exit code 2).
+    """
+    documents = {path: _read(path) for path in paths}
+    name = _current_context(documents)
+    context, context_path = _entry(
+        documents, "context", name, wanted_by=f"current-context in {_listed(documents)}"
+    )
+    place = f"context '{name}' in '{context_path}'"
+    names = typed(context, Context, place=place)
+    for kind, value in (("cluster", names.cluster), ("user", names.user)):
+        if not value:
+            raise ConnectionProblem(f"{place} names no {kind}; add '{kind}: NAME' to it")
+    cluster_raw, cluster_path = _entry(documents, "cluster", names.cluster, wanted_by=place)
+    user_raw, user_path = _entry(documents, "user", names.user, wanted_by=place)
+    cluster_place = f"cluster '{names.cluster}' in '{cluster_path}'"
+    user_place = f"user '{names.user}' in '{user_path}'"
+    cluster = _prepared(cluster_raw, CLUSTER_FILES, cluster_path, cluster_place, Cluster)
+    user = _prepared(user_raw, USER_FILES, user_path, user_place, User)
+    chosen = Chosen(
+        origin=f"kubeconfig '{context_path}' (context '{name}')",
+        cluster_place=cluster_place,
+        user_place=user_place,
+        user_file=user_path,
+        cluster=typed(cluster, Cluster, place=cluster_place),
+        user=typed(user, User, place=user_place),
+        persist=lambda renewed: _persist(user_path, documents[user_path], user_raw, renewed),
+    )
+    _refuse_contradictions(chosen)
+    return chosen
+
+
+#: Enough for a thousand clusters with embedded certificates.
+LARGEST_BYTES = 16 << 20
+MOST_VALUES = 40_000
+Documents = Mapping[Path, dict[str, Any]]
+CLUSTER_FILES = ("certificate-authority",)
+USER_FILES = ("client-certificate", "client-key", "tokenFile")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = _content(path)
+    except (OSError, UnicodeDecodeError) as error:
+        fact = error.strerror if isinstance(error, OSError) else "not text"
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' cannot be read: {fact}; name a readable file with "
+            f"--kubeconfig or $KUBECONFIG"
+        ) from None
+    except Unreadable as error:
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' cannot be used, line {error.line}: {error.fact}; correct the file"
+        ) from None
+    except yaml.YAMLError as error:
+        # The error's own text quotes the line, which may hold a token.
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' is not YAML{where}: {getattr(error, 'problem', None) or 'syntax'}"
+            f"; correct the file"
+        ) from None
+    if not isinstance(content, dict):
+        fact = "is empty" if content is None else "is not a kubeconfig"
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' {fact}; it needs the lists 'clusters', 'users' and 'contexts', "
+            f"each entry with a 'name'"
+        )
+    typed(content, File, place=f"kubeconfig '{path}'")
+    return content
+
+
+def _content(path: Path) -> Any:
+    with path.open("rb") as file:
+        data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise ConnectionProblem(
+            f"kubeconfig '{path}' is larger than {LARGEST_BYTES >> 20} MiB; keep what is needed"
+        )
+    document = composed(data.decode("utf-8"), most=MOST_VALUES)
+    if document is None:
+        return None
+    _refuse_doubles(document, path)
+    return plain(document)
+
+
+def _refuse_doubles(document: yaml.Node, path: Path) -> None:
+    """Raise ConnectionProblem for a section that stands twice: only the last one would count."""
+    if not isinstance(document, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, _ in document.value:
+        if isinstance(key, yaml.ScalarNode) and key.value in lines:
+            first, again = lines[key.value], key.start_mark.line + 1
+            raise ConnectionProblem(
+                f"kubeconfig '{path}' has '{key.value}' at line {first} and again at line {again}; "
+                f"put all of it into one"
+            )
+        if isinstance(key, yaml.ScalarNode):
+            lines[key.value] = key.start_mark.line + 1
+
+
+def _current_context(documents: Documents) -> str:
+    for content in documents.values():
+        if name := content.get("current-context"):
+            return str(name)
+    raise ConnectionProblem(
+        f"kubeconfig '{_listed(documents)}' has no current-context; set one with "
+        f"'kubectl config use-context NAME'"
+    )
+
+
+def _entry(documents: Documents, kind: str, name: str, *, wanted_by: str) -> tuple[Any, Path]:
+    entries = [
+        (entry, path)
+        for path, content in documents.items()
+        for entry in content.get(f"{kind}s") or ()
+    ]
+    for entry, path in entries:
+        if entry["name"] == name:
+            return entry.get(kind) or {}, path
+    known = ", ".join(dict.fromkeys(f"'{entry['name']}'" for entry, _ in entries)) or "none"
+    raise ConnectionProblem(
+        f"{wanted_by} names {kind} '{name}', which does not exist; there are: {known}"
+    )
+
+
+def _listed(documents: Documents) -> str:
+    return "', '".join(str(path) for path in documents)
+
+
+def _prepared(
+    raw: Any, files: Sequence[str], kubeconfig: Path, place: str, model: type[Any]
+) -> dict[str, Any]:
+    typed(raw, model, place=place)
+    stanza: dict[str, Any] = without_empty(raw)
+    for key in files:
+        if key in stanza and f"{key}-data" not in stanza:
+            stanza[key] = str(_readable(kubeconfig.absolute().parent / stanza[key], key, place))
+        if data := stanza.get(f"{key}-data"):
+            _decodable(data, f"{key}-data", place)
+    return stanza
+
+
+def _readable(path: Path, key: str, place: str) -> Path:
+    try:
+        with path.open("rb"):
+            return path
+    except (OSError, ValueError) as error:
+        # ValueError: characters that no file name can have.
+        fact = error.strerror if isinstance(error, OSError) else error
+        raise ConnectionProblem(
+            f"{key} of {place} cannot be read: {fact} '{path}'; restore the file or correct its "
+            f"name"
+        ) from None
+
+
+def decoded(data: str) -> bytes:
+    """Give what a `-data` field holds; `choose` has refused those that are no base64."""
+    return base64.b64decode("".join(data.split()), validate=True)
+
+
+def _decodable(data: str, key: str, place: str) -> None:
+    try:
+        decoded(data)
+    except (binascii.Error, ValueError):
+        raise ConnectionProblem(
+            f"{key} of {place} is not base64; store the PEM text encoded with base64"
+        ) from None
+
+
+def _refuse_contradictions(chosen: Chosen) -> None:
+    cluster, user = chosen.cluster, chosen.user
+    if cluster.insecure_skip_tls_verify and (
+        cluster.certificate_authority or cluster.certificate_authority_data
+    ):
+        raise ConnectionProblem(
+            f"{chosen.cluster_place} sets insecure-skip-tls-verify and a certificate authority; "
+            f"remove one of them"
+        )
+    if cluster.tls_server_name and not is_host(cluster.tls_server_name):
+        raise ConnectionProblem(
+            f"tls-server-name of {chosen.cluster_place} is no host name; write one that stands in "
+            f"the server's certificate"
+        )
+    certificate = user.client_certificate or user.client_certificate_data
+    if bool(certificate) != bool(user.client_key or user.client_key_data):
+        raise ConnectionProblem(
+            f"{chosen.user_place} has only one of client-certificate and client-key; add the other"
+        )
+    if user.impersonate or user.impersonate_uid or user.impersonate_groups:
+        raise ConnectionProblem(
+            f"{chosen.user_place} asks to impersonate somebody ('as'), which is not supported; "
+            f"use credentials of that identity"
+        )
+
+
+def _persist(path: Path, content: Any, user: Any, renewed: Mapping[str, Any]) -> None:
+    provider = user["auth-provider"]
+    provider["config"] = {**(provider.get("config") or {}), **renewed}
+    # Beside the file and renamed: whoever reads it meanwhile sees the old or the new one.
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.touch(mode=path.stat().st_mode & 0o777)
+    try:
+        fresh.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Informers: list and watch, decode, store, and tell event handlers of every change."""

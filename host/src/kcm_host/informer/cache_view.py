@@ -1,0 +1,137 @@
+"""Read-only access for one sync, limited to what the controller's watches declare."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from kcm_host.api.errors import UndeclaredRead, Undecodable
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.raw import raw_object
+from kcm_host.api.views import Objects
+from kcm_host.client.decoding import REFUSALS
+from kcm_host.informer.store import Store
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+Stores = Mapping[tuple[Kind, type[Any]], Store[Any]]
+
+
+class StoreView:
+    """A `View` that counts its reads."""
+
+    def __init__(self, controller: str, stores: Stores) -> None:
+        self.controller = controller
+        self._stores = stores
+        self.reads = 0
+
+    def note(self, store: Store[Any], key: Key) -> None:
+        """Take note that an object was read."""
+
+    def of(self, kind: Kind, model: type[M]) -> Objects[M]:
+        """Give the objects of `kind` as `model`, if a watch declares them."""
+        store = self._stores.get((kind, model))
+        if store is None:
+            raise UndeclaredRead(
+                f"{self.controller} asked for '{kind}' as {model.__name__}, which none of its "
+                f"watches declare; add a Watch with that kind and model to kcm_watches"
+            )
+        return cast(Objects[M], StoredObjects(store, self))
+
+
+class SyncView(StoreView):
+    """
+    The view of one sync, which notes the uids of the objects that it reads one by one.
+
+    A walk over all objects is not noted: that would cost more than the walk.
+    """
+
+    def __init__(self, controller: str, stores: Stores) -> None:
+        super().__init__(controller, stores)
+        self._uids: dict[tuple[Kind, Key], str] = {}
+
+    def note(self, store: Store[Any], key: Key) -> None:
+        """See `StoreView.note`."""
+        entry = store.entry(key)
+        if entry is not None:
+            self._uids[store.kind, key] = entry.uid
+
+    def uid_read(self, kind: Kind, key: Key) -> str:
+        """Give the uid of an object as it was read, or as a store has it; empty without one."""
+        noted = self._uids.get((kind, key))
+        if noted is not None:
+            return noted
+        entries = (store.entry(key) for (its, _), store in self._stores.items() if its == kind)
+        return next((entry.uid for entry in entries if entry is not None), "")
+
+
+class StoredObjects:
+    """The objects of one store, as a sync sees them."""
+
+    def __init__(self, store: Store[Any], view: StoreView) -> None:
+        self._store = store
+        self._view = view
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        """See `Objects.get`."""
+        self._view.reads += 1
+        key = Key(name, namespace)
+        self._view.note(self._store, key)
+        return self._store.get(key)
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """See `Objects.items`."""
+        self._view.reads += 1
+        return self._store.items()
+
+    def by_index(self, index: str, value: str) -> Iterator[tuple[Key, Any]]:
+        """See `Objects.by_index`."""
+        self._view.reads += 1
+        names = self._store.index_names(self._view.controller)
+        if index not in names:
+            known = ", ".join(sorted(names)) or "none"
+            raise UndeclaredRead(
+                f"no index '{index}' on '{self._store.kind}' (declared: {known}); "
+                "add it to the watch's indexes"
+            )
+        return self._noted(self._store.by_index(self._view.controller, index, value))
+
+    def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
+        """See `Objects.undecodable`."""
+        if namespace is None:
+            return self._store.undecodable
+        return self._store.undecodable_in(namespace)
+
+    def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """See `Objects.whole`."""
+        self._view.reads += 1
+        if not self._store.keep_whole:
+            raise UndeclaredRead(
+                f"'{self._store.kind}' is not kept whole; say whole=True in the watch that "
+                f"{self._view.controller} declares for it"
+            )
+        key = Key(name, namespace)
+        self._view.note(self._store, key)
+        entry = self._store.entry(key)
+        if entry is None or not entry.whole:
+            return None
+        try:
+            return raw_object(entry.whole)
+        except REFUSALS as error:
+            raise Undecodable(
+                f"{self._store.kind} '{key}' holds fields that cannot be "
+                f"decoded: {error}; correct the object"
+            ) from error
+
+    @property
+    def problem(self) -> str:
+        """See `Objects.problem`."""
+        return self._store.problem()
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def _noted(self, found: Iterator[tuple[Key, Any]]) -> Iterator[tuple[Key, Any]]:
+        for key, model in found:
+            self._view.note(self._store, key)
+            yield key, model

@@ -1,1 +1,0 @@
-"""Objects as the server last told them: stores, indexes, views, and the feed that fills them."""

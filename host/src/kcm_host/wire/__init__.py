@@ -1,1 +1,0 @@
-"""Everything between the host and the API server: connection, requests, list+watch, decode."""

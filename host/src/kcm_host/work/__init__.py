@@ -1,1 +1,0 @@
-"""The work queue: which keys are to be synced, when, and why."""

@@ -1,0 +1,1 @@
+"""The work queue: which keys are due, in which order, and why."""

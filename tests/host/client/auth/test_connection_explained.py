@@ -1,0 +1,197 @@
+"""The first request's failure, in one line that says what to do."""
+
+import asyncio
+import base64
+import socket
+import ssl
+
+import aiohttp
+import pytest
+
+from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.client.auth.diagnosis import explain
+from kcm_host.client.auth.errors import ConnectionProblem
+
+USER = {"token": "s3cr3t"}
+
+
+def encoded(text):
+    """Text the way kubeconfigs embed it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.fixture
+def explained(ask):
+    """Gives message and exit code for the failure of a first request."""
+
+    async def of(connection):
+        with pytest.raises((aiohttp.ClientError, OSError)) as caught:
+            await ask(connection)
+        problem = explain(caught.value, connection)
+        assert "\n" not in str(problem)
+        assert "s3cr3t" not in str(problem)
+        return str(problem), problem.exit_code
+
+    return of
+
+
+@pytest.fixture
+def trusting(authority, connected):
+    """Connects to a URL with the test's authority."""
+
+    def to(url, **fields):
+        cluster = {"server": url, "certificate-authority-data": encoded(authority.pem), **fields}
+        return connected(cluster=cluster, user=USER)
+
+    return to
+
+
+@pytest.fixture
+def free_port():
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+async def test_a_certificate_of_another_authority(serve, authority, trusting, explained):
+    """An untrusted certificate names the authorities that counted: exit code 2."""
+    server = await serve(type(authority)().issue())
+    message, code = await explained(trusting(server.url))
+    assert (
+        f"the certificate of {server.url} is not trusted by certificate-authority-data" in message
+    )
+    assert "put the server's certificate authority into kubeconfig" in message
+    assert code == 2
+
+
+async def test_a_certificate_for_another_name(serve, authority, trusting, explained):
+    """A certificate for other names points to tls-server-name: exit code 2."""
+    server = await serve(authority.issue(names=("kube.example",)))
+    message, code = await explained(trusting(server.url))
+    assert "is for other names" in message
+    assert "tls-server-name" in message
+    assert code == 2
+
+
+async def test_an_expired_certificate(serve, authority, trusting, explained):
+    """An expired server certificate is the server's fault: exit code 1."""
+    server = await serve(authority.issue(days=-1))
+    message, code = await explained(trusting(server.url))
+    assert "not valid at this time (certificate has expired)" in message
+    assert code == 1
+
+
+async def test_nobody_listens(trusting, explained, free_port):
+    """A refused connection names server and kubeconfig: exit code 1."""
+    message, code = await explained(trusting(f"https://127.0.0.1:{free_port}"))
+    assert f"cannot reach https://127.0.0.1:{free_port} (from kubeconfig" in message
+    assert "connection refused" in message
+    assert code == 1
+
+
+async def test_a_name_without_address(trusting, explained):
+    """A host name that does not resolve is said to have no address: exit code 1."""
+    message, code = await explained(trusting("https://no-such-host.invalid"))
+    assert "its name has no address" in message
+    assert code == 1
+
+
+async def test_tls_to_a_server_without(serve, trusting, explained):
+    """https:// to a server that speaks plain HTTP suggests http://."""
+    server = await serve(None)
+    message, code = await explained(trusting(f"https://127.0.0.1:{server.port}"))
+    assert "does not speak TLS" in message
+    assert code == 2
+
+
+async def test_plain_http_to_a_server_with_tls(serve, server_pair, connected, explained):
+    """http:// to a server that wants TLS suggests https://."""
+    server = await serve(server_pair)
+    cluster = {"server": f"http://127.0.0.1:{server.port}"}
+    message, code = await explained(connected(cluster=cluster, user=USER))
+    assert "write https://" in message
+    assert code == 2
+
+
+@pytest.fixture
+async def strict_server(authority, server_pair, tmp_path):
+    """The URL of a TLS 1.2 server that insists on a client certificate and says so."""
+    (tmp_path / "chain.pem").write_text(server_pair.certificate + server_pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "chain.pem")
+    context.load_verify_locations(cadata=authority.pem)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def serve_one(listener):
+        # Blocking sockets, because servers of asyncio hang up without the TLS alert.
+        connection, _ = listener.accept()
+        with connection, pytest.raises(ssl.SSLError):
+            context.wrap_socket(connection, server_side=True)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        serving = asyncio.create_task(asyncio.to_thread(serve_one, listener))
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        await serving
+
+
+async def test_a_missing_client_certificate(strict_server, trusting, explained):
+    """A server that insists on a client certificate is said to refuse ours."""
+    message, code = await explained(trusting(strict_server))
+    assert "refuses our client certificate" in message
+    assert code == 2
+
+
+def test_a_server_that_hangs_up(trusting):
+    """A disconnect without a word mentions that the server may want a client certificate."""
+    connection = trusting("https://127.0.0.1:1")
+    problem = explain(aiohttp.ServerDisconnectedError(), connection)
+    assert "wants a client certificate" in str(problem)
+    assert problem.exit_code == 1
+
+
+def test_no_answer_in_time(trusting):
+    """A time-out is said as one: exit code 1."""
+    connection = trusting("https://127.0.0.1:1")
+    for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("x")):
+        problem = explain(error, connection)
+        assert "no answer in time" in str(problem)
+        assert problem.exit_code == 1
+
+
+async def test_a_proxy_that_is_not_there(trusting, explained, free_port):
+    """An unreachable proxy is blamed instead of the server."""
+    connection = trusting("https://127.0.0.1:1", **{"proxy-url": f"http://127.0.0.1:{free_port}"})
+    message, code = await explained(connection)
+    assert "through a proxy" in message
+    assert "the proxy cannot be reached" in message
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "fact", "code"),
+    [(401, "refuses the credentials from kubeconfig", 2), (503, "answered 503", 1)],
+)
+def test_an_error_answer(trusting, status, fact, code):
+    """401 blames the credentials (exit code 2), other answers the server (exit code 1)."""
+    problem = explain(ApiError("get /healthz", status=status), trusting("https://127.0.0.1:1"))
+    assert fact in str(problem)
+    assert problem.exit_code == code
+
+
+def test_the_go_servers_answer_to_plain_http(connected):
+    """A 400 to http:// is how servers in Go say that they want TLS."""
+    connection = connected(cluster={"server": "http://127.0.0.1:1"}, user=USER)
+    assert "write https://" in str(explain(ApiError("bad", status=400), connection))
+
+
+def test_a_renamed_error_is_looked_into(trusting):
+    """What our own layers wrapped is explained by its cause."""
+    connection = trusting("https://127.0.0.1:1")
+    wrapped = Unreachable("get /healthz: no answer")
+    wrapped.__cause__ = ConnectionRefusedError(111, "Connection refused")
+    assert "connection refused" in str(explain(wrapped, connection))
+    told = ConnectionProblem("already told")
+    assert explain(told, connection) is told

@@ -1,0 +1,34 @@
+"""Connecting to a real API server with the kubeconfig of the kit."""
+
+import pytest
+
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.diagnosis import refused
+
+
+async def test_a_token_is_accepted(api_server, ask):
+    """With the admin's kubeconfig the API server lists namespaces (H-41 asks the same way)."""
+    connection = connect(str(api_server.kubeconfig()), environ={})
+    assert connection.base_url == api_server.url
+    assert await ask(connection, "/healthz") == 200
+    assert await ask(connection, "/api/v1/namespaces") == 200
+
+
+@pytest.mark.parametrize(("user", "status"), [("alice", 403), ("admin", 200)])
+async def test_a_token_file_is_accepted(api_server, ask, kubeconfig, tmp_path, user, status):
+    """A token file of that user identifies that user."""
+    (tmp_path / "token").write_text(f"{api_server.token(user)}\n")
+    cluster = {"server": api_server.url, "certificate-authority": str(api_server.ca_file)}
+    path = kubeconfig(cluster=cluster, user={"tokenFile": "token"})
+    connection = connect(str(path), environ={})
+    assert await ask(connection, "/api/v1/namespaces") == status
+
+
+async def test_a_wrong_token_is_refused(api_server, ask, kubeconfig):
+    """A token the server does not know is answered 401, which is an error of exit code 2."""
+    cluster = {"server": api_server.url, "certificate-authority": str(api_server.ca_file)}
+    connection = connect(str(kubeconfig(cluster=cluster, user={"token": "no"})), environ={})
+    assert await ask(connection, "/api/v1/namespaces") == 401
+    problem = refused(connection)
+    assert "refuses the credentials from kubeconfig" in str(problem)
+    assert problem.exit_code == 2

@@ -1,0 +1,376 @@
+"""Credentials that a program prints."""
+
+import asyncio
+import base64
+import json
+import os
+import shlex
+import stat
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.auth.exec_plugin import exec_plugin
+from kcm_host.client.auth.kubeconfig import choose
+
+V1 = "client.authentication.k8s.io/v1"
+CLUSTER = {"server": "https://127.0.0.1:1"}
+
+
+def credential(version=V1, **status):
+    """The JSON text a good plugin prints."""
+    return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """Writes a shell script and gives the `exec` stanza that runs it."""
+
+    def write(script, name="plugin", **fields):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\necho run >> {shlex.quote(str(tmp_path / 'runs'))}\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return {"apiVersion": V1, "command": str(path), "interactiveMode": "Never", **fields}
+
+    return write
+
+
+@pytest.fixture
+def printing(plugin):
+    """An `exec` stanza of a plugin that prints this text."""
+    return lambda text, **fields: plugin(f"printf %s {shlex.quote(text)}", **fields)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """How often plugins ran so far."""
+
+    def count():
+        path = tmp_path / "runs"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    return count
+
+
+@pytest.fixture
+def failing(connected):
+    """Gives the one line that asking this `exec` ends with."""
+
+    async def of(stanza, environ=None):
+        connection = connected(cluster=CLUSTER, user={"exec": stanza}, environ=environ)
+        with pytest.raises(ConnectionProblem) as caught:
+            await connection.credentials.current()
+        assert caught.value.exit_code == 2
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return of
+
+
+@pytest.mark.parametrize("version", [V1, f"{V1}beta1"])
+async def test_a_printed_token_is_sent(connected, printing, runs, version):
+    """The printed token goes into the header; connecting alone runs nothing."""
+    stanza = printing(credential(version, token="abc"), apiVersion=version)
+    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    assert runs() == 0
+    assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
+    await connection.credentials.headers()
+    assert runs() == 1
+
+
+async def test_a_printed_certificate_is_shown(
+    serve, server_pair, authority, connected, printing, ask, tmp_path, monkeypatch
+):
+    """A printed certificate is shown to the server, and its key leaves no file."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    server = await serve(server_pair, client_authority=authority)
+    pair = authority.issue("plugin's")
+    text = credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
+    data = base64.b64encode(authority.pem.encode()).decode()
+    connection = connected(
+        cluster={"server": server.url, "certificate-authority-data": data},
+        user={"exec": printing(text)},
+    )
+    assert await ask(connection) == 200
+    assert server.seen[0]["certificate"] == "plugin's"
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_new_certificate_is_a_new_context(authority, connected, tmp_path, plugin):
+    """After a renewal the TLS context changes only when the printed pair did."""
+    printed = tmp_path / "printed"
+
+    def put():
+        pair = authority.issue()
+        printed.write_text(
+            credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
+        )
+
+    put()
+    stanza = plugin(f"cat {shlex.quote(str(printed))}")
+    running = [0.0]
+    connection = connected(cluster=CLUSTER, user={"exec": stanza}, monotonic=lambda: running[0])
+    credentials = connection.credentials
+    first = await credentials.current()
+    credentials.invalidate(first)
+    same = await credentials.current()
+    assert same.ssl is first.ssl
+    put()
+    running[0] += 10
+    credentials.invalidate(same)
+    assert (await credentials.current()).ssl is not first.ssl
+
+
+async def test_arguments_environment_and_cluster(
+    authority, kubeconfig, plugin, connected, tmp_path
+):
+    """The program gets its arguments, our and its own variables, and the cluster it asks for."""
+    note = tmp_path / "note"
+    script = (
+        'printf "%s\\n" "$1" "$2" "$OURS" "$ITS" "$KUBERNETES_EXEC_INFO"'
+        f" > {shlex.quote(str(note))}"
+        f"\nprintf %s {shlex.quote(credential(token='abc'))}"
+    )
+    stanza = plugin(
+        script,
+        args=["get token", "--now"],
+        env=[{"name": "ITS", "value": "of the plugin"}, {"name": "OURS", "value": "replaced"}],
+        provideClusterInfo=True,
+    )
+    (tmp_path / "ca.crt").write_text(authority.pem)
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}
+    cluster = {
+        "server": "https://127.0.0.1:1",
+        "certificate-authority": "ca.crt",
+        "tls-server-name": "kube.example",
+        "extensions": [{"name": "other", "extension": 1}, extension],
+    }
+    environ = {"OURS": "of the host", "PATH": os.environ["PATH"]}
+    await connected(cluster=cluster, user={"exec": stanza}, environ=environ).credentials.current()
+    *texts, info = note.read_text().splitlines()
+    assert texts == ["get token", "--now", "replaced", "of the plugin"]
+    assert json.loads(info) == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {
+                "server": "https://127.0.0.1:1",
+                "tls-server-name": "kube.example",
+                "certificate-authority-data": base64.b64encode(authority.pem.encode()).decode(),
+                "config": {"audience": "a"},
+            },
+        },
+    }
+
+
+async def test_a_relative_command_is_beside_the_kubeconfig(connected, printing):
+    """A command with a folder in its name is found from the kubeconfig's folder."""
+    stanza = printing(credential(token="abc"), command="./plugin")
+    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
+
+
+async def test_a_bare_command_is_found_in_the_path(connected, printing, tmp_path):
+    """A bare command is looked up in PATH of the environment we were given."""
+    stanza = printing(credential(token="abc"), command="plugin")
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    connection = connected(cluster=CLUSTER, user={"exec": stanza}, environ=environ)
+    assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
+
+
+async def test_a_token_in_the_kubeconfig_wins(connected, printing, runs):
+    """With a token beside it the program is not needed."""
+    user = {"token": "static", "exec": printing(credential(token="abc"))}
+    connection = connected(cluster=CLUSTER, user=user)
+    assert await connection.credentials.headers() == {"Authorization": "Bearer static"}
+    assert runs() == 0
+
+
+async def test_a_failing_program_is_an_error(failing, plugin):
+    """Exit code, the last lines of stderr and the install hint are told."""
+    script = "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 3"
+    message = await failing(plugin(script, installHint="Install it\nfrom somewhere."))
+    assert "plugin' of user 'u1'" in message
+    assert "ended with exit code 3: line 3 / line 4 / line 5;" in message
+    assert message.endswith("Install it from somewhere.")
+
+
+@pytest.mark.parametrize(
+    ("command", "fact"),
+    [
+        ("no-such-plugin", "is not on PATH;"),
+        ("./no-such-plugin", "does not exist;"),
+        ("./config", "is no program that may be run;"),
+    ],
+)
+def test_a_missing_program_is_an_error(connected, command, fact):
+    """A command that cannot be run is named with the install hint before it is needed (F-87)."""
+    stanza = {"apiVersion": V1, "command": command, "installHint": "Get it."}
+    with pytest.raises(ConnectionProblem) as caught:
+        connected(cluster=CLUSTER, user={"exec": stanza})
+    message = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert message.startswith("exec plugin '")
+    assert f"{command.removeprefix('./')}' of user 'u1'" in message
+    assert fact in message
+    assert message.endswith("Get it.")
+
+
+async def test_a_program_that_vanishes_is_an_error(plugin, connected):
+    """A command that was there at the start and is not there now is named too."""
+    stanza = plugin("exit 0")
+    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    Path(stanza["command"]).unlink()
+    with pytest.raises(ConnectionProblem, match="cannot be started: No such file or directory"):
+        await connection.credentials.current()
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("", "did not print an ExecCredential"),
+        ("s3cr3t", "did not print an ExecCredential"),
+        ('{"token": "s3cr3t"}', "did not print an ExecCredential"),
+        (credential(), "neither a token nor a client certificate"),
+        (credential(clientKeyData="s3cr3t"), "neither a token nor a client certificate"),
+        (credential(clientCertificateData="s3cr3t"), "only one of clientCertificateData"),
+        (credential(token="s3cr3t\nx"), "holds characters that no token has"),
+        (credential(clientCertificateData="s3cr3t", clientKeyData="s3cr3t"), "usable PEM pair"),
+        (credential(token="s3cr3t", expirationTimestamp="soon"), "expirationTimestamp"),
+        (credential(f"{V1}beta1", token="s3cr3t"), f"asks for 'ExecCredential' of '{V1}'"),
+        (credential(token="s3cr3t").replace("ExecC", "C"), "printed 'Credential' of"),
+    ],
+)
+async def test_a_useless_answer_is_an_error(failing, printing, text, fact):
+    """What is wrong with the printed text is told without showing it."""
+    message = await failing(printing(text))
+    assert fact in message
+    assert "s3cr3t" not in message
+
+
+async def test_a_certificate_for_plain_http_is_an_error(connected, printing, authority):
+    """A printed certificate is no credential where the server is at http://."""
+    pair = authority.issue()
+    text = credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
+    connection = connected(cluster={"server": "http://127.0.0.1:1"}, user={"exec": printing(text)})
+    with pytest.raises(ConnectionProblem, match="http:// cannot carry"):
+        await connection.credentials.current()
+
+
+def alive(pid):
+    """Whether this process still runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid):
+    """Whether the process is gone before a minute is over."""
+    deadline = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+@pytest.mark.parametrize("script", ["sleep 600 & echo $! > PID; wait", "sleep 600 & echo $! > PID"])
+async def test_a_hanging_program_is_ended_with_its_children(kubeconfig, plugin, tmp_path, script):
+    """After the time limit the program and what it started are killed and named."""
+    pid_file = tmp_path / "pid"
+    stanza = plugin(script.replace("PID", shlex.quote(str(pid_file))))
+    chosen = choose([kubeconfig(cluster=CLUSTER, user={"exec": stanza})])
+    source = exec_plugin(chosen, environ={}, tls=None, clock=time.time)
+    with pytest.raises(ConnectionProblem, match=r"did not end within 0\.5 s and was killed"):
+        await replace(source, time_limit=timedelta(seconds=0.5)).fetch()
+    assert gone(int(pid_file.read_text()))
+
+
+def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
+    """A stopping host does not wait for a plugin that still runs, and leaves none behind."""
+    pid_file = tmp_path / "pid"
+    name = shlex.quote(str(pid_file))
+    stanza = plugin(f"echo $$ > {name}.new; mv {name}.new {name}; sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+
+    async def stop_while_it_runs():
+        asking = asyncio.create_task(credentials.current())
+        async with asyncio.timeout(60):
+            while not pid_file.exists():
+                await asyncio.wait((asking,), timeout=0.01)
+
+    asyncio.run(stop_while_it_runs())
+    assert gone(int(pid_file.read_text()))
+
+
+async def test_a_flood_of_output_is_bounded(failing, plugin):
+    """F-83: a program that prints without end is killed, and named."""
+    message = await failing(plugin("exec cat /dev/zero"))
+    assert "printed more than 1 MiB" in message
+
+
+async def test_a_flood_of_complaints_is_shortened(failing, plugin):
+    """F-83: all of stderr is read, so that the program can end, and its end is shown."""
+    script = r"head -c 3000000 /dev/zero | tr '\0' x >&2; echo last words >&2; exit 3"
+    message = await failing(plugin(script))
+    assert "exit code 3" in message
+    assert "last words" in message
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_stop_while_the_program_is_started_ends_it_too(connected, plugin, tmp_path, turns):
+    """F-83: at whatever moment the loop ends, nothing waits for ever and nothing is left."""
+    pid_file = tmp_path / "pid"
+    stanza = plugin(f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+
+    async def stop_after_some_turns():
+        asking = asyncio.create_task(credentials.current())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not asking.done()
+
+    asyncio.run(stop_after_some_turns())
+    assert not pid_file.exists() or not pid_file.read_text() or gone(int(pid_file.read_text()))
+
+
+async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path):
+    """Other tasks run while the plugin waits, here for a file that one of them writes."""
+    flag = shlex.quote(str(tmp_path / "flag"))
+    script = (
+        f"while [ ! -e {flag} ]; do sleep 0.02; done; "
+        f"printf %s {shlex.quote(credential(token='abc'))}"
+    )
+    credentials = connected(cluster=CLUSTER, user={"exec": plugin(script)}).credentials
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        asking = group.create_task(credentials.headers())
+        await asyncio.sleep(0)
+        (tmp_path / "flag").touch()
+        assert await asking == {"Authorization": "Bearer abc"}
+
+
+async def test_the_program_runs_again_before_its_token_expires(connected, plugin, runs):
+    """The plugin runs anew a minute before expirationTimestamp, and after a 401."""
+    now = [time.time()]
+    text = credential(token="abc", expirationTimestamp="AT")
+    script = f'at=$(date -u -d "+1 hour" "+%Y-%m-%dT%H:%M:%SZ")\necho {shlex.quote(text)} | '
+    script += 'sed "s/AT/$at/"'
+    connection = connected(cluster=CLUSTER, user={"exec": plugin(script)}, clock=lambda: now[0])
+    credentials = connection.credentials
+    await credentials.current()
+    now[0] += 3500
+    await credentials.current()
+    assert runs() == 1
+    now[0] += 60
+    access = await credentials.current()
+    assert runs() == 2
+    credentials.invalidate(access)
+    await asyncio.gather(*(credentials.current() for _ in range(10)))
+    assert runs() == 3

@@ -1,0 +1,235 @@
+"""When credentials are fetched anew, and what happens when that fails."""
+
+import asyncio
+
+import pytest
+
+from kcm_host.client.auth.credentials import Access, Credentials, renewal_time
+from kcm_host.client.auth.errors import ConnectionProblem
+
+
+class Source:
+    """Hands out numbered tokens that live 1000 s; `held` lets a test delay the answer."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.asked = 0
+        self.broken = False
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def fetch(self):
+        self.asked += 1
+        number = self.asked
+        await self.open.wait()
+        if self.broken:
+            raise ConnectionProblem("the source is broken")
+        now = self.clock()
+        return Access(
+            headers={"Authorization": f"Bearer {number}"}, renew_at=now + 900, expires_at=now + 1000
+        )
+
+
+@pytest.fixture
+def now():
+    """The time, which tests set."""
+    return [5000.0]
+
+
+@pytest.fixture
+def running():
+    """The monotonic time, which tests set."""
+    return [70.0]
+
+
+@pytest.fixture
+def source(now):
+    """A source on that time."""
+    return Source(lambda: now[0])
+
+
+@pytest.fixture
+def credentials(source, running):
+    """Credentials from that source."""
+    return Credentials(source.fetch, clock=source.clock, monotonic=lambda: running[0])
+
+
+async def token(credentials):
+    """The bare token of the current headers."""
+    return (await credentials.headers())["Authorization"].removeprefix("Bearer ")
+
+
+async def test_a_fresh_access_is_kept(credentials, source, now):
+    """Until its renewal is due the same access is handed out without asking the source."""
+    first = await credentials.current()
+    now[0] += 899
+    assert await credentials.current() is first
+    assert source.asked == 1
+
+
+async def test_it_is_renewed_before_it_expires(credentials, now):
+    """From the renewal time on, before expiry, the source is asked anew."""
+    assert await token(credentials) == "1"
+    now[0] += 900
+    assert await token(credentials) == "2"
+
+
+async def test_many_callers_are_one_question(credentials, source):
+    """Requests that need a renewal at the same time share one."""
+    source.open.clear()
+    callers = [asyncio.create_task(token(credentials)) for _ in range(20)]
+    await asyncio.sleep(0)
+    source.open.set()
+    assert await asyncio.gather(*callers) == ["1"] * 20
+    assert source.asked == 1
+
+
+async def test_a_cancelled_caller_leaves_the_others_alone(credentials, source):
+    """When the request that began a renewal is cancelled, the others still get its result."""
+    source.open.clear()
+    first = asyncio.create_task(token(credentials))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(token(credentials))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait((first,))
+    source.open.set()
+    assert await second == "1"
+    assert (first.cancelled(), source.asked) == (True, 1)
+
+
+async def test_a_refused_access_is_replaced(credentials):
+    """After a 401 the next request gets a new access, though the old one looked good."""
+    refused = await credentials.current()
+    credentials.invalidate(refused)
+    assert await token(credentials) == "2"
+
+
+async def test_a_late_refusal_of_an_old_access_changes_nothing(credentials, source):
+    """A 401 to an access that was replaced meanwhile does not throw the newer one away."""
+    old = await credentials.current()
+    credentials.invalidate()
+    await credentials.current()
+    credentials.invalidate(old)
+    assert await token(credentials) == "2"
+    assert source.asked == 2
+
+
+async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now, running, caplog):
+    """While the old access is valid a failing source is logged once and rests for 10 s."""
+    await credentials.current()
+    source.broken = True
+    now[0] += 900
+    for _ in range(3):
+        assert await token(credentials) == "1"
+    assert source.asked == 2
+    running[0] += 10
+    assert await token(credentials) == "1"
+    assert source.asked == 3
+    assert caplog.messages == ["credentials not renewed"]
+
+
+async def test_an_expired_access_is_not_handed_out(credentials, source, now):
+    """Once the old access expired, callers get the source's problem."""
+    await credentials.current()
+    source.broken = True
+    now[0] += 1000
+    with pytest.raises(ConnectionProblem, match="the source is broken"):
+        await credentials.current()
+
+
+async def test_a_refused_access_is_not_handed_out_when_renewal_fails(credentials, source):
+    """After a 401 a failing source is an error, although the old access has not expired."""
+    await credentials.current()
+    source.broken = True
+    credentials.invalidate()
+    with pytest.raises(ConnectionProblem, match="the source is broken"):
+        await credentials.current()
+
+
+async def test_a_failing_source_rests_and_then_recovers(credentials, source, running):
+    """Within 10 s of a failure the source is left alone; after that it may heal."""
+    source.broken = True
+    for _ in range(5):
+        with pytest.raises(ConnectionProblem):
+            await credentials.current()
+    assert source.asked == 1
+    source.broken = False
+    running[0] += 10
+    assert await token(credentials) == "2"
+
+
+async def test_a_clock_set_back_prolongs_no_rest(credentials, source, now, running):
+    """F-21: the rest of a failed source is counted in seconds that pass, whatever the clock."""
+    source.broken = True
+    with pytest.raises(ConnectionProblem):
+        await credentials.current()
+    source.broken = False
+    now[0] -= 3600
+    running[0] += 10
+    assert await token(credentials) == "2"
+
+
+async def test_a_renewal_that_did_not_help_is_not_repeated(credentials, source, running):
+    """F-29: while the server refuses whatever the source gives, it is asked every 10 s only."""
+    for _ in range(20):
+        credentials.invalidate(await credentials.current())
+    assert source.asked == 2
+    running[0] += 10
+    for _ in range(20):
+        credentials.invalidate(await credentials.current())
+    assert source.asked == 3
+
+
+async def test_an_expired_access_is_renewed_during_a_rest(credentials, source, now):
+    """F-29: the rest is for refusals; what has expired is fetched at once."""
+    credentials.invalidate(await credentials.current())
+    assert await token(credentials) == "2"
+    now[0] += 900
+    assert await token(credentials) == "3"
+
+
+@pytest.mark.parametrize(
+    ("life", "after"), [(3600, 3540), (300, 240), (100, 80), (10, 8), (0, 1), (-500, 1)]
+)
+def test_the_time_of_renewal(life, after):
+    """A minute before expiry, or after four fifths of a short life, but never at once."""
+    assert renewal_time(now=1000.0, expires_at=1000.0 + life) == 1000.0 + after
+
+
+async def test_a_token_file_is_read_again_every_minute(connected, tmp_path, running):
+    """
+    A replaced token file is noticed after a minute, whatever the clock says (F-21); an unreadable
+    one keeps the old token.
+    """
+    path = tmp_path / "token"
+    path.write_text("first\n")
+    connection = connected(
+        cluster={"server": "http://127.0.0.1:1"},
+        user={"tokenFile": "token", "token": "older"},
+        monotonic=lambda: running[0],
+    )
+    path.write_text("second\n")
+    assert await token(connection.credentials) == "first"
+    running[0] += 60
+    assert await token(connection.credentials) == "second"
+    path.unlink()
+    running[0] += 60
+    assert await token(connection.credentials) == "second"
+
+
+async def test_a_refused_token_file_is_read_at_once(connected, tmp_path):
+    """After a 401 the token file is read without waiting for the minute."""
+    path = tmp_path / "token"
+    path.write_text("first")
+    connection = connected(cluster={"server": "http://127.0.0.1:1"}, user={"tokenFile": "token"})
+    path.write_text("second")
+    connection.credentials.invalidate()
+    assert await token(connection.credentials) == "second"
+
+
+async def test_a_refused_fixed_token_stays(connected):
+    """A token that stands in the kubeconfig cannot be renewed; a 401 does not change it."""
+    connection = connected(cluster={"server": "http://127.0.0.1:1"}, user={"token": "fixed"})
+    connection.credentials.invalidate()
+    assert await token(connection.credentials) == "fixed"

@@ -1,0 +1,260 @@
+"""What a real API server says it serves, now and when it is asked again."""
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from kubernetes import client as kubernetes
+
+from kcm_host.api.discovery import Discovery, Resource
+from kcm_host.api.errors import ApiError
+from kcm_host.api.kinds import Kind
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client, user_agent
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Fault
+from kcm_host_testing.proxy import FaultProxy
+
+AGENT = user_agent("host")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+OLD_LEASE = Kind("coordination.k8s.io", "v1beta1", "Lease", "leases")
+WIDGET = Kind("acme.example", "v1", "Widget", "widgets")
+LIST_OF_GROUPS = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+
+Define = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture
+async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
+    """Give a client that goes through the proxy as admin."""
+    connection = connect(str(fault_proxy.kubeconfig()), environ={})
+    async with Client(connection, lambda _: None) as made:
+        yield made
+
+
+@pytest.fixture
+def discoverer(client: Client) -> Discoverer:
+    """Give one that has not asked yet."""
+    return Discoverer(client, agent=AGENT)
+
+
+@pytest.fixture
+def group() -> str:
+    """Give an API group that no other test uses."""
+    return f"g{secrets.token_hex(4)}.example"
+
+
+@pytest.fixture
+async def define(api_server: ApiServer, group: str) -> AsyncIterator[Define]:
+    """Create CustomResourceDefinitions in that group; deleted with the test."""
+    extensions: Any = kubernetes.ApiextensionsV1Api(api_server.client())
+    made = []
+
+    async def create(kind: str, *versions: str) -> None:
+        plural = f"{kind.lower()}s"
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        definition = {
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural},
+                "versions": [
+                    {"name": one, "served": True, "storage": one == versions[0], "schema": schema}
+                    for one in versions
+                ],
+            },
+        }
+        await asyncio.to_thread(extensions.create_custom_resource_definition, definition)
+        made.append(f"{plural}.{group}")
+
+    yield create
+    for name in made:
+        await asyncio.to_thread(extensions.delete_custom_resource_definition, name)
+
+
+async def until_served(discoverer: Discoverer, *kinds: Kind) -> None:
+    """Ask again and again until all these are served."""
+    async with asyncio.timeout(60):
+        while not all(map(discoverer.present.serves, kinds)):
+            await asyncio.sleep(0.05)
+            await discoverer.ask()
+
+
+def groups(*found: tuple[str, list[dict[str, Any]]]) -> Fault:
+    """Give an answer that names these groups and their versions."""
+    items = [{"metadata": {"name": name}, "versions": versions} for name, versions in found]
+    return Answer(200, json.dumps({**LIST_OF_GROUPS, "items": items}).encode())
+
+
+def version(name: str, *resources: str, freshness: str = "Current") -> dict[str, Any]:
+    """Give one version as it stands in an answer."""
+    told = [
+        {"resource": one, "responseKind": {"kind": one.title()}, "scope": "Cluster", "verbs": []}
+        for one in resources
+    ]
+    return {"version": name, "freshness": freshness, "resources": told}
+
+
+def told(discoverer: Discoverer) -> list[tuple[str, str, bool]]:
+    """Give resource, version and preference of what is served, the core group left out."""
+    found = discoverer.present.resources()
+    return [(r.kind.resource, r.kind.version, r.preferred) for r in found if r.kind.group]
+
+
+async def test_served_kinds_are_known_after_two_requests(
+    discoverer: Discoverer, fault_proxy: FaultProxy
+) -> None:
+    """Group, version and resource have to be right for a kind to count as served."""
+    assert await discoverer.ask()
+    found: Discovery = discoverer.present
+    assert found.serves(NODE)
+    assert found.serves(LEASE)
+    assert not found.serves(OLD_LEASE)
+    assert not found.serves(WIDGET)
+    assert not found.serves(Kind("apps", "v1", "Node", "nodes"))
+    assert [request.path for request in fault_proxy.requests()] == ["/api", "/apis"]
+
+
+async def test_the_first_served_version_is_found(discoverer: Discoverer) -> None:
+    """Of several versions the first that the server has counts; None when it has none."""
+    await discoverer.ask()
+    found = discoverer.present
+    assert found.first_served(OLD_LEASE, LEASE) == LEASE
+    assert found.first_served(LEASE, OLD_LEASE) == LEASE
+    assert found.first_served(OLD_LEASE, WIDGET) is None
+    assert found.first_served() is None
+
+
+async def test_resources_come_with_scope_and_verbs(discoverer: Discoverer) -> None:
+    """Each is a kind as a watch needs it; subresources are left out (RQ-210)."""
+    await discoverer.ask()
+    found = {resource.kind: resource for resource in discoverer.present.resources()}
+    verbs = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    assert found[NODE] == Resource(NODE, frozenset(verbs), preferred=True)
+    assert found[LEASE].kind.namespaced
+    bindings = Kind("", "v1", "Binding", "bindings")
+    assert found[bindings].verbs == {"create"}
+    assert not any("/" in kind.resource for kind in found)
+
+
+async def test_the_preferred_version_is_the_best_that_has_the_resource(
+    discoverer: Discoverer, group: str, define: Define
+) -> None:
+    """What the group's best version lacks is preferred in the next one (RQ-210)."""
+    await define("Widget", "v1", "v1beta1")
+    await define("Gadget", "v1beta1")
+    new = Kind(group, "v1", "Widget", "widgets")
+    old = Kind(group, "v1beta1", "Widget", "widgets")
+    gadget = Kind(group, "v1beta1", "Gadget", "gadgets")
+    await until_served(discoverer, new, old, gadget)
+    found = {resource.kind: resource.preferred for resource in discoverer.present.resources()}
+    assert (found[new], found[old], found[gadget]) == (True, False, True)
+
+
+async def test_asking_again_is_cheap_while_nothing_changes(
+    discoverer: Discoverer, fault_proxy: FaultProxy
+) -> None:
+    """The server only says that all is as it was, and that is no change."""
+    await discoverer.ask()
+    async with asyncio.timeout(60):
+        # A definition that an earlier test has deleted may still be on its way out.
+        while [request.status for request in fault_proxy.requests()[-2:]] != [304, 304]:
+            before = discoverer.present
+            changed = await discoverer.refresh()
+            await asyncio.sleep(0.05)
+    assert not changed
+    assert discoverer.present is before
+
+
+async def test_a_new_kind_is_a_change(discoverer: Discoverer, group: str, define: Define) -> None:
+    """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
+    await discoverer.ask()
+    widget = Kind(group, "v1", "Widget", "widgets")
+    await define("Widget", "v1")
+    changed = False
+    async with asyncio.timeout(60):
+        while not discoverer.present.serves(widget):
+            await asyncio.sleep(0.05)
+            changed = await discoverer.refresh()
+    assert changed
+    assert discoverer.present.serves(NODE)
+
+
+async def test_a_refusal_goes_to_the_caller(
+    discoverer: Discoverer, fault_proxy: FaultProxy
+) -> None:
+    """Who may not see what is served gets the server's 403."""
+    fault_proxy.add(Answer(403), path="^/apis$")
+    with pytest.raises(ApiError) as raised:
+        await discoverer.ask()
+    assert raised.value.status == 403
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Answer(503), "get /apis: 503"),
+        (groups(), "/apis names no resource any more"),
+        (groups(("apps", [version("v1")])), "/apis names no resource any more"),
+        (Answer(200, b"<html>"), "malformed"),
+    ],
+    ids=["error", "no group", "no resource", "another server"],
+)
+async def test_trouble_changes_nothing_and_is_told_once(
+    discoverer: Discoverer,
+    fault_proxy: FaultProxy,
+    caplog: pytest.LogCaptureFixture,
+    fault: Fault,
+    words: str,
+) -> None:
+    """What was known stays, until an answer comes that can be believed (RQ-212, RQ-232)."""
+    fine = groups(("acme.example", [version("v1", "widgets")]))
+    fault_proxy.add(fine, path="^/apis$", times=1)
+    await discoverer.ask()
+    before = discoverer.present
+    with caplog.at_level(logging.WARNING, logger="kcm_host"):
+        fault_proxy.add(fault, path="^/apis$", times=2)
+        assert not await discoverer.refresh()
+        assert not await discoverer.refresh()
+        fault_proxy.add(fine, path="^/apis$", times=1)
+        assert not await discoverer.refresh()
+    assert discoverer.present is before
+    (line,) = caplog.records
+    assert line.getMessage() == "discovery failed, trying again"
+    assert words in vars(line)["kv"]["error"]
+
+
+async def test_a_version_nobody_answers_for_keeps_what_was_known(
+    discoverer: Discoverer, fault_proxy: FaultProxy
+) -> None:
+    """Stale is not gone: its resources stay, others of the same answer are taken (RQ-231)."""
+    first = groups(("acme.example", [version("v1", "widgets"), version("v1beta1", "gadgets")]))
+    fault_proxy.add(first, path="^/apis$", times=1)
+    await discoverer.ask()
+    assert told(discoverer) == [("widgets", "v1", True), ("gadgets", "v1beta1", True)]
+    stale = version("v1", freshness="Stale")
+    second = groups(("acme.example", [stale, version("v1beta1", "gadgets", "widgets")]))
+    fault_proxy.add(second, path="^/apis$", times=1)
+    assert await discoverer.refresh()
+    assert told(discoverer) == [
+        ("widgets", "v1", True),
+        ("gadgets", "v1beta1", True),
+        ("widgets", "v1beta1", False),
+    ]
+
+
+async def test_a_version_nobody_ever_answered_for_has_nothing(
+    discoverer: Discoverer, fault_proxy: FaultProxy
+) -> None:
+    """What the server itself remembers of a stale version is not taken (RQ-231)."""
+    stale = version("v1", "widgets", freshness="Stale")
+    fault_proxy.add(groups(("acme.example", [stale])), path="^/apis$", times=1)
+    await discoverer.ask()
+    assert told(discoverer) == []

@@ -1,0 +1,19 @@
+"""An empty store of pods, and an empty feed."""
+
+import pytest
+from host.informer.stream_lines import POD, Pod
+
+from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.store import Store
+
+
+@pytest.fixture
+def store() -> Store[Pod]:
+    """A store of pods."""
+    return Store(POD)
+
+
+@pytest.fixture
+def feed() -> Feed:
+    """A feed of pods that nobody follows yet."""
+    return Feed(POD)

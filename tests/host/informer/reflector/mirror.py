@@ -1,0 +1,193 @@
+"""A reflector at work between a proxy of faults and a reader that keeps what it hears."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from kubernetes import client as kubernetes
+
+from kcm_host.api.kinds import Kind
+from kcm_host.api.states import RequestRecord
+from kcm_host.api.watches import Change
+from kcm_host.client.rest import Client, user_agent
+from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.reflector import Reflector
+from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.store import Store
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Request
+from kcm_host_testing.proxy import FaultProxy
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+STREAMING = {"sendInitialEvents": "true"}
+DEADLINE_SECONDS = 60.0
+
+
+class ConfigMap(msgspec.Struct, frozen=True):
+    """What the reader reads of a ConfigMap."""
+
+    data: dict[str, str] = {}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return when the condition is true; fail the test when it is not in time."""
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not condition():  # noqa: ASYNC110 - the server has no event for us
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not true within {DEADLINE_SECONDS:g} s") from None
+
+
+def status(code: int, reason: str = "", *, cause: str = "") -> bytes:
+    """Give the body of an error answer."""
+    details = {"causes": [{"reason": cause}]} if cause else {}
+    told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "made by a test"}
+    return json.dumps({**told, "reason": reason, "code": code, "details": details}).encode()
+
+
+def event(kind: str, told: dict[str, Any]) -> bytes:
+    """Give one line of a watch, without its end."""
+    return json.dumps({"type": kind, "object": told}).encode()
+
+
+def error_event(code: int, reason: str = "") -> bytes:
+    """Give an ERROR event."""
+    return event("ERROR", json.loads(status(code, reason)))
+
+
+class Reader:
+    """A follower that keeps every change it is told of."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change[Any]] = []
+        self.times_synced = 0
+
+    def changed(self, change: Change[Any]) -> None:
+        """Keep it."""
+        self.changes.append(change)
+
+    def synced(self) -> None:
+        """Count it."""
+        self.times_synced += 1
+
+    @property
+    def heard(self) -> list[str]:
+        """The changes as words: `+a` came, `~a` changed, `-a` went."""
+        return [f"{_sign(change)}{change.key.name}" for change in self.changes]
+
+
+def _sign(change: Change[Any]) -> str:
+    if change.old is None:
+        return "+"
+    return "-" if change.new is None else "~"
+
+
+class Mirror:
+    """A reflector, the stores behind it and a reader of them."""
+
+    def __init__(self, client: Client, selection: Selection, proxy: FaultProxy) -> None:
+        self.feed = Feed(selection.kind)
+        self.reader = Reader()
+        self.feed.follow(ConfigMap, self.reader)
+        self.selection = selection
+        self.records: list[RequestRecord] = []
+        self.reflector = Reflector(
+            selection,
+            client,
+            self.feed,
+            agent=user_agent("mirror"),
+            clock=asyncio.get_running_loop().time,
+        )
+        self._proxy = proxy
+        self._task = asyncio.create_task(self.reflector.run())
+
+    @property
+    def store(self) -> Store[Any]:
+        """The store the reader reads."""
+        return self.feed.shelf(ConfigMap).store
+
+    @property
+    def heard(self) -> list[str]:
+        """What the reader heard, in order."""
+        return self.reader.heard
+
+    @property
+    def requests(self) -> list[Request]:
+        """All requests for the selection so far."""
+        return self._proxy.requests(path=f"{self.selection.path}$", when=_is_ours)
+
+    @property
+    def shapes(self) -> list[str]:
+        """Those requests in one word each: `stream`, `list` or `watch`."""
+        return [_shape(request) for request in self.requests]
+
+    async def synced(self) -> None:
+        """Wait for the first complete set."""
+        await until(lambda: self.reader.times_synced)
+
+    async def hears(self, *words: str) -> None:
+        """Wait until the reader heard all these."""
+        await until(lambda: set(words) <= set(self.heard))
+
+    async def asks(self, count: int) -> None:
+        """Wait until there were so many requests."""
+        await until(lambda: len(self.requests) >= count)
+
+    async def stop(self) -> None:
+        """End the reflector."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+
+def _is_ours(request: Request) -> bool:
+    return request.method == "GET" and request.user_agent == user_agent("mirror")
+
+
+def _shape(request: Request) -> str:
+    if not request.watch:
+        return "list"
+    return "stream" if "sendInitialEvents" in request.query else "watch"
+
+
+Follow = Callable[..., Awaitable[Mirror]]
+
+
+class ConfigMaps:
+    """The ConfigMaps of one namespace, changed without the proxy."""
+
+    def __init__(self, server: ApiServer, namespace: str) -> None:
+        self.namespace = namespace
+        self._core: Any = kubernetes.CoreV1Api(server.client())
+
+    async def create(self, *names: str, labels: dict[str, str] | None = None) -> str:
+        """Create some and give the version of the last."""
+        version = ""
+        for name in names:
+            metadata = {"name": name, "labels": labels or {}}
+            made = await asyncio.to_thread(
+                self._core.create_namespaced_config_map,
+                self.namespace,
+                {"metadata": metadata, "data": {"n": "0"}},
+            )
+            version = made.metadata.resource_version
+        return version
+
+    async def change(self, name: str, value: str) -> str:
+        """Change the data of one and give its new version."""
+        body = {"data": {"n": value}}
+        made = await asyncio.to_thread(
+            self._core.patch_namespaced_config_map, name, self.namespace, body
+        )
+        return str(made.metadata.resource_version)
+
+    async def delete(self, name: str) -> None:
+        """Delete one."""
+        await asyncio.to_thread(self._core.delete_namespaced_config_map, name, self.namespace)
+
+    async def relabel(self, name: str, labels: dict[str, str]) -> None:
+        """Give one other labels."""
+        body = {"metadata": {"labels": labels}}
+        await asyncio.to_thread(self._core.patch_namespaced_config_map, name, self.namespace, body)

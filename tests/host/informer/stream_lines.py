@@ -1,0 +1,149 @@
+"""Models of pods, and the bytes a server would send about them."""
+
+from collections import Counter
+from typing import Any, ClassVar
+
+import msgspec
+
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.watches import Change
+from kcm_host.informer import decoder
+from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.store import Entry, Store
+
+POD = Kind("", "v1", "Pod", "pods")
+ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+A, B, C, D = (Key(name, "team") for name in "abcd")
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """A pod as most tests read it."""
+
+    node: str = ""
+    labels: tuple[str, ...] = ()
+
+
+class Phase(msgspec.Struct, frozen=True, gc=False):
+    """The same pod as another controller reads it."""
+
+    phase: str = ""
+
+
+class Counted(msgspec.Struct, frozen=True, gc=False):
+    """A pod that counts how often one was decoded."""
+
+    decoded: ClassVar[Counter[str]] = Counter()
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        """Count."""
+        self.decoded[self.node] += 1
+
+
+class Touchy(msgspec.Struct, frozen=True, gc=False):
+    """A model with code of its own, which breaks on one node."""
+
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        """Break."""
+        if self.node == "broken":
+            raise LookupError(self.node)
+
+
+def entry(version: str, *, uid: str = "u1", **fields: Any) -> Entry[Pod]:
+    """Give a stored pod."""
+    return Entry(Pod(**fields), uid, version)
+
+
+def misfit(version: str, *, uid: str = "u1") -> Entry[Pod]:
+    """Give an object whose version did not fit the model."""
+    return Entry(None, uid, version, good=False)
+
+
+def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
+    """Give the JSON of a pod."""
+    meta = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "uid": uid,
+        "resourceVersion": version,
+    }
+    return msgspec.json.encode({"kind": "Pod", "apiVersion": "v1", "metadata": meta, **fields})
+
+
+def event(feed: Feed, sort: str, body: bytes) -> None:
+    """Feed one event of a watch."""
+    line = _line(sort, body)
+    feed.event(sort, line, decoder.frame(line).object)
+
+
+def gathering(feed: Feed, *events: tuple[str, bytes]) -> None:
+    """Feed a streaming list that is not complete yet."""
+    feed.list_begins()
+    for sort, body in events:
+        line = _line(sort, body)
+        feed.gather(sort, line, decoder.frame(line).object)
+
+
+def gathered(feed: Feed, *events: tuple[str, bytes]) -> None:
+    """Feed a whole streaming list."""
+    gathering(feed, *events)
+    complete(feed)
+
+
+def listed(feed: Feed, *bodies: bytes) -> None:
+    """Feed a whole list that came in pages."""
+    feed.list_begins()
+    for body in bodies:
+        feed.gather_bare(msgspec.Raw(body))
+    complete(feed)
+
+
+def complete(feed: Feed) -> None:
+    """Put the gathered objects in place."""
+    for _ in feed.init_done():
+        pass
+
+
+def replaced(store: Store[Pod], fresh: dict[Key, Entry[Pod]]) -> list[Change[Pod]]:
+    """Put a complete list in place of what is stored, and give the differences."""
+    steps = store.stage(fresh)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return store.put_in_place(end.value)
+
+
+def _line(sort: str, body: bytes) -> bytes:
+    return msgspec.json.encode({"type": sort, "object": msgspec.Raw(body)})
+
+
+class Listener:
+    """A follower that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change[Any]] = []
+        #: How many changes had been told at each call of `synced`.
+        self.synced_after: list[int] = []
+
+    def changed(self, change: Change[Any]) -> None:
+        """Write one change down."""
+        self.changes.append(change)
+
+    def synced(self) -> None:
+        """Write down when."""
+        self.synced_after.append(len(self.changes))
+
+    def told(self) -> list[tuple[str, str]]:
+        """Give what has been told since the last time: sort and name of each change."""
+        changes, self.changes = self.changes, []
+        return [(sort(change), change.key.name) for change in changes]
+
+
+def sort(change: Change[Any]) -> str:
+    """Name a change in the words of causes."""
+    if change.old is None:
+        return "added"
+    return "deleted" if change.new is None else "updated"

@@ -1,0 +1,270 @@
+"""Many objects are put in place and told in slices, and nobody can tell from what they see."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+from host.informer.stream_lines import POD, A, Listener, Phase, Pod, complete, event, gathering, pod
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm_host.api.kinds import Key
+from kcm_host.api.watches import Change
+from kcm_host.informer import shared_informer
+from kcm_host.informer import store as stores
+from kcm_host.informer.shared_informer import SLICE, Feed
+
+KEYS = [Key(name, "team") for name in "abcdefg"]
+#: What the server says of an object: its node, or something that does not fit.
+NODES = st.sampled_from(["n1", "n2", 0])
+#: Methods of the world and what they are given.
+STEPS = st.one_of(
+    st.tuples(st.just("event"), st.sampled_from(KEYS), NODES | st.none()),
+    st.tuples(st.just("begin_list"), st.dictionaries(st.sampled_from(KEYS), NODES)),
+    st.tuples(st.just("go_on"), st.integers(1, 9)),
+    st.tuples(st.just("turn")),
+    st.tuples(st.just("join"), st.sampled_from([Pod, Phase])),
+    st.tuples(st.just("open")),
+    st.tuples(st.just("leave"), st.integers(0, 9)),
+)
+
+
+class Mirror:
+    """A follower that has nothing but what it was told, and an index of its own."""
+
+    def __init__(self, number: int, model: type[Any], feed: Feed) -> None:
+        self.name = str(number)
+        self.model = model
+        self._feed = feed
+        self.known: dict[Key, Any] = {}
+        self.times_synced = 0
+
+    def changed(self, change: Change[Any]) -> None:
+        """Take a change, which begins where the last one of its object ended."""
+        assert change.old == self.known.get(change.key)
+        assert change.initial == (not self.times_synced)
+        nodes, phases = (dict(self._feed.shelf(model).store.items()) for model in (Pod, Phase))
+        assert {key: found.node for key, found in nodes.items()} == {
+            key: found.phase for key, found in phases.items()
+        }
+        if change.new is None:
+            del self.known[change.key]
+        else:
+            self.known[change.key] = change.new
+
+    def synced(self) -> None:
+        """Count it."""
+        self.times_synced += 1
+
+
+class World:
+    """A feed and what its readers must see of it."""
+
+    def __init__(self) -> None:
+        self.feed = Feed(POD)
+        self.mirrors: list[Mirror] = []
+        self.expected: dict[Key, str] = {}
+        self._coming: dict[Key, str] = {}
+        self._steps: Iterator[None] | None = None
+        self._number = 0
+        for model in (Pod, Phase):
+            self._join(model)
+
+    async def event(self, key: Key, node: str | int | None) -> None:
+        """Change one object, unless a list is being put in place."""
+        if self._steps is None and self.feed.synced:
+            sort = "MODIFIED" if node is not None else "DELETED"
+            last = self.expected.get(key, "n1")
+            event(self.feed, sort, self._object(key, last if node is None else node))
+            _apply(self.expected, key, node)
+
+    async def begin_list(self, objects: dict[Key, str | int]) -> None:
+        """Gather a list, and begin to put it in place."""
+        if self._steps is None:
+            lines = [("ADDED", self._object(key, node)) for key, node in objects.items()]
+            gathering(self.feed, *lines)
+            self._coming = {key: self.expected[key] for key in objects if key in self.expected}
+            for key, node in objects.items():
+                _apply(self._coming, key, node)
+            self._steps = self.feed.init_done()
+
+    async def go_on(self, steps: int) -> None:
+        """Put more of a list in place."""
+        for _ in range(steps):
+            if self._steps is not None and next(self._steps, self) is self:
+                self._steps, self.expected = None, self._coming
+
+    async def turn(self) -> None:
+        """Let the loop go on."""
+        await asyncio.sleep(0)
+
+    async def open(self) -> None:
+        """Welcome who joined."""
+        self.feed.welcome()
+
+    async def join(self, model: type[Any]) -> None:
+        """Add a follower, as a controller does at its start; it is told nothing yet."""
+        self._join(model)
+
+    def _join(self, model: type[Any]) -> None:
+        self._number += 1
+        mirror = Mirror(self._number, model, self.feed)
+        self.mirrors.append(mirror)
+        self.feed.follow(model, mirror)
+        store = self.feed.shelf(model).store
+        store.add_index(mirror.name, "value", lambda _, found: [str(found)], _fail)
+
+    async def leave(self, number: int) -> None:
+        """Remove a follower, but never the last of a model."""
+        mirror = self.mirrors[number % len(self.mirrors)]
+        if sum(other.model is mirror.model for other in self.mirrors) > 1:
+            self.mirrors.remove(mirror)
+            self.feed.shelf(mirror.model).store.drop_indexes(mirror.name)
+            self.feed.leave(mirror)
+
+    def check_readers(self) -> None:
+        """All stores and indexes show one complete set, that of before or the new one."""
+        nodes = dict(self.feed.shelf(Pod).store.items())
+        if self._steps is not None and self._coming == {
+            key: found.node for key, found in nodes.items()
+        }:
+            self.expected = self._coming
+        for model, field in ((Pod, "node"), (Phase, "phase")):
+            store = self.feed.shelf(model).store
+            seen = dict(store.items())
+            assert {key: getattr(found, field) for key, found in seen.items()} == self.expected
+            for mirror in self.mirrors:
+                if mirror.model is model:
+                    values = {str(found) for found in seen.values()}
+                    by_value = [store.by_index(mirror.name, "value", value) for value in values]
+                    assert dict(pair for pairs in by_value for pair in pairs) == seen
+
+    async def end(self) -> None:
+        """Let everything come to an end, and see that all followers know everything."""
+        await self.open()
+        await self.begin_list({KEYS[0]: "n1"})
+        await self.go_on(1_000)
+        await self.event(KEYS[1], "n2")
+        for _ in range(100):
+            await self.turn()
+        self.check_readers()
+        for mirror in self.mirrors:
+            assert mirror.times_synced == 1
+            assert mirror.known == dict(self.feed.shelf(mirror.model).store.items())
+
+    @staticmethod
+    def _object(key: Key, node: str | int) -> bytes:
+        return pod(key, "1", node=node, phase=node)
+
+
+def _apply(objects: dict[Key, str], key: Key, node: str | int | None) -> None:
+    if node is None:
+        objects.pop(key, None)
+    elif node != 0:
+        objects[key] = cast(str, node)
+
+
+def _fail(error: BaseException) -> None:
+    raise AssertionError from error
+
+
+@contextmanager
+def slices_of_two() -> Iterator[None]:
+    """Let slices be small enough to find the mistakes between them."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shared_informer, "SLICE", 2)
+        patched.setattr(stores, "SLICE", 2)
+        yield
+
+
+@given(st.booleans(), st.lists(STEPS, max_size=40))
+async def test_whatever_happens_between_slices(synced: bool, steps: list[tuple[Any, ...]]) -> None:
+    """
+    Readers see complete sets, followers are told everything once and in order (F-47).
+
+    Whoever comes or goes in the midst of it, while a list is put in place or while others are
+    still being told.
+    """
+    with slices_of_two():
+        world = World()
+        if synced:
+            await world.begin_list(dict.fromkeys(KEYS[:4], "n1"))
+            await world.go_on(1_000)
+        for step, *arguments in steps:
+            await getattr(world, step)(*arguments)
+            world.check_readers()
+        await world.end()
+
+
+async def test_the_loop_is_heard_between_slices(feed: Feed) -> None:
+    """No turn of the loop prepares or tells more than a slice of the first list (F-47)."""
+    turn = 0
+    loop = asyncio.get_running_loop()
+    told: Counter[int] = Counter()
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        if turn < 100:
+            loop.call_soon(next_turn)
+
+    class Counting(Listener):
+        def changed(self, change: Change[Any]) -> None:
+            super().changed(change)
+            told[turn] += 1
+
+    next_turn()
+    listener = Counting()
+    feed.follow(Pod, listener)
+    many = [Key(f"p{number}", "team") for number in range(10 * SLICE)]
+    gathering(feed, *(("ADDED", pod(key, "1")) for key in many))
+    assert sum(1 for _ in feed.init_done()) == 10
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert listener.synced_after == [len(many)]
+    assert told.total() == len(many)
+    assert max(told.values()) == SLICE
+
+
+async def test_what_is_gone_is_found_and_freed_in_slices(feed: Feed) -> None:
+    """A list that lacks them all is compared with them slice by slice (F-47)."""
+    feed.follow(Pod, Listener())
+    gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
+    complete(feed)
+    gathering(feed)
+    steps = feed.init_done()
+    for _ in range(4):
+        next(steps)
+        assert len(feed.shelf(Pod).store) == 4 * SLICE
+    assert sum(1 for _ in steps) == 4, "to free them"
+    assert len(feed.shelf(Pod).store) == 0
+
+
+async def test_a_relist_is_told_in_one_turn(feed: Feed) -> None:
+    """The memory of a controller is never between two sets of objects (F-47)."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    gathering(feed)
+    complete(feed)
+    many = [Key(f"p{number}", "team") for number in range(3 * SLICE)]
+    gathering(feed, *(("ADDED", pod(key, "1")) for key in many))
+    complete(feed)
+    assert len(listener.changes) == len(many)
+
+
+async def test_who_leaves_in_the_midst_hears_nothing_more(feed: Feed) -> None:
+    """What was left to tell goes with the follower (F-47)."""
+    listener = Listener()
+    feed.follow(Pod, Listener())
+    feed.follow(Pod, listener)
+    gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE)))
+    complete(feed)
+    event(feed, "ADDED", pod(A, "2"))
+    feed.leave(listener)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(listener.changes) == SLICE
+    assert listener.synced_after == []

@@ -1,0 +1,259 @@
+"""An object that does not fit the model is kept and named, and never taken for a delete."""
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+from host.informer.stream_lines import (
+    POD,
+    A,
+    B,
+    C,
+    D,
+    Listener,
+    Phase,
+    Pod,
+    Touchy,
+    entry,
+    event,
+    gathered,
+    listed,
+    misfit,
+    pod,
+    replaced,
+)
+
+from kcm_host.api.errors import Undecodable
+from kcm_host.api.watches import Change
+from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.store import Store
+
+
+def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
+    """It exists, so it counts and reading it says what to do; it is told to nobody."""
+    assert store.put(A, misfit("1")) is None
+    assert len(store) == 1
+    assert store.undecodable == {A}
+    assert list(store.items()) == []
+    with pytest.raises(Undecodable, match="pods 'team/a' exists, but does not fit the fields"):
+        store.get(A)
+
+
+def test_a_known_one_keeps_its_last_good_state(store: Store[Pod]) -> None:
+    """The last state that fitted stays readable, and nobody is told of the misfit."""
+    store.put(A, entry("1", node="n1"))
+    assert store.put(A, misfit("2")) is None
+    assert store.get(A) == Pod("n1")
+    assert list(store.items()) == [(A, Pod("n1"))]
+    assert store.undecodable == {A}
+
+
+def test_misfits_in_a_row_keep_the_last_good_state(store: Store[Pod]) -> None:
+    """However many versions do not fit, the last good state stays."""
+    store.put(A, entry("1", node="n1"))
+    for version in ("2", "3", "4"):
+        store.put(A, misfit(version))
+    assert store.get(A) == Pod("n1")
+
+
+def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
+    """A list in which the object no longer fits tells nothing of it; what is gone is told."""
+    replaced(store, {A: entry("1", node="n1"), B: entry("1")})
+    assert replaced(store, {A: misfit("2")}) == [Change(POD, B, Pod(), None, "1", relisted=True)]
+    assert store.get(A) == Pod("n1")
+
+
+def test_a_bare_key_that_becomes_good_is_new(store: Store[Pod]) -> None:
+    """Nobody knew it, so its first good version is an add."""
+    store.put(A, misfit("1"))
+    assert store.put(A, entry("2", node="n1")) == Change(POD, A, None, Pod("n1"), "2")
+    assert store.undecodable == frozenset()
+
+
+def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
+    """
+    The change is from the last good state, also when that has come back (F-20).
+
+    A sync that met the object meanwhile may have passed it over. It is a change for everybody:
+    `same` ones are told only to those who ask for them.
+    """
+    store.put(A, entry("1", node="n1"))
+    store.put(A, misfit("2"))
+    assert store.put(A, entry("3", node="n1")) == Change(POD, A, Pod("n1"), Pod("n1"), "3")
+    assert store.put(A, entry("4", node="n1")) is None
+    store.put(A, misfit("4"))
+    assert store.put(A, entry("5", node="n2")) == Change(POD, A, Pod("n1"), Pod("n2"), "5")
+    assert store.undecodable == frozenset()
+
+
+def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
+    """A list in which it fits again is told of it, with the same fields too (F-20)."""
+    replaced(store, {A: entry("1", node="n1")})
+    store.put(A, misfit("2"))
+    changes = replaced(store, {A: entry("3", node="n1")})
+    assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3", relisted=True)]
+
+
+def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
+    """Who was never told of an object is not told of its end."""
+    store.put(A, misfit("1"))
+    assert store.remove(A, final=Pod("n1"), version="2") is None
+    assert (len(store), store.undecodable) == (0, frozenset())
+
+
+def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> None:
+    """The delete is told with the last state that fitted (IQ-51)."""
+    store.put(A, entry("1", node="n1"))
+    store.put(A, misfit("2"))
+    assert store.remove(A, version="3") == Change(POD, A, Pod("n1"), None, "3")
+    assert store.undecodable == frozenset()
+
+
+def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> None:
+    """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
+    replaced(store, {A: entry("1", uid="u1", node="n1")})
+    changes = replaced(store, {A: misfit("9", uid="u2")})
+    assert changes == [Change(POD, A, Pod("n1"), None, "1", relisted=True)]
+    with pytest.raises(Undecodable):
+        store.get(A)
+    assert (len(store), store.undecodable) == (1, frozenset({A}))
+
+
+def test_a_late_reader_gets_last_good_states(store: Store[Pod]) -> None:
+    """A bare key is left out of what a late reader is told, a kept state is in it (IQ-61)."""
+    store.put(A, entry("1", node="n1"))
+    store.put(A, misfit("2"))
+    store.put(B, misfit("2"))
+    assert [(change.key, change.new) for change in store.as_changes()] == [(A, Pod("n1"))]
+
+
+def test_it_is_told_once_for_each_version(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+    """Watch and relists of one version are one warning that names the object and the field."""
+    feed.follow(Pod, Listener())
+    gathered(feed, ("ADDED", pod(A, "1", node=["no", "string"])))
+    event(feed, "MODIFIED", pod(A, "2", node=2))
+    listed(feed, pod(A, "2", node=2))
+    gathered(feed, ("ADDED", pod(A, "2", node=2)))
+    listed(feed, pod(A, "3", node=2))
+    (message,) = {record.getMessage() for record in caplog.records}
+    assert message == "object does not fit the model, last good state kept"
+    told = [record.__dict__["kv"] for record in caplog.records]
+    assert [pairs["version"] for pairs in told] == ["1", "2", "3"]
+    assert told[1] == {
+        "kind": "pods",
+        "key": "team/a",
+        "version": "2",
+        "model": "Pod",
+        "error": "Expected `str`, got `int` - at `$.object.node`",
+    }
+
+
+def test_its_end_is_no_further_trouble(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+    """The DELETED event of an object that does not fit is a delete and asks nobody to mend it."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    caplog.clear()
+    event(feed, "DELETED", pod(A, "2", node=2))
+    assert listener.changes[-1] == Change(POD, A, Pod("n1"), None, "2")
+    assert caplog.records == []
+
+
+def test_it_misfits_one_model_only(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+    """Readers of other fields get the object as it is now."""
+    bad, fine = Listener(), Listener()
+    feed.follow(Pod, bad)
+    feed.follow(Phase, fine)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
+    event(feed, "MODIFIED", pod(A, "2", node=2, phase="Running"))
+    assert feed.shelf(Phase).store.get(A) == Phase("Running")
+    assert feed.shelf(Pod).store.get(A) == Pod("n1")
+    assert (fine.told(), bad.told()) == ([("added", "a"), ("updated", "a")], [("added", "a")])
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_model_whose_own_code_raises_is_a_misfit(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Exceptions of plugin code are kept from the stream and its other readers, also at the end."""
+    touchy, fine = Listener(), Listener()
+    feed.follow(Touchy, touchy)
+    feed.follow(Pod, fine)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    event(feed, "MODIFIED", pod(A, "2", node="broken"))
+    assert feed.shelf(Touchy).store.undecodable == {A}
+    event(feed, "DELETED", pod(A, "3", node="broken"))
+    assert touchy.told() == [("added", "a"), ("deleted", "a")]
+    assert fine.told() == [("added", "a"), ("updated", "a"), ("deleted", "a")]
+    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["2"]
+
+
+class Deep(msgspec.Struct, frozen=True, gc=False):
+    """A model that reads a field of any shape."""
+
+    tree: Any = None
+
+
+@pytest.mark.parametrize("kept_whole", [False, True])
+def test_one_nested_too_deep_keeps_nothing_back(
+    feed: Feed, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
+) -> None:
+    """In lists and as an event it is undecodable, and a delete ends it (F-1)."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    feed.shelf(Pod).store.keep_whole = kept_whole
+    tree = msgspec.Raw(b"[" * 20_000 + b"]" * 20_000)
+    gathered(feed, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
+    listed(feed, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
+    event(feed, "MODIFIED", pod(A, "3", tree=tree))
+    event(feed, "ADDED", pod(D, "4"))
+    assert feed.shelf(Pod).store.undecodable == {A}
+    assert listener.told() == [("added", "b"), ("added", "c"), ("added", "d")]
+    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["1", "2", "3"]
+    event(feed, "DELETED", pod(A, "5", tree=tree))
+    assert len(feed.shelf(Pod).store) == 3
+
+
+def test_deep_objects_that_can_just_be_decoded_are_compared(feed: Feed) -> None:
+    """Whatever the depth at which comparing gives up, the stream goes on (F-1)."""
+    listener = Listener()
+    feed.follow(Deep, listener)
+    gathered(feed)
+    for levels in range(0, 1_000, 7):
+        for version in ("1", "2"):
+            tree = msgspec.Raw(b'{"a":' * levels + b"1" + b"}" * levels)
+            event(feed, "MODIFIED", pod(A, f"{levels}.{version}", tree=tree))
+    event(feed, "ADDED", pod(B, "3"))
+    assert listener.told()[-1] == ("added", "b")
+
+
+class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A model that cannot be compared."""
+
+    node: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        raise RecursionError
+
+    __hash__ = None  # type: ignore[assignment]  # nobody asks for it
+
+
+def test_what_cannot_be_compared_has_changed(feed: Feed) -> None:
+    """A change too many costs a look, one too few is never made good (F-1)."""
+    listener = Listener()
+    feed.follow(Stubborn, listener)
+    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    event(feed, "MODIFIED", pod(A, "2", node="n2"))
+    listed(feed, pod(A, "3", node="n3"))
+    assert listener.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
+
+
+def test_it_does_not_keep_the_others_back(feed: Feed) -> None:
+    """One misfit in a list leaves the list complete: the follower is synced with the rest."""
+    listener = Listener()
+    feed.follow(Pod, listener)
+    listed(feed, pod(A, "1", node=2), pod(B, "1", node="n1"))
+    assert listener.told() == [("added", "b")]
+    assert listener.synced_after == [1]
+    assert len(feed.shelf(Pod).store) == 2

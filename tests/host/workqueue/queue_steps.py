@@ -1,0 +1,39 @@
+"""Steps that tests of the queue share."""
+
+import asyncio
+from contextlib import suppress
+
+from kcm_host.api.kinds import Key
+from kcm_host.api.records import Cause
+from kcm_host.workqueue.queue import Item, WorkQueue
+
+A, B, C = Key("a"), Key("b"), Key("c")
+
+
+def why(version: str = "1", *, reason: str = "updated") -> Cause:
+    """Give a cause that can be told from others by its version."""
+    return Cause(reason, 0.0, "nodes", "n1", version)
+
+
+def versions(item: Item) -> list[str]:
+    """Give the versions of an item's causes, in their order."""
+    return [cause.version for cause in item.causes]
+
+
+async def worked_off(queue: WorkQueue, *, seconds: float) -> list[tuple[float, Key]]:
+    """Take and finish all keys for so long; give each with the seconds after which it came."""
+    loop = asyncio.get_running_loop()
+    begun, taken = loop.time(), []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                item = await queue.get()
+                taken.append((round(loop.time() - begun, 9), item.key))
+                queue.done(item.key)
+    return taken
+
+
+async def settle() -> None:
+    """Let every task run that can, without time passing."""
+    for _ in range(5):
+        await asyncio.sleep(0)

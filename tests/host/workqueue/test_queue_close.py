@@ -1,0 +1,79 @@
+"""A closed queue hands out nothing more: what is queued is dropped, running syncs end in peace."""
+
+import asyncio
+
+import pytest
+from host.workqueue.queue_steps import A, B, C, settle, why
+
+from kcm_host.workqueue.queue import QueueClosed, WorkQueue
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_queued_and_waiting_keys_are_dropped(queue: WorkQueue) -> None:
+    """
+    With two keys queued and one waiting, `get` says closed at once, also when that one is due.
+
+    The reference still hands out the two (IQ-75, IQ-T20): its syncs then fail on a cancelled
+    context. Here a stop begins no sync, which is the declared difference.
+    """
+    queue.add(A, why())
+    queue.add(B, why())
+    queue.add(C, why(), after=1)
+    queue.close()
+    assert len(queue) == 0
+    for _ in range(2):
+        with pytest.raises(QueueClosed):
+            await queue.get()
+        await asyncio.sleep(5)
+    assert (queue.state().depth, queue.state().waiting) == (0, 0)
+
+
+async def test_every_waiting_worker_is_told(queue: WorkQueue) -> None:
+    """All workers that wait for a key get `QueueClosed` (IQ-75)."""
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settle()
+    queue.close()
+    ends = await asyncio.gather(*workers, return_exceptions=True)
+    assert [type(end) for end in ends] == [QueueClosed] * 3
+
+
+async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> None:
+    """A key added in the same turn as the close is dropped, and its worker is told."""
+    worker = asyncio.create_task(queue.get())
+    await settle()
+    queue.add(A, why())
+    queue.close()
+    with pytest.raises(QueueClosed):
+        await worker
+
+
+async def test_adds_of_every_sort_are_ignored_afterwards(queue: WorkQueue) -> None:
+    """Immediate and delayed adds, retries and timers change nothing any more (IQ-75, IQ-85)."""
+    queue.close()
+    queue.add(A, why())
+    queue.add(A, why(), after=1)
+    queue.later(A, why(), after=1)
+    queue.retry(A, why())
+    await asyncio.sleep(1000)
+    state = queue.state()
+    assert (len(queue), state.depth, state.waiting, state.adds) == (0, 0, 0, 0)
+
+
+async def test_a_running_sync_ends_as_always(queue: WorkQueue) -> None:
+    """`done` of a key that a worker had at the close is accepted, and the key is not queued."""
+    queue.add(A, why())
+    await queue.get()
+    queue.add(A, why())
+    queue.close()
+    queue.done(A)
+    assert len(queue) == 0
+    assert queue.state().processing == 0
+
+
+async def test_closing_twice_is_fine(queue: WorkQueue) -> None:
+    """A second close changes nothing (IQ-75)."""
+    queue.close()
+    queue.close()
+    with pytest.raises(QueueClosed):
+        await queue.get()

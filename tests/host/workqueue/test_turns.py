@@ -1,0 +1,155 @@
+"""Turns to write are given in order, as many as there are, and none is lost."""
+
+import asyncio
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_time import VirtualTimeLoop
+
+from kcm_host.workqueue.rate_limiter import Turns
+
+#: Times are eighths of seconds, cancellations lie between them: no two things at one moment.
+EIGHTH = Fraction(1, 8)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Somebody who asks for a turn `gap` eighths after the one before, and may be cancelled."""
+
+    gap: int
+    patience: int | None
+
+
+REQUESTS = st.lists(
+    st.builds(Request, gap=st.integers(0, 12), patience=st.none() | st.integers(0, 60)),
+    max_size=40,
+)
+
+
+def expected(requests: list[Request], rate: Fraction, burst: int) -> list[Fraction | None]:
+    """Give when each request has its turn, by exact arithmetic, one after the other."""
+    turns: list[Fraction | None] = []
+    tokens, filled = Fraction(burst), Fraction(0)
+    asked = free = Fraction(0)
+    for request in requests:
+        asked += request.gap * EIGHTH
+        first = max(asked, free)
+        there = min(Fraction(burst), tokens + (first - filled) * rate)
+        turn = first + max(Fraction(0), (1 - there) / rate)
+        if request.patience is not None and turn > _gives_up(asked, request.patience):
+            turns.append(None)
+            free = max(free, _gives_up(asked, request.patience))
+            continue
+        tokens = min(Fraction(burst), tokens + (turn - filled) * rate) - 1
+        filled = free = turn
+        turns.append(turn)
+    return turns
+
+
+def _gives_up(asked: Fraction, patience: int) -> Fraction:
+    return asked + patience * EIGHTH + EIGHTH / 2
+
+
+async def given_turns(requests: list[Request], rate: float, burst: int) -> list[float | None]:
+    """Let every request ask at its time; give when each had its turn."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(rate, burst, loop.time), loop.time()
+
+    async def one(patience: int | None) -> float | None:
+        limit = None if patience is None else float(patience * EIGHTH + EIGHTH / 2)
+        try:
+            async with asyncio.timeout(limit):
+                await turns.take()
+        except TimeoutError:
+            return None
+        return loop.time() - begun
+
+    tasks = []
+    for request in requests:
+        await asyncio.sleep(float(request.gap * EIGHTH))
+        tasks.append(asyncio.create_task(one(request.patience)))
+        await asyncio.sleep(0)
+    return list(await asyncio.gather(*tasks))
+
+
+@given(REQUESTS, st.sampled_from([0.25, 0.5, 1.0, 2.0, 4.0]), st.integers(1, 5))
+def test_turns_are_those_of_the_model(requests: list[Request], rate: float, burst: int) -> None:
+    """Whoever asks and gives up when: the same turns at the same times as worked out (F-11)."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        turns = runner.run(given_turns(requests, rate, burst))
+    worked_out = expected(requests, Fraction(rate), burst)
+    assert turns == [None if turn is None else pytest.approx(float(turn)) for turn in worked_out]
+
+
+@pytest.mark.virtual_time
+async def test_a_low_rate_gives_its_turns_to_those_who_still_wait() -> None:
+    """Fifty who give up after a minute share one turn every 2 s: 30 a minute, for ever (F-11)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(0.5, 1, loop.time), loop.time()
+    taken: list[float] = []
+
+    async def ask() -> None:
+        while loop.time() < begun + 600:
+            try:
+                async with asyncio.timeout(60):
+                    await turns.take()
+                    taken.append(loop.time() - begun)
+            except TimeoutError:
+                await asyncio.sleep(0.005)
+
+    await asyncio.gather(*(ask() for _ in range(50)))
+    minutes = [sum(60 * n <= at < 60 * (n + 1) for at in taken) for n in range(10)]
+    assert minutes == [30] * 10
+
+
+@pytest.mark.virtual_time
+async def test_a_pause_holds_everybody_and_costs_nobody_a_turn() -> None:
+    """Turns go on after the longest pause; who gives up meanwhile takes none (IQ-111, F-11)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(1, 1, loop.time), loop.time()
+    turns.pause(10)
+    turns.pause(5)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3):
+            await turns.take()
+    await turns.take()
+    assert loop.time() - begun == pytest.approx(10)
+    await turns.take()
+    assert loop.time() - begun == pytest.approx(11)
+
+
+@pytest.mark.virtual_time
+async def test_without_a_rate_there_is_always_a_turn() -> None:
+    """Only a pause holds anybody up (IQ-110)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(None, None, loop.time), loop.time()
+    await asyncio.gather(*(turns.take() for _ in range(1000)))
+    assert loop.time() == begun
+
+
+@pytest.mark.virtual_time
+async def test_a_short_pause_without_a_rate_is_kept() -> None:
+    """Half a second asked for is half a second, and then there is always a turn (IQ-111)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(None, None, loop.time), loop.time()
+    turns.pause(0.5)
+    assert turns.pause_seconds == 0.5
+    for _ in range(100):
+        await turns.take()
+    assert loop.time() - begun == pytest.approx(0.5)
+    assert turns.pause_seconds == 0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("qps", "at_once"), [(4.0, 4), (0.5, 1)])
+async def test_without_a_burst_a_second_is_saved_up(qps: float, at_once: int) -> None:
+    """So many turns at once as a second has, but one at the least; then one by one (IQ-111)."""
+    loop = asyncio.get_running_loop()
+    turns, begun = Turns(qps, None, loop.time), loop.time()
+    times = []
+    for _ in range(at_once + 2):
+        await turns.take()
+        times.append(loop.time() - begun)
+    assert times == pytest.approx([0.0] * at_once + [1 / qps, 2 / qps])
