@@ -12,7 +12,7 @@ from worlds.objects import Event, Object, Objects, Refused, at
 from kcm_host.api import Kind
 from kcm_host.client.errors import error_of_answer
 from kcm_host.client.rest import METADATA_ONLY, Answer, Query
-from kcm_host.sync.requests import APPLY
+from kcm_host.reconcile.requests import APPLY
 
 #: How long a request or an event is on its way, at most.
 SLOW_SECONDS = 0.05

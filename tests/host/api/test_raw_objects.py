@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kcm_host.api import Key, Kind, decode_object
 from kcm_host.api.raw import raw_object
-from kcm_host.sync import requests
+from kcm_host.reconcile import requests
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 VALUES = st.recursive(

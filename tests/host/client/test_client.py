@@ -17,7 +17,7 @@ from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.credentials import Access, Credentials
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client, user_agent
-from kcm_host.sync.worker import SYNC_SECONDS
+from kcm_host.reconcile.worker import SYNC_SECONDS
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy

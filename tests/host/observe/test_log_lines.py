@@ -11,7 +11,7 @@ import pytest
 from kcm_host.observe.log import OncePerFact, start_logging
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-log = logging.getLogger("kcm_host.sync.worker")
+log = logging.getLogger("kcm_host.reconcile.worker")
 
 
 class Terminal(io.StringIO):
@@ -83,7 +83,7 @@ def test_json_line_is_one_object() -> None:
     assert re.fullmatch(STAMP, line.pop("time"))
     assert line == {
         "level": "info",
-        "logger": "kcm_host.sync.worker",
+        "logger": "kcm_host.reconcile.worker",
         "event": "node patched",
         "controller": "ttl",
         "level_": "high",

@@ -19,7 +19,7 @@ while key.name == "deaf" and not Path("FOLDER/go").exists():
 """
 #: A sync may take half a second instead of a minute; the module is in the host's process.
 HASTY = """
-from kcm_host.sync import limits
+from kcm_host.reconcile import limits
 limits.SYNC_SECONDS = 0.5
 limits.GRACE_SECONDS = 0.5
 """

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.sync.sync_bench import CAUSE, Rig
+from host.reconcile.sync_bench import CAUSE, Rig
 from plugins.servicecidrs.cidr_memory import (
     FIN_MINUS,
     FIN_PLUS,

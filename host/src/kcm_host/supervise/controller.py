@@ -12,10 +12,10 @@ from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState
 from kcm_host.informer.backoff import Backoff
 from kcm_host.loading.quarantine import BrokenPlugin
+from kcm_host.reconcile.time_limit import Running
+from kcm_host.reconcile.worker_group import stuck_problems
 from kcm_host.supervise.crew import Crew
 from kcm_host.supervise.start import Services, Setup, Start
-from kcm_host.sync.limits import Running
-from kcm_host.sync.worker_group import stuck_problems
 
 log = logging.getLogger(__name__)
 

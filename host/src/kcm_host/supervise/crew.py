@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
+from kcm_host.reconcile.time_limit import Running
+from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.supervise.start import Start
 from kcm_host.supervise.timers import run_timer
-from kcm_host.sync.limits import Running
-from kcm_host.sync.worker_group import WorkerGroup
 
 
 class Crew:

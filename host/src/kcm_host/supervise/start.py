@@ -18,18 +18,18 @@ from kcm_host.informer.cache_view import StoreView
 from kcm_host.informer.informer_factory import Streams
 from kcm_host.informer.store import Store
 from kcm_host.loading.plugin import Instance, Plugin
+from kcm_host.reconcile.event_recorder import Recorder
+from kcm_host.reconcile.links import Echoes
+from kcm_host.reconcile.read_your_writes import OwnWrites
+from kcm_host.reconcile.refused_writes import Refusals
+from kcm_host.reconcile.sender import LiveSender
+from kcm_host.reconcile.worker import Bench, failed_syncs
+from kcm_host.reconcile.writer import OnWrite
 from kcm_host.supervise.following import Followed, Following, Mark
 from kcm_host.supervise.functions import Functions
 from kcm_host.supervise.more import HOOK, MoreWatches
 from kcm_host.supervise.served import NotedDiscovery, difference
 from kcm_host.supervise.sweep import Sweep
-from kcm_host.sync.echoes import Echoes
-from kcm_host.sync.events import Recorder
-from kcm_host.sync.own_writes import OwnWrites
-from kcm_host.sync.refusals import Refusals
-from kcm_host.sync.sender import LiveSender
-from kcm_host.sync.worker import Bench, failed_syncs
-from kcm_host.sync.writer import OnWrite
 from kcm_host.workqueue.queue import WorkQueue
 
 if TYPE_CHECKING:

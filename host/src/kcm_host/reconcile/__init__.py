@@ -1,0 +1,1 @@
+"""Calls syncs, handles their results, and sends what they write."""

@@ -1,1 +1,0 @@
-"""Calling a sync, and the one way from it to a request."""

@@ -1,0 +1,37 @@
+"""Remarks about a node, as tests of Events make them."""
+
+from typing import Any
+
+from host.reconcile.sync_bench import NODE
+
+from kcm_host.api.kinds import Key
+from kcm_host.reconcile.event_correlator import Remark
+
+SECOND = 1_000_000_000
+#: 2026-11-21T07:50:01Z.
+AT = 1_795_247_401 * SECOND + 123_456_789
+
+
+def remark(message: str = "no space left", **fields: Any) -> Remark:
+    """Give a warning about node `n1`, some fields of it others."""
+    usual: dict[str, Any] = {
+        "kind": NODE,
+        "key": Key("n1"),
+        "uid": "u-1",
+        "version": "7",
+        "reason": "Full",
+        "warning": True,
+        "component": "acme-controller",
+        "at": AT,
+    }
+    return Remark(**{**usual, "message": message, **fields})
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -1,0 +1,145 @@
+"""Events as a real server takes them, and as its users see them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from host.reconcile.live_senders import MakeSender
+from host.reconcile.sync_bench import CLAIM, NODE
+from kubernetes import client as official
+
+from kcm_host.api.kinds import Key
+from kcm_host.reconcile.event_recorder import Recorder
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Cut, Point
+from kcm_host_testing.proxy import FaultProxy
+
+Record = Callable[..., None]
+EVENTS = "/events"
+
+
+@pytest.fixture
+async def record(live: MakeSender, namespace: str) -> AsyncIterator[Record]:
+    """Records a warning about a ConfigMap, and lets it be sent at once."""
+    recorder = Recorder(live("acme"), jitter=lambda: 0.01)
+    task = asyncio.create_task(recorder.run())
+
+    def record(message: str = "full", **fields: Any) -> None:
+        usual = {"uid": "u-1", "version": "7", "reason": "Full", "warning": True}
+        kind = fields.pop("kind", CLAIM)
+        key = fields.pop("key", Key("one", namespace))
+        words = {**usual, "message": message, "component": "acme", **fields}
+        recorder.record(kind, key, **words)
+
+    yield record
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.fixture
+def events(api_server: ApiServer, namespace: str) -> Callable[[], list[Any]]:
+    """Reads the Events of the namespace, those that were made first first."""
+    core: Any = official.CoreV1Api(api_server.client())
+
+    def read() -> list[Any]:
+        items = core.list_namespaced_event(namespace).items
+        return sorted(items, key=lambda event: int(event.metadata.name.partition(".")[2], 16))
+
+    return read
+
+
+async def answered(proxy: FaultProxy, number: int, *, path: str) -> list[Any]:
+    """Give the requests for Events once so many are over."""
+
+    def over(request: Any) -> bool:
+        return not request.open
+
+    match = {"path": path, "when": over}
+    return await asyncio.to_thread(proxy.wait_for_requests, number, **match)
+
+
+async def test_thirty_equal_warnings_are_one_event(
+    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """One create, then patches up to a count of 25, and nothing more (IQ-T23)."""
+    for _ in range(30):
+        record()
+    record("the last", key=Key("two", namespace))
+    requests = await answered(fault_proxy, 26, path=f"/{namespace}{EVENTS}")
+    assert [one.method for one in requests] == ["POST", *["PATCH"] * 24, "POST"]
+    one, _ = events()
+    assert (one.count, one.type, one.reason, one.message) == (25, "Warning", "Full", "full")
+    about = one.involved_object
+    assert (about.kind, about.name, about.uid) == ("ConfigMap", "one", "u-1")
+    assert (about.api_version, about.resource_version) == ("v1", "7")
+    assert (one.source.component, one.reporting_component) == ("acme", "acme")
+    assert one.first_timestamp <= one.last_timestamp
+
+
+async def test_different_messages_are_combined(
+    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """Of twelve, nine are Events of their own and one tells the latest of the others (IQ-T24)."""
+    for number in range(12):
+        record(f"disk {number}")
+    await answered(fault_proxy, 12, path=f"/{namespace}{EVENTS}")
+    found = events()
+    assert [one.message for one in found[:9]] == [f"disk {number}" for number in range(9)]
+    (combined,) = found[9:]
+    assert combined.message == "(combined from similar events): disk 11"
+    assert combined.count == 3
+
+
+async def test_an_event_about_something_of_the_cluster(
+    record: Record, api_server: ApiServer, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """It is found in `default`; a name that no Event can have is no obstacle (IQ-121)."""
+    record(kind=NODE, key=Key(f"system:{namespace}"), message=namespace)
+    await answered(fault_proxy, 1, path=f"/default{EVENTS}")
+    core: Any = official.CoreV1Api(api_server.client())
+    found = core.list_namespaced_event("default").items
+    (one,) = [event for event in found if event.message == namespace]
+    assert one.involved_object.name == f"system:{namespace}"
+
+
+async def test_a_deleted_event_is_made_anew(
+    record: Record,
+    events: Any,
+    api_server: ApiServer,
+    fault_proxy: FaultProxy,
+    namespace: str,
+) -> None:
+    """The patch finds nothing, so the Event is created again with its count (IQ-126)."""
+    record()
+    await answered(fault_proxy, 1, path=f"/{namespace}{EVENTS}")
+    core: Any = official.CoreV1Api(api_server.client())
+    core.delete_namespaced_event(events()[0].metadata.name, namespace)
+    record()
+    requests = await answered(fault_proxy, 3, path=f"/{namespace}{EVENTS}")
+    assert [one.method for one in requests] == ["POST", "PATCH", "POST"]
+    assert [one.count for one in events()] == [2]
+
+
+async def test_a_refused_event_is_not_sent_again(
+    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """After 403 the next Event follows at once (IQ-T25)."""
+    fault_proxy.add(Answer(403, b"{}"), path=f"/{namespace}{EVENTS}", times=1)
+    record("refused")
+    record("taken", reason="Other")
+    await answered(fault_proxy, 2, path=f"/{namespace}{EVENTS}")
+    assert [one.message for one in events()] == ["taken"]
+    assert len(fault_proxy.requests(path=f"/{namespace}{EVENTS}")) == 2
+
+
+async def test_a_lost_answer_makes_no_second_event(
+    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """The create that arrived all the same is found by its name when it is sent again (IQ-126)."""
+    rule = fault_proxy.add(Cut(Point.ANSWER), path=f"/{namespace}{EVENTS}", times=1)
+    record()
+    record("the next", reason="Other")
+    await answered(fault_proxy, 3, path=f"/{namespace}{EVENTS}")
+    assert rule.hits == 1
+    assert [(one.message, one.count) for one in events()] == [("full", 1), ("the next", 1)]

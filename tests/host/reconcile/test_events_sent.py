@@ -1,0 +1,249 @@
+"""The recorder sends in the background, one Event at a time, and is never in anybody's way."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+from host.reconcile.sync_bench import NODE
+
+from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
+from kcm_host.api.kinds import Key
+from kcm_host.api.writes import Receipt, Write
+from kcm_host.reconcile.event_recorder import Recorder
+
+pytestmark = pytest.mark.virtual_time
+
+REFUSED = ApiError("events is forbidden", status=403, reason="Forbidden")
+
+
+class Server:
+    """A `Sender` that notes when each write came, and answers as a test wants."""
+
+    def __init__(self) -> None:
+        self.writes: list[Write] = []
+        self.times: list[float] = []
+        self.answer: Callable[[Write], None] = lambda write: None
+        self.seconds = 0.0
+
+    async def send(self, write: Write) -> Receipt:
+        """Take `seconds`, then answer."""
+        self.writes.append(write)
+        self.times.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.seconds)
+        self.answer(write)
+        return Receipt("8")
+
+    @property
+    def verbs(self) -> list[str]:
+        """What was sent, in order."""
+        return [write.verb for write in self.writes]
+
+    def refuse(self, *errors: Exception | None) -> None:
+        """Answer with these errors one after the other, then well; None is a good answer."""
+        answers = iter(errors)
+
+        def answer(_: Write) -> None:
+            error = next(answers, None)
+            if error is not None:
+                raise error
+
+        self.answer = answer
+
+
+def recorder_of(server: Server) -> Recorder:
+    """Give a recorder on the loop's clock whose first wait is a half of the longest."""
+    loop = asyncio.get_running_loop()
+    return Recorder(
+        server,
+        clock=loop.time,
+        wall_nanoseconds=lambda: int(loop.time() * 1e9),
+        jitter=lambda: 0.5,
+    )
+
+
+def record(recorder: Recorder, message: str = "full", **fields: Any) -> None:
+    """Record a warning about a node."""
+    usual = {
+        "uid": "u-1",
+        "version": "7",
+        "reason": "Full",
+        "warning": True,
+        "component": "acme",
+    }
+    recorder.record(NODE, fields.pop("key", Key("n1")), **{**usual, "message": message, **fields})
+
+
+@asynccontextmanager
+async def running(recorder: Recorder) -> AsyncIterator[asyncio.Task[None]]:
+    """Let a recorder send, for as long as the test needs it."""
+    task = asyncio.create_task(recorder.run())
+    yield task
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.fixture
+async def server() -> Server:
+    """A server that takes everything at once."""
+    return Server()
+
+
+async def test_recording_needs_nobody_who_sends(server: Server) -> None:
+    """What is recorded before the recorder runs is sent when it does (IQ-120)."""
+    recorder = recorder_of(server)
+    record(recorder)
+    record(recorder)
+    assert server.writes == []
+    async with running(recorder):
+        await asyncio.sleep(1)
+    assert server.verbs == ["create", "patch"]
+    assert orjson.loads(server.writes[1].body)["count"] == 2
+
+
+async def test_one_event_at_a_time(server: Server) -> None:
+    """An Event that takes its time delays those behind it (IQ-126)."""
+    server.seconds = 3.0
+    recorder = recorder_of(server)
+    for name in "abc":
+        record(recorder, key=Key(name))
+    async with running(recorder):
+        await asyncio.sleep(20)
+    assert [time - server.times[0] for time in server.times] == [0.0, 3.0, 6.0]
+
+
+async def test_a_thousand_wait_and_no_more(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The 1001st is dropped with one log line; once there is room, recording goes on (IQ-120)."""
+    recorder = recorder_of(server)
+    for number in range(1010):
+        record(recorder, key=Key(f"n{number}"))
+    assert [one.getMessage() for one in caplog.records] == ["events dropped: too many wait"]
+    async with running(recorder):
+        await asyncio.sleep(1)
+        assert len(server.writes) == 1000
+        record(recorder, key=Key("later"))
+        await asyncio.sleep(1)
+    assert server.writes[-1].key.name.startswith("later.")
+
+
+@pytest.mark.parametrize(
+    "error", [REFUSED, ApiError("broken", status=500)], ids=["forbidden", "server error"]
+)
+async def test_what_the_server_refuses_is_given_up(
+    server: Server, caplog: pytest.LogCaptureFixture, error: ApiError
+) -> None:
+    """No second try, the next Event goes out, and the cause is logged (IQ-126, IQ-T25)."""
+    server.refuse(error)
+    recorder = recorder_of(server)
+    record(recorder)
+    record(recorder, key=Key("n2"))
+    async with running(recorder):
+        await asyncio.sleep(100)
+    assert [write.key.name.partition(".")[0] for write in server.writes] == ["n1", "n2"]
+    (line,) = caplog.records
+    assert line.getMessage() == "event not sent"
+    assert line.__dict__["kv"]["error"] == str(error)
+
+
+async def test_a_refusal_is_one_line_and_a_count(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A right that is missing fills no log, however many Events there are (F-82)."""
+    server.refuse(*[REFUSED] * 20)
+    recorder = recorder_of(server)
+    for number in range(20):
+        record(recorder, key=Key(f"n{number}"))
+    with caplog.at_level(logging.WARNING):
+        async with running(recorder):
+            await asyncio.sleep(1)
+    assert len(server.writes) == 20
+    assert [one.__dict__["kv"].get("times") for one in caplog.records] == [None, "19"]
+
+
+async def test_an_event_that_is_there_already(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A create whose answer was lost finds its own Event, which is no reason to complain."""
+    server.refuse(Unreachable("cut"), Conflict("exists", status=409, reason="AlreadyExists"))
+    recorder = recorder_of(server)
+    record(recorder)
+    with caplog.at_level(logging.WARNING):
+        async with running(recorder):
+            await asyncio.sleep(100)
+    assert server.verbs == ["create", "create"]
+    assert server.writes[0] == server.writes[1]
+    assert caplog.records == []
+
+
+async def test_an_event_that_has_ended_is_made_anew(server: Server) -> None:
+    """A patch that finds nothing becomes a create with the whole count (IQ-126)."""
+    server.refuse(None, NotFound("gone", status=404, reason="NotFound"))
+    recorder = recorder_of(server)
+    record(recorder)
+    record(recorder)
+    async with running(recorder):
+        await asyncio.sleep(1)
+    assert server.verbs == ["create", "patch", "create"]
+    assert server.writes[2].key == server.writes[0].key
+    assert orjson.loads(server.writes[2].body)["count"] == 2
+
+
+async def test_without_an_answer_it_is_tried_again(server: Server) -> None:
+    """The first wait is a random part of 10 s, the others are 10 s each (IQ-126)."""
+    server.refuse(*[Unreachable("no answer")] * 3)
+    recorder = recorder_of(server)
+    record(recorder)
+    async with running(recorder):
+        await asyncio.sleep(100)
+    assert [time - server.times[0] for time in server.times] == [0.0, 5.0, 15.0, 25.0]
+
+
+async def test_patience_ends_after_twelve_tries(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The thirteenth is not made; the Event behind it has its turn (IQ-126)."""
+    server.refuse(*[Unreachable("no answer")] * 12)
+    recorder = recorder_of(server)
+    record(recorder)
+    record(recorder, key=Key("n2"))
+    async with running(recorder):
+        await asyncio.sleep(1000)
+    names = [write.key.name.partition(".")[0] for write in server.writes]
+    assert names == ["n1"] * 12 + ["n2"]
+    assert [one.getMessage() for one in caplog.records] == ["event not sent"]
+
+
+@pytest.mark.parametrize("message", [object(), "\ud800"], ids=["no text", "half a character"])
+async def test_what_cannot_be_written_harms_nobody(
+    server: Server, caplog: pytest.LogCaptureFixture, message: Any
+) -> None:
+    """Recording does not fail, the next Event goes out, and the cause is logged (IQ-120)."""
+    recorder = recorder_of(server)
+    record(recorder, message)
+    record(recorder, "full")
+    async with running(recorder):
+        await asyncio.sleep(1)
+    assert [orjson.loads(write.body)["message"] for write in server.writes] == ["full"]
+    assert [one.getMessage() for one in caplog.records] == ["event not sent"]
+
+
+@pytest.mark.parametrize("trouble", [True, False], ids=["while it waits", "while idle"])
+async def test_the_end_ends_retries_and_drops_the_rest(server: Server, trouble: bool) -> None:
+    """Cancelled, it sends nothing more, and what is recorded later is dropped (IQ-127)."""
+    if trouble:
+        server.refuse(*[Unreachable("no answer")] * 5)
+    recorder = recorder_of(server)
+    record(recorder)
+    async with running(recorder) as task:
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        record(recorder, key=Key("n2"))
+        await asyncio.sleep(100)
+    assert len(server.writes) == 1

@@ -1,0 +1,104 @@
+"""A request goes to one object: what would go to another place is never sent."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from host.reconcile.live_senders import Attempts, MakeSender
+from host.reconcile.sync_bench import CLAIM, NODE, Notebook
+from kubernetes import client as official
+
+from kcm_host.api.errors import InvalidKey
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.writes import Permission
+from kcm_host.client.paths import item
+from kcm_host.reconcile.writer import SyncWriter
+from kcm_host_testing.api_server import ApiServer
+
+VERBS = ("create", "update", "patch", "delete", "get")
+EVERYTHING = frozenset(Permission(kind, verb) for kind in (CLAIM, NODE) for verb in VERBS)
+
+Request = Callable[[SyncWriter, Kind, Key], Awaitable[Any]]
+
+
+def _object(key: Key) -> dict[str, Any]:
+    return {"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": "1"}}
+
+
+#: Each way to send something, called with a key.
+REQUESTS: dict[str, Request] = {
+    "patch": lambda writer, kind, key: writer.patch(kind, key, {}),
+    "apply": lambda writer, kind, key: writer.apply(kind, key, {}, field_manager="test"),
+    "create": lambda writer, kind, key: writer.create(kind, _object(key), namespace=key.namespace),
+    "update": lambda writer, kind, key: writer.update(kind, _object(key)),
+    "delete": lambda writer, kind, key: writer.delete(kind, key),
+    "read": lambda writer, kind, key: writer.read(kind, key),
+}
+
+WRONG = [
+    (CLAIM, Key("", "team")),
+    (CLAIM, Key(".", "team")),
+    (CLAIM, Key("..", "team")),
+    (CLAIM, Key("../secrets/one", "team")),
+    (CLAIM, Key("one/status", "team")),
+    (CLAIM, Key("one%2fstatus", "team")),
+    (CLAIM, Key("one")),
+    (CLAIM, Key("one", "..")),
+    (CLAIM, Key("one", "team/configmaps")),
+    (NODE, Key("")),
+    (NODE, Key("one", "team")),
+]
+
+
+@pytest.mark.parametrize("request_name", REQUESTS)
+@pytest.mark.parametrize(("kind", "key"), WRONG)
+async def test_no_request_without_one_object(request_name: str, kind: Kind, key: Key) -> None:
+    """Every verb refuses every key that names no single object; nothing is sent (F-6)."""
+    sender = Notebook()
+    with pytest.raises(InvalidKey, match=f"'{kind}'"):
+        await REQUESTS[request_name](SyncWriter("ttl", sender, EVERYTHING), kind, key)
+    assert sender.writes == []
+
+
+@pytest.mark.parametrize(("kind", "key"), WRONG)
+def test_no_path_without_one_object(kind: Kind, key: Key) -> None:
+    """Whoever asks for the path of one object never gets another path (F-6)."""
+    with pytest.raises(InvalidKey):
+        item(kind, key)
+
+
+async def test_objects_without_name_are_refused_too() -> None:
+    """An update or a creation whose metadata has no name at all is refused alike (F-6)."""
+    writer = SyncWriter("ttl", Notebook(), EVERYTHING)
+    with pytest.raises(InvalidKey):
+        await writer.update(NODE, {"metadata": {"resourceVersion": "1"}})
+    with pytest.raises(InvalidKey):
+        await writer.create(NODE, {"metadata": {}})
+
+
+async def test_a_refusal_names_the_mistake() -> None:
+    """The author reads what was tried and what is missing (F-6)."""
+    writer = SyncWriter("ttl", Notebook(), EVERYTHING)
+    with pytest.raises(InvalidKey) as refusal:
+        await writer.delete(CLAIM, Key("one"))
+    assert str(refusal.value) == (
+        "no request for 'configmaps' name='one' in '': a ConfigMap is in a namespace: name it"
+    )
+
+
+async def test_a_delete_without_name_leaves_the_collection(
+    live: MakeSender, attempts: Attempts, api_server: ApiServer, namespace: str
+) -> None:
+    """On a real server nothing is deleted, because nothing is sent (F-6)."""
+    core: Any = official.CoreV1Api(api_server.client())
+    for name in ("a", "b", "c"):
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+    writer = SyncWriter("ttl", live(), EVERYTHING)
+    for name in ("", ".", "..", "a/../b"):
+        with pytest.raises(InvalidKey):
+            await writer.delete(CLAIM, Key(name, namespace))
+    left = {one.metadata.name for one in core.list_namespaced_config_map(namespace).items}
+    assert {"a", "b", "c"} <= left
+    assert attempts.records == []
+    await writer.delete(CLAIM, Key("a", namespace))
+    assert [record.status for record in attempts.records] == [200]

@@ -1,0 +1,153 @@
+"""Each sync is a span that links to the earlier sync it comes from, and holds its writes."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from host.reconcile.sync_bench import CAUSE, NODE, A, B, Notebook, Rig, failing, scripted
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+from kcm_host.api.errors import Conflict
+from kcm_host.api.kinds import Key
+from kcm_host.api.outcomes import Done, Later, Outcome
+from kcm_host.api.records import Cause
+from kcm_host.api.views import View
+from kcm_host.api.writes import Receipt, Writer
+from kcm_host.observe.spans import Tracing
+from kcm_host.reconcile.links import Echoes
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Spans:
+    """Tracing whose spans stay in memory."""
+
+    def __init__(self, **options: Any) -> None:
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False, **options)
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracing = Tracing(provider, version="0", stop=lambda seconds: None)
+
+    def named(self, name: str) -> Sequence[ReadableSpan]:
+        """Give the spans of that name, in the order of their ends."""
+        return [span for span in self._exporter.get_finished_spans() if span.name == name]
+
+
+@pytest.fixture
+async def spans(rig: Rig) -> Spans:
+    """Switch tracing on, with echoes as the host does."""
+    spans = Spans()
+    rig.tracing, rig.echoes = spans.tracing, Echoes()
+    return spans
+
+
+def linked(span: ReadableSpan) -> list[int]:
+    """Give the ids of the spans that one links to."""
+    return [link.context.span_id for link in span.links]
+
+
+def own_id(span: ReadableSpan) -> int:
+    """Give a span's own id."""
+    assert span.context is not None
+    return int(span.context.span_id)
+
+
+async def patching(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    """Write once."""
+    await writer.patch(NODE, key, {})
+    return Done()
+
+
+@pytest.mark.parametrize("again", [ValueError("no"), Later(timedelta(seconds=1))], ids=type)
+async def test_a_repeat_links_to_the_sync_before(
+    rig: Rig, spans: Spans, again: Outcome | Exception
+) -> None:
+    """After a failure as after `Later`, the next sync of the key links to the one before."""
+    rig.queue.add(A, CAUSE)
+    await rig.run(scripted(again, Done()), seconds=10)
+    first, second = spans.named("sync ttl")
+    assert linked(first) == []
+    assert linked(second) == [own_id(first)]
+
+
+async def test_the_echo_of_a_write_links_to_who_wrote(rig: Rig, spans: Spans) -> None:
+    """An event of the very version that a write led to links its sync to the writing one."""
+    rig.queue.add(A, CAUSE)
+    rig.queue.add(B, Cause("updated", 0.0, "nodes", "a", "8"), after=1)
+    await rig.run(patching, seconds=10)
+    first, second = spans.named("sync ttl")
+    assert linked(second) == [own_id(first)]
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        Cause("updated", 0.0, "nodes", "a", "9"),
+        Cause("updated", 0.0, "nodes", "b", "8"),
+        Cause("updated", 0.0, "pods", "a", "8"),
+    ],
+    ids=["version", "object", "kind"],
+)
+async def test_what_somebody_else_wrote_links_to_nothing(
+    rig: Rig, spans: Spans, cause: Cause
+) -> None:
+    """Kind, object and version all have to be those of the write."""
+    rig.queue.add(A, CAUSE)
+    rig.queue.add(Key("later"), cause, after=1)
+    await rig.run(patching, seconds=10)
+    assert [linked(span) for span in spans.named("sync ttl")] == [[], []]
+
+
+async def test_a_span_tells_how_its_sync_ended(rig: Rig, spans: Spans) -> None:
+    """Outcome, attempt, causes and reads are its attributes; causes are events of it."""
+    rig.queue.add(A, CAUSE)
+    await rig.run(scripted(ValueError("no"), Done()), seconds=10)
+    first, second = spans.named("sync ttl")
+    told = [dict(span.attributes or {}) for span in (first, second)]
+    assert [one["kcm.outcome"] for one in told] == ["error", "done"]
+    assert [one["kcm.attempt"] for one in told] == [1, 2]
+    assert told[0]["kcm.retry_after_seconds"] == 0.005
+    assert [event.name for event in first.events] == ["updated"]
+    assert first.status.description == "ValueError: no"
+
+
+async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None:
+    """Its parent is the sync; it tells the server's answer and how often it was sent."""
+    rig.sender = Notebook(lambda write: Receipt("8", "u1", attempts=3))
+    rig.queue.add(A, CAUSE)
+    await rig.run(patching, seconds=1)
+    (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
+    assert write.parent is not None
+    assert write.parent.span_id == own_id(sync)
+    attributes = dict(write.attributes or {})
+    assert attributes["kcm.object"] == "a"
+    assert (attributes["http.response.status_code"], attributes["kcm.attempts"]) == (200, 3)
+
+
+async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
+    """An error answer is the status of the write's span and fails the sync's."""
+    rig.sender = Notebook(failing(Conflict("patch nodes: 409", status=409)))
+    rig.queue.add(A, CAUSE)
+    await rig.run(patching, seconds=0.001)
+    (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
+    assert dict(write.attributes or {})["http.response.status_code"] == 409
+    assert sync.status.description == "patch nodes: 409"
+
+
+async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
+    """Without sampling no cause carries a link that would lead nowhere."""
+    rig.tracing, rig.echoes = Spans(sampler=ALWAYS_OFF).tracing, Echoes()
+    rig.queue.add(A, CAUSE)
+    records = await rig.run(scripted(ValueError("no"), Done()), seconds=10)
+    assert [cause.link for record in records for cause in record.causes] == [None, None]
+
+
+async def test_tracing_changes_no_record(rig: Rig, spans: Spans) -> None:
+    """Observers are told the same with tracing as without: causes as they were queued."""
+    rig.queue.add(A, CAUSE)
+    records = await rig.run(scripted(Done()), seconds=1)
+    assert records[0].causes == (CAUSE,)

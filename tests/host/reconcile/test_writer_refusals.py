@@ -1,0 +1,91 @@
+"""A writer sends what the controller declared, and keeps a record of all it sent."""
+
+import pytest
+from host.reconcile.sync_bench import CLAIM, NODE, A, Notebook, failing
+
+from kcm_host.api.errors import Conflict, UndeclaredWrite, Unreachable
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.writes import Permission
+from kcm_host.reconcile.writer import SyncWriter
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    """A sender that answers every write."""
+    return Notebook()
+
+
+def writer(sender: Notebook, *permissions: Permission) -> SyncWriter:
+    """Give a writer of a controller with these permissions."""
+    return SyncWriter("ttl", sender, frozenset(permissions))
+
+
+@pytest.mark.parametrize(
+    "permissions",
+    [
+        [],
+        [Permission(CLAIM, "patch")],
+        [Permission(NODE, "update")],
+        [Permission(NODE, "patch", "status")],
+        [Permission(Kind("", "v2", "Node", "nodes", namespaced=False), "patch")],
+    ],
+    ids=["nothing", "another kind", "another verb", "a subresource alone", "another version"],
+)
+async def test_what_is_not_declared_is_refused(
+    notebook: Notebook, permissions: list[Permission]
+) -> None:
+    """Kind with its version, verb and subresource all have to be declared; nothing is sent."""
+    refusing = writer(notebook, *permissions)
+    with pytest.raises(UndeclaredWrite):
+        await refusing.patch(NODE, A, {})
+    assert (notebook.writes, refusing.records) == ([], [])
+
+
+async def test_the_refusal_says_what_to_declare(notebook: Notebook) -> None:
+    """The message names controller, verb, kind and the permission that is missing."""
+    with pytest.raises(UndeclaredWrite) as refusal:
+        await writer(notebook).patch(NODE, A, {})
+    assert str(refusal.value) == (
+        "ttl tried to patch 'nodes', which kcm_writes does not declare; add "
+        "Permission(kind, 'patch') for that kind to it"
+    )
+
+
+async def test_the_refusal_of_a_subresource_names_it(notebook: Notebook) -> None:
+    """A permission for the object is none for its status; the message tells the difference."""
+    with pytest.raises(UndeclaredWrite) as refusal:
+        await writer(notebook, Permission(NODE, "patch")).patch(NODE, A, {}, subresource="status")
+    assert str(refusal.value) == (
+        "ttl tried to patch 'nodes/status', which kcm_writes does not declare; add "
+        "Permission(kind, 'patch', subresource='status') for that kind to it"
+    )
+
+
+async def test_what_is_declared_is_sent(notebook: Notebook) -> None:
+    """Each write goes to the sender once, and the writer gives back its receipt."""
+    allowed = writer(notebook, Permission(NODE, "patch"), Permission(NODE, "patch", "status"))
+    receipt = await allowed.patch(NODE, A, {"a": 1})
+    await allowed.patch(NODE, A, {"b": 2}, subresource="status")
+    assert receipt.version == "8"
+    assert [(write.subresource, write.body) for write in notebook.writes] == [
+        ("", b'{"a":1}'),
+        ("status", b'{"b":2}'),
+    ]
+
+
+async def test_every_write_is_recorded_with_its_answer() -> None:
+    """A record tells verb, kind, object and status, also of writes that failed."""
+    permission = Permission(CLAIM, "patch")
+    errors = [(Conflict("no", status=409), 409), (Unreachable("cut"), 0)]
+    for error, status in errors:
+        failed = writer(Notebook(failing(error)), permission)
+        with pytest.raises(type(error)):
+            await failed.patch(CLAIM, Key("one", "team"), {})
+        (record,) = failed.records
+        assert (record.verb, record.kind, record.object, record.status) == (
+            "patch",
+            "configmaps",
+            "team/one",
+            status,
+        )
+        assert record.seconds >= 0

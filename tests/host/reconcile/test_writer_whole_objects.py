@@ -1,0 +1,172 @@
+"""Creations, full updates, deletions and single reads, on the real server."""
+
+import json
+from typing import Any
+
+import pytest
+from host.reconcile.live_senders import MakeSender
+from kubernetes import client as official
+
+from kcm_host.api import decode_object
+from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, UndeclaredWrite
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.writes import Permission
+from kcm_host.reconcile.writer import SyncWriter
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer
+from kcm_host_testing.proxy import FaultProxy
+
+MAP = Kind("", "v1", "ConfigMap", "configmaps")
+QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
+CIDR = Kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
+PERMISSIONS = frozenset(
+    {Permission(MAP, verb) for verb in ("create", "update", "delete", "get")}
+    | {Permission(QUOTA, "update", "status"), Permission(CIDR, "patch", "status")}
+)
+
+
+@pytest.fixture
+async def writer(live: MakeSender) -> SyncWriter:
+    """The writer of one sync, with a live sender behind it."""
+    return SyncWriter("quota", live(), PERMISSIONS)
+
+
+@pytest.fixture
+def core(api_server: ApiServer) -> Any:
+    """The official client, as admin."""
+    return official.CoreV1Api(api_server.client())
+
+
+async def test_a_creation_with_a_generated_name(
+    writer: SyncWriter, fault_proxy: FaultProxy, core: Any, namespace: str
+) -> None:
+    """One POST to the collection; what comes back has the name the server made (RC-44)."""
+    body = {"metadata": {"generateName": "one-"}, "data": {"a": "1"}}
+    made = await writer.create(MAP, body, namespace=namespace)
+    (request,) = fault_proxy.requests(method="POST", path=f"/namespaces/{namespace}/configmaps$")
+    assert json.loads(request.body) == {"apiVersion": "v1", "kind": "ConfigMap", **body}
+    assert made["metadata"]["name"].startswith("one-")
+    stored = core.read_namespaced_config_map(made["metadata"]["name"], namespace)
+    assert stored.data == decode_object(made, dict[str, Any])["data"] == {"a": "1"}
+    (record,) = writer.records
+    assert (record.verb, record.object, record.status) == ("create", f"{namespace}/one-", 201)
+
+
+async def test_a_name_that_exists_is_a_conflict(
+    writer: SyncWriter, core: Any, namespace: str
+) -> None:
+    """The server's 409 comes as `Conflict`, and the record says so."""
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": "one"}})
+    with pytest.raises(Conflict, match="already exists"):
+        await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
+    assert writer.records[-1].status == 409
+
+
+async def test_an_update_replaces_what_was_read(
+    writer: SyncWriter, core: Any, namespace: str
+) -> None:
+    """The object goes back whole, and comes back with its new version (RQ-45)."""
+    made = await writer.create(
+        MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace
+    )
+    updated = await writer.update(MAP, {**made, "data": {"b": "2"}})
+    stored = core.read_namespaced_config_map("one", namespace)
+    assert stored.data == decode_object(updated, dict[str, Any])["data"] == {"b": "2"}
+    assert updated["metadata"]["resourceVersion"] == stored.metadata.resource_version
+    with pytest.raises(Conflict):
+        await writer.update(MAP, {**made, "data": {"c": "3"}})
+    assert core.read_namespaced_config_map("one", namespace).data == {"b": "2"}
+
+
+async def test_an_update_of_a_status(writer: SyncWriter, core: Any, namespace: str) -> None:
+    """Only the status changes; PUT goes to the subresource (RQ-47)."""
+    core.create_namespaced_resource_quota(
+        namespace, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}}
+    )
+    whole = json.loads(
+        core.read_namespaced_resource_quota("q", namespace, _preload_content=False).data
+    )
+    whole["status"] = {"hard": {"pods": "5"}, "used": {"pods": "2"}}
+    await writer.update(QUOTA, whole, subresource="status")
+    assert core.read_namespaced_resource_quota("q", namespace).status.used == {"pods": "2"}
+
+
+async def test_an_update_that_would_overwrite_any_version_is_refused(writer: SyncWriter) -> None:
+    """Without a resourceVersion nothing is sent, and the message says what to do."""
+    with pytest.raises(HostError, match=r"without resourceVersion; change what Objects\.whole"):
+        await writer.update(MAP, {"metadata": {"name": "one", "namespace": "default"}})
+    assert writer.records == []
+
+
+async def test_a_deletion(writer: SyncWriter, fault_proxy: FaultProxy, namespace: str) -> None:
+    """Without preconditions DELETE has no body; a second one is `NotFound` (RC-62)."""
+    await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
+    await writer.delete(MAP, Key("one", namespace))
+    (request,) = fault_proxy.requests(method="DELETE")
+    assert request.body == b""
+    with pytest.raises(NotFound):
+        await writer.delete(MAP, Key("one", namespace))
+
+
+async def test_a_deletion_of_one_very_object(writer: SyncWriter, core: Any, namespace: str) -> None:
+    """With a uid or a version a namesake or a changed object stays."""
+    made = await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
+    key, uid = Key("one", namespace), made["metadata"]["uid"]
+    with pytest.raises(Conflict):
+        await writer.delete(MAP, key, uid="00000000-0000-0000-0000-000000000000")
+    with pytest.raises(Conflict):
+        await writer.delete(MAP, key, uid=uid, version="1")
+    assert core.read_namespaced_config_map("one", namespace).metadata.uid == uid
+    await writer.delete(MAP, key, uid=uid, version=made["metadata"]["resourceVersion"])
+
+
+async def test_a_single_read(writer: SyncWriter, namespace: str) -> None:
+    """The server's object, None when there is none; it is no write (RC-36)."""
+    assert await writer.read(MAP, Key("one", namespace)) is None
+    await writer.create(MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace)
+    found = await writer.read(MAP, Key("one", namespace))
+    assert found is not None
+    assert decode_object(found, dict[str, Any])["data"] == {"a": "1"}
+    assert [record.verb for record in writer.records] == ["create"]
+
+
+async def test_a_read_that_fails_is_no_missing_object(
+    writer: SyncWriter, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """Only 404 means that it is not there."""
+    fault_proxy.add(Answer(500), method="GET", path="/configmaps/one$")
+    with pytest.raises(ApiError):
+        await writer.read(MAP, Key("one", namespace))
+
+
+async def test_an_apply_to_a_status(writer: SyncWriter, fault_proxy: FaultProxy) -> None:
+    """The subresource ends the path; a missing object is not created (SC-81, SC-86)."""
+    body = {"status": {"conditions": []}}
+    with pytest.raises(NotFound):
+        await writer.apply(CIDR, Key("nobody"), body, field_manager="someone", subresource="status")
+    (request,) = fault_proxy.requests(method="PATCH", path="/servicecidrs/nobody/status$")
+    assert dict(request.query) == {"fieldManager": "someone", "force": "true"}
+    assert json.loads(request.body) == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "nobody"},
+        **body,
+    }
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "delete", "get"])
+async def test_what_is_not_declared_is_not_sent(
+    live: MakeSender, fault_proxy: FaultProxy, verb: str
+) -> None:
+    """Each verb needs its own permission; the message names the line to add."""
+    writer = SyncWriter("quota", live(), frozenset())
+    whole = {"metadata": {"name": "one", "namespace": "default", "resourceVersion": "1"}}
+    tries = {
+        "create": lambda: writer.create(MAP, whole),
+        "update": lambda: writer.update(MAP, whole),
+        "delete": lambda: writer.delete(MAP, Key("one")),
+        "get": lambda: writer.read(MAP, Key("one")),
+    }
+    with pytest.raises(UndeclaredWrite, match=rf"add Permission\(kind, '{verb}'\)"):
+        await tries[verb]()
+    assert fault_proxy.requests(path="/configmaps") == []
