@@ -24,9 +24,8 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
 from kcm_host.observe.log import start_logging
-from kcm_host.supervise.assembly import assemble
-from kcm_host.supervise.host import Host
-from kcm_host.supervise.plan import Plan, plan
+from kcm_host.runtime.bootstrap import Plan, assemble, plan
+from kcm_host.runtime.host import Host
 
 CONTROLLERS = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
 LOOKS = 50

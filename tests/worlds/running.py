@@ -22,8 +22,8 @@ from kcm_host.loading.finder import find
 from kcm_host.loading.loader import load
 from kcm_host.loading.plugin import Plugin
 from kcm_host.loading.roles import CONTROLLER
-from kcm_host.supervise.controller import Controller
-from kcm_host.supervise.start import Services, Setup
+from kcm_host.runtime.controller import Controller
+from kcm_host.runtime.controller_run import Services, Setup
 
 #: Virtual seconds after which everything that is under way has arrived, graces included.
 QUIET_SECONDS = 75.0

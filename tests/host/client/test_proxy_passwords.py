@@ -16,7 +16,7 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
 from kcm_host.client.auth.proxy_env import usable_proxy
 from kcm_host.client.rest import Client
-from kcm_host.supervise.arrival import reach
+from kcm_host.runtime.startup_probe import reach
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

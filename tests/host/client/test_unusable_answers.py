@@ -17,7 +17,7 @@ from kcm_host.client.rest import JSON, Client
 from kcm_host.client.service_account import acting_as
 from kcm_host.informer.list_watch import Selection
 from kcm_host.informer.pager import paged_list
-from kcm_host.supervise.arrival import reach
+from kcm_host.runtime.startup_probe import reach
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

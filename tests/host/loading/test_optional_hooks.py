@@ -9,7 +9,7 @@ from kcm_host.api import Metric
 from kcm_host.config.load import load_settings
 from kcm_host.loading.plugin import Instance, WrongResult
 from kcm_host.loading.quarantine import BrokenPlugin, Stage
-from kcm_host.supervise.assembly import assemble
+from kcm_host.runtime.bootstrap import assemble
 
 NOTHING: Any = None
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from host.reconcile.live_senders import MakeSender
 from host.reconcile.sync_bench import CLAIM
-from host.supervise.definitions import Definitions
+from host.runtime.definitions import Definitions
 from kubernetes import client as official
 
 from kcm_host.api.errors import ApiError, Conflict

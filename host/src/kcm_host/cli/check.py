@@ -14,8 +14,7 @@ from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.observe.printable import printable
 from kcm_host.observe.trace import TracingUnavailable
-from kcm_host.supervise.assembly import Verdict, assemble, verdicts
-from kcm_host.supervise.plan import tracing_of
+from kcm_host.runtime.bootstrap import Verdict, assemble, tracing_of, verdicts
 
 
 @click.command()

@@ -14,7 +14,7 @@ from kcm_host.config.problems import ConfigError
 from kcm_host.config.rows import rows
 from kcm_host.config.schema import schema as json_schema
 from kcm_host.loading.roles import CONTROLLER
-from kcm_host.supervise.assembly import assemble
+from kcm_host.runtime.bootstrap import assemble
 
 
 @click.group()

@@ -17,10 +17,9 @@ from kcm_host.loading.quarantine import BrokenPlugin, Quarantined
 from kcm_host.observe.log import start_logging
 from kcm_host.observe.pages import AddressUnusable
 from kcm_host.observe.trace import TracingUnavailable
-from kcm_host.supervise.assembly import Assembly, assemble
-from kcm_host.supervise.ending import run_to_end
-from kcm_host.supervise.host import Host
-from kcm_host.supervise.plan import plan
+from kcm_host.runtime.bootstrap import Assembly, assemble, plan
+from kcm_host.runtime.host import Host
+from kcm_host.runtime.process import run_to_end
 
 log = logging.getLogger(__name__)
 

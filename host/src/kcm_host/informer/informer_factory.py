@@ -11,12 +11,12 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.states import StreamState
 from kcm_host.api.watches import AnyWatch
 from kcm_host.client.rest import Client, user_agent
+from kcm_host.informer.background import keep_running
 from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host.informer.list_watch import Selection
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import Feed, Follower
 from kcm_host.informer.store import Store
-from kcm_host.supervise.background import keep_running
 
 UNDECODABLE_SHOWN = 10
 

@@ -1,0 +1,1 @@
+"""Runs controllers: their start, their event handlers, restart and drain; and the host itself."""

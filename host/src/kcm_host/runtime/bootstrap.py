@@ -1,0 +1,208 @@
+"""From validated settings to a host with its controllers, extensions and endpoints."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kcm_host import __version__
+from kcm_host.client.auth.connection import Connection
+from kcm_host.config.loaded import Loaded
+from kcm_host.config.models import HostSettings, TracesSettings
+from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
+from kcm_host.config.plugin import plugin_warnings, validate_plugin_settings
+from kcm_host.config.problems import ConfigError, Problem, suggest
+from kcm_host.config.tree import Origin
+from kcm_host.loading.extensions import Extensions, load_extensions
+from kcm_host.loading.finder import Candidate, find
+from kcm_host.loading.loader import load
+from kcm_host.loading.plugin import Plugin
+from kcm_host.loading.quarantine import BrokenPlugin, Quarantined, Stage, guarded
+from kcm_host.loading.roles import CONTROLLER, EXTENSION
+from kcm_host.observe.trace import start_tracing
+from kcm_host.runtime.controller_run import Setup
+
+if TYPE_CHECKING:
+    from kcm_host.observe.spans import Tracing
+
+
+def missing_plugins(
+    missing: Iterable[str], found: Iterable[Candidate], loaded: Loaded, *, section: str
+) -> list[Problem]:
+    """Give a problem for each of the names in `section` that is not among the `found` plugins."""
+    installed = sorted({candidate.name for candidate in found})
+    return [
+        Problem(
+            f"no installed plugin is called '{name}'",
+            path=section,
+            origin=_named_at(loaded, section, name),
+            remedy=_remedy(name, installed),
+        )
+        for name in missing
+    ]
+
+
+def _remedy(name: str, installed: list[str]) -> str:
+    if name in SHORT_NAMES:
+        return f"install it: pip install kcm-host-{name}"
+    close = suggest(name, [*installed, *SHORT_NAMES])
+    if close in installed:
+        return f"did you mean '{close}'?"
+    if close is not None:
+        return f"did you mean '{close}'? Then: pip install kcm-host-{close}"
+    known = f"; installed are: {', '.join(installed)}" if installed else ""
+    if is_other_upstream_controller(name):
+        return f"no plugin for it is known: leave it to kube-controller-manager{known}"
+    return f"install the distribution that has it, or remove it{known}"
+
+
+def _named_at(loaded: Loaded, section: str, name: str) -> Origin:
+    whole = loaded.tree.at((section,)) or loaded.tree
+    items = whole.value if isinstance(whole.value, list) else []
+    node = next((item for item in items if item.value == name), whole.child(name) or whole)
+    return node.key or node.origin
+
+
+#: Workers of a controller where neither the configuration nor its plugin says a number.
+WORKERS = 5
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """The controllers of a configuration: those that can run, and those that are broken."""
+
+    setups: tuple[Setup, ...]
+    #: Controllers and extensions, by name.
+    quarantined: Mapping[str, Quarantined]
+    extensions: Extensions
+    warnings: tuple[str, ...]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether one enabled plugin could run; `broken` says why not."""
+
+    role: str
+    plugin: Plugin | Quarantined
+    broken: Quarantined | None = None
+    #: Of a controller that could run.
+    workers: int | None = None
+
+
+def assemble(loaded: Loaded) -> Assembly:
+    """
+    Load what the configuration names and check each plugin's settings.
+
+    A broken plugin is quarantined and the others go on. Raises `ConfigError` with every name
+    that is not installed and every setting a plugin refuses.
+    """
+    found = find(CONTROLLER.group)
+    loading = load(found, loaded.settings.controllers, host_version=__version__)
+    problems = missing_plugins(loading.missing, found, loaded, section="controllers")
+    extensions = _extensions(loaded, problems)
+    quarantined = {**loading.quarantined, **extensions.loading.quarantined}
+    setups = []
+    warnings: list[str] = []
+    for name, plugin in loading.plugins.items():
+        try:
+            setups.append(_setup(loaded, name, plugin))
+            warnings += plugin_warnings(loaded, name, plugin.settings_model)
+        except ConfigError as error:
+            problems += error.problems
+        except BrokenPlugin as broken:
+            quarantined[name] = broken.quarantined
+    if problems:
+        raise ConfigError(sorted(problems, key=_place))
+    return Assembly(tuple(setups), quarantined, extensions, tuple(warnings))
+
+
+def verdicts(assembly: Assembly) -> tuple[Verdict, ...]:
+    """Give what became of each enabled plugin: controllers first, each sort by name."""
+    extensions = assembly.extensions.loading
+    found = [
+        *(Verdict(CONTROLLER.name, one.plugin, workers=one.workers) for one in assembly.setups),
+        *(Verdict(EXTENSION.name, plugin) for plugin in extensions.plugins.values()),
+    ]
+    for name, broken in assembly.quarantined.items():
+        role = EXTENSION if name in extensions.quarantined else CONTROLLER
+        found.append(Verdict(role.name, broken, broken))
+    return tuple(sorted(found, key=lambda verdict: (verdict.role, verdict.plugin.name)))
+
+
+def _setup(loaded: Loaded, name: str, plugin: Plugin) -> Setup:
+    section = loaded.settings.controllers[name]
+    return Setup(
+        plugin=plugin,
+        settings=_settings(loaded, name, plugin),
+        workers=section.workers or plugin.workers or WORKERS,
+        qps=section.qps,
+        burst=section.burst_size,
+        resync_period=section.resync_period,
+    )
+
+
+def _settings(loaded: Loaded, name: str, plugin: Plugin) -> Any:
+    # A validator of the plugin's that raises what pydantic does not expect is the plugin's fault.
+    with guarded(plugin.candidate, Stage.VALIDATE, doing="validating its settings"):
+        try:
+            return validate_plugin_settings(loaded, name, plugin.settings_model)
+        except ConfigError as error:
+            refused = error
+    raise refused
+
+
+def _extensions(loaded: Loaded, problems: list[Problem]) -> Extensions:
+    enabled = loaded.settings.extensions
+    found: tuple[Candidate, ...] = find(EXTENSION.group) if enabled else ()
+    extensions = load_extensions(found, enabled, host_version=__version__)
+    problems += missing_plugins(extensions.loading.missing, found, loaded, section="extensions")
+    return extensions
+
+
+def _place(problem: Problem) -> tuple[bool, int, int]:
+    return problem.file is None, problem.line or 0, problem.column or 0
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Everything a host runs with."""
+
+    connection: Connection
+    setups: Sequence[Setup]
+    quarantined: Mapping[str, Quarantined]
+    extensions: Extensions
+    bind: str
+    start_timeout: timedelta
+    shutdown_timeout: timedelta
+    #: Whether each controller writes as its own service account.
+    service_accounts: bool = False
+    tracing: "Tracing | None" = None
+
+
+def plan(settings: HostSettings, assembly: Assembly, *, connection: Connection) -> Plan:
+    """
+    Give what a host runs with.
+
+    Raises `TracingUnavailable` when a package for the configured traces is missing.
+    """
+    return Plan(
+        connection=connection,
+        setups=assembly.setups,
+        quarantined=assembly.quarantined,
+        extensions=assembly.extensions,
+        bind=settings.http.bind,
+        start_timeout=settings.start_timeout,
+        shutdown_timeout=settings.shutdown_timeout,
+        service_accounts=settings.service_account_credentials,
+        tracing=tracing_of(settings.telemetry.traces),
+    )
+
+
+def tracing_of(traces: TracesSettings) -> "Tracing | None":
+    """Give the started tracing, None without an exporter; raises `TracingUnavailable`."""
+    if traces.exporter == "none":
+        return None
+    return start_tracing(
+        traces.exporter,
+        endpoint=traces.endpoint,
+        sample_ratio=traces.sample_ratio,
+        version=__version__,
+    )

@@ -1,1 +1,0 @@
-"""Lives of controllers and of the host: start, sharing of streams, restart, drain."""

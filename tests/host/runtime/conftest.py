@@ -1,0 +1,83 @@
+"""Hosts with plugins of a test, and streams of their own, on a real API server."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host.informer.reflector.mirror import ConfigMaps
+from host.runtime.definitions import Definitions
+from host.runtime.loops import RunLoops
+from kubernetes import client as kubernetes
+from plugin_site import PluginSite
+from running_host import RunningHost
+
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.rest import Client
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.proxy import FaultProxy
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> PluginSite:
+    """Give an empty folder for plugins."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    return PluginSite(folder)
+
+
+@pytest.fixture
+def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
+    """Start hosts behind the proxy; they end with the test."""
+    with ExitStack() as stack:
+
+        def run(*names: str, user: str = "admin", ready: bool = True, **config: Any) -> RunningHost:
+            whole: Mapping[str, Any] = {
+                "controllers": {name: {"workers": 1} for name in names},
+                **config,
+            }
+            host = RunningHost(
+                whole,
+                kubeconfig=fault_proxy.kubeconfig(user),
+                ready=ready,
+                environment=site.environment,
+            )
+            return stack.enter_context(host)
+
+        yield run
+
+
+@pytest.fixture
+async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
+    """Give a client that goes through the proxy as admin."""
+    connection = connect(str(fault_proxy.kubeconfig()), environ={})
+    async with Client(connection, lambda _: None) as made:
+        yield made
+
+
+@pytest.fixture
+def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
+    """Give the ConfigMaps of the test's namespace."""
+    return ConfigMaps(api_server, namespace)
+
+
+@pytest.fixture
+def core(api_server: ApiServer) -> Any:
+    """Give the official client of the core group, for tests that do not run on a loop."""
+    return kubernetes.CoreV1Api(api_server.client())
+
+
+@pytest.fixture
+def group() -> str:
+    """Give an API group that no other test uses."""
+    return f"g{secrets.token_hex(4)}.example"
+
+
+@pytest.fixture
+def definitions(api_server: ApiServer, group: str) -> Iterator[Definitions]:
+    """Give the kinds of that group, of which there are none; deleted with the test."""
+    made = Definitions(api_server, group)
+    yield made
+    made.delete_all()

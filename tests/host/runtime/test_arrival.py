@@ -1,0 +1,225 @@
+"""Waiting for the API server at the start."""
+
+import asyncio
+import dataclasses
+import json
+import os
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from host.informer.reflector.mirror import until
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+
+from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.discovery import Discoverer
+from kcm_host.client.rest import Client, user_agent
+from kcm_host.runtime import startup_probe
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
+from kcm_host_testing.proxy import FaultProxy
+
+SHORT = timedelta(seconds=0.5)
+LONG = timedelta(seconds=600)
+V1 = "client.authentication.k8s.io/v1"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask ten times a second instead of once."""
+    monkeypatch.setattr(startup_probe, "PAUSE_SECONDS", 0.1)
+
+
+@pytest.fixture
+async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
+    """Give a client with a token that the server does not know."""
+    connection = connect(str(fault_proxy.kubeconfig()), environ={})
+
+    async def unknown() -> Access:
+        known = await connection.credentials.current()
+        return dataclasses.replace(known, headers={"Authorization": "Bearer unknown"})
+
+    told = dataclasses.replace(connection, credentials=Credentials(unknown))
+    async with Client(told, lambda _: None) as made:
+        yield made
+
+
+async def reach(client: Client, timeout: timedelta) -> Discoverer:  # noqa: ASYNC109 - passed on
+    """Wait for the server."""
+    return await startup_probe.reach(client, agent=user_agent("host"), timeout=timeout)
+
+
+async def test_a_healthy_server_is_reached_at_once(client: Client, fault_proxy: FaultProxy) -> None:
+    """One question for its health, and what it serves (H-41)."""
+    await reach(client, LONG)
+    assert fault_proxy.requests()[0].path == "/healthz"
+    assert len(fault_proxy.requests()) == 3
+
+
+async def test_a_server_that_comes_up_in_time_is_reached(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """Asked again and again until it answers 200 (H-41)."""
+    fault_proxy.refuse()
+    waiting = asyncio.create_task(reach(client, LONG))
+    unhealthy = fault_proxy.add(Answer(500, b"etcd failed"), path="/healthz")
+    fault_proxy.accept()
+    await until(lambda: unhealthy.hits >= 2)
+    assert not waiting.done()
+    unhealthy.remove()
+    await asyncio.wait_for(waiting, 60)
+
+
+@pytest.mark.parametrize(
+    ("fault", "path", "words"),
+    [
+        (Answer(500, b"[-]etcd failed"), "/healthz", ["is not healthy", "[-]etcd failed"]),
+        (Stall(), "/healthz", ["cannot reach", "no answer in time"]),
+        (Stall(), "/apis", ["cannot reach", "no answer in time"]),
+        (Answer(403), "/apis", ["does not let us see", "bind ClusterRole 'system:discovery'"]),
+        (Answer(503), "/api$", ["is not healthy", "503"]),
+        (Rewrite(lambda _: b"<html>"), "/apis", ["is not healthy", "is a Kubernetes API server"]),
+    ],
+    ids=["unhealthy", "silent", "silent later", "no discovery", "no core", "another server"],
+)
+async def test_a_server_that_does_not_come_is_told(
+    client: Client, fault_proxy: FaultProxy, fault: Fault, path: str, words: list[str]
+) -> None:
+    """After `startTimeout` one line says where, what and what to do; exit code 1 (H-41)."""
+    fault_proxy.add(fault, path=path)
+    with pytest.raises(ConnectionProblem) as raised:
+        await asyncio.wait_for(reach(client, SHORT), 60)
+    text = str(raised.value)
+    assert fault_proxy.url in text
+    assert "\n" not in text
+    assert all(word in text for word in words)
+    assert raised.value.exit_code == 1
+
+
+async def test_a_server_that_is_not_there_is_told(client: Client, fault_proxy: FaultProxy) -> None:
+    """Connection refused until the time is up: the line says so; exit code 1 (H-41)."""
+    fault_proxy.refuse()
+    started = asyncio.get_running_loop().time()
+    with pytest.raises(ConnectionProblem, match="connection refused; start the server") as raised:
+        await reach(client, SHORT)
+    assert asyncio.get_running_loop().time() - started > 0.3
+    assert raised.value.exit_code == 1
+
+
+async def test_health_that_is_not_for_us_to_see_is_health(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """403 for /healthz: the server is there and knows us."""
+    fault_proxy.add(Answer(403), path="/healthz")
+    await reach(client, LONG)
+
+
+async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
+    """401: waiting cannot help; exit code 2 at once."""
+    with pytest.raises(ConnectionProblem, match="refuses the credentials") as raised:
+        await asyncio.wait_for(reach(stranger, LONG), 60)
+    assert raised.value.exit_code == 2
+
+
+async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
+    """A certificate nobody vouches for: waiting cannot help; exit code 2 at once."""
+    connection = connect(str(api_server.kubeconfig()), environ={})
+    untrusting = dataclasses.replace(connection, credentials=Credentials(_nobody, first=Access({})))
+    async with Client(untrusting, lambda _: None) as client:
+        with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
+            await asyncio.wait_for(reach(client, LONG), 60)
+    assert raised.value.exit_code == 2
+
+
+async def _nobody() -> Access:
+    return Access({})
+
+
+def test_a_host_waits_for_its_server(
+    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """Until the server is there `/readyz` says what is awaited; then the host runs (H-41)."""
+    site.plugin("one", loop(namespace=namespace))
+    fault_proxy.refuse()
+    host = run_loops("one", ready=False, startTimeout="60s")
+    code, body = host.page("/readyz")
+    assert (code, b"waiting for the API server" in body) == (503, True)
+    fault_proxy.accept()
+    host.process.wait_until(lambda: host.page("/readyz")[0] == 200, timeout_seconds=60)
+    assert host.stop() == 0
+
+
+async def test_a_hanging_exec_plugin_is_named(fault_proxy: FaultProxy, tmp_path: Path) -> None:
+    """F-83: no firewall is blamed while nothing has been sent; the wait fits into the start."""
+    path = tmp_path / "config"
+    content = yaml.safe_load(fault_proxy.kubeconfig().read_text())
+    stanza = {"command": "sleep", "args": ["600"], "apiVersion": V1, "interactiveMode": "Never"}
+    content["users"][0]["user"] = {"exec": stanza}
+    path.write_text(yaml.safe_dump(content))
+    async with Client(connect(str(path), environ=os.environ), lambda _: None) as client:
+        with pytest.raises(ConnectionProblem) as raised:
+            await asyncio.wait_for(reach(client, SHORT), 60)
+    assert str(raised.value).startswith("exec plugin 'sleep' of user ")
+    assert "has given no credentials within 0.5 s" in str(raised.value)
+    assert "raise 'startTimeout'" in str(raised.value)
+    assert raised.value.exit_code == 1
+    assert fault_proxy.requests() == []
+
+
+async def test_a_server_that_sees_no_credentials_is_told(
+    client: Client, fault_proxy: FaultProxy
+) -> None:
+    """F-84: rights for 'system:anonymous' would be the wrong remedy."""
+    drop = fault_proxy.add(Answer(200, b"ok"), path="/healthz")
+    message = 'forbidden: User "system:anonymous" cannot get path "/api"'
+    body = {"kind": "Status", "reason": "Forbidden", "message": message, "code": 403}
+    fault_proxy.add(Answer(403, json.dumps(body).encode()), path="^/api$")
+    with pytest.raises(ConnectionProblem) as raised:
+        await reach(client, SHORT)
+    assert drop.hits
+    assert "does not see the credentials from kubeconfig" in str(raised.value)
+    assert "bind ClusterRole" not in str(raised.value)
+
+
+#: Makes garbage all the time, as each attempt to reach a server does, and tells when it is
+#: collected; the module is in the host's process.
+LITTERING = """
+import threading
+import weakref
+from pathlib import Path
+
+class Litter:
+    def __init__(self):
+        self.itself = self
+
+def litter():
+    collected = False
+    def note():
+        nonlocal collected
+        collected = True
+    while not collected:
+        for _ in range(1000):
+            weakref.finalize(Litter(), note).atexit = False
+        time.sleep(0.01)
+    Path("FOLDER/collected").touch()
+
+threading.Thread(target=litter, daemon=True).start()
+"""
+
+
+def test_garbage_is_collected_while_the_server_is_awaited(
+    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str, tmp_path: Path
+) -> None:
+    """A host that waits for an hour does not grow by each attempt (F-13)."""
+    littering = LITTERING.replace("FOLDER", str(tmp_path))
+    site.plugin("one", loop(namespace=namespace) + littering)
+    fault_proxy.refuse()
+    host = run_loops("one", ready=False, startTimeout="1h")
+    host.process.wait_until((tmp_path / "collected").exists, timeout_seconds=60)
+    assert b"waiting for the API server" in host.page("/readyz")[1]
+    assert host.stop() == 0

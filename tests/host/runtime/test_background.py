@@ -1,0 +1,175 @@
+"""Tasks of the host that end are told and begun again (F-10)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from eventually import eventually
+from host.runtime.definitions import Definitions
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+
+from kcm_host.informer.background import keep_running
+
+Begin = Callable[[], Awaitable[None]]
+#: How long the first waits may be at most: 0.8 s, 1.6 s, 3.2 s, each doubled by chance.
+THREE_WAITS = 12.0
+
+
+@pytest.fixture
+async def keep() -> AsyncIterator[Callable[..., asyncio.Task[None]]]:
+    """Keep tasks running until the test ends."""
+    tasks: list[asyncio.Task[None]] = []
+
+    def start(begin: Begin, **options: bool) -> asyncio.Task[None]:
+        tasks.append(asyncio.create_task(keep_running("acme", begin, **options)))
+        return tasks[-1]
+
+    yield start
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was told of ended tasks."""
+    lines = [one.kv for one in caplog.records if one.message == "background task ended"]  # type: ignore[attr-defined]
+    assert {line["task"] for line in lines} <= {"acme"}
+    return [line["problem"] for line in lines]
+
+
+async def raises() -> None:
+    """Fail."""
+    raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad byte")
+
+
+async def leaves() -> None:
+    """End the process, or try to."""
+    raise SystemExit(3)
+
+
+async def returns() -> None:
+    """End."""
+
+
+async def awaits_a_cancelled_task() -> None:
+    """Meet a cancellation that was not meant for it."""
+    task = asyncio.create_task(asyncio.sleep(60))
+    task.cancel()
+    await task
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("end", "problem"),
+    [
+        (raises, "it raised UnicodeDecodeError: "),
+        (leaves, "it raised SystemExit: 3"),
+        (returns, "it returned"),
+        (awaits_a_cancelled_task, "it awaited a task that was cancelled"),
+    ],
+)
+async def test_a_task_that_ends_is_told_and_begun_again(
+    keep: Any, end: Begin, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever ends it, and as often as it ends, with waits in between (F-10)."""
+    begun = 0
+
+    async def begin() -> None:
+        nonlocal begun
+        begun += 1
+        await (end() if begun <= 3 else asyncio.sleep(3600))
+
+    keep(begin)
+    await asyncio.sleep(0.1)
+    assert begun == 1
+    await asyncio.sleep(THREE_WAITS)
+    assert begun == 4
+    told = problems(caplog)
+    assert len(told) == 3
+    assert all(one.startswith(problem) for one in told)
+
+
+@pytest.mark.virtual_time
+async def test_a_task_that_may_end_may(keep: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Returning is its end; an error is not (F-10)."""
+    begun = []
+
+    async def begin() -> None:
+        begun.append(None)
+        if len(begun) == 1:
+            await raises()
+
+    task = keep(begin, may_end=True)
+    await asyncio.sleep(THREE_WAITS)
+    assert task.done()
+    assert len(begun) == 2
+    assert len(problems(caplog)) == 1
+
+
+#: Fails the first time; the module is in the host's process.
+BROKEN_DISCOVERY = """
+from kcm_host.runtime import served
+from kcm_host.client.discovery import Discoverer
+
+served.REFRESH_SECONDS = 0.2
+refresh, failures = Discoverer.refresh, iter([RuntimeError("broken once")])
+
+async def broken_once(self):
+    for failure in failures:
+        raise failure
+    return await refresh(self)
+
+Discoverer.refresh = broken_once
+"""
+CHOOSING = """
+found = discovery.first_served(Kind("GROUP", "v1", "Widget", "widgets"))
+return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
+"""
+
+
+def test_new_kinds_are_noticed_after_a_failure_of_the_poller(
+    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+) -> None:
+    """The task that asks what is served goes on after an error nobody expected (F-10)."""
+    watches = CHOOSING.replace("GROUP", definitions.group).replace("NAMESPACE", namespace)
+    source = loop(namespace=namespace, watches=watches)
+    source = source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
+    site.plugin("choosing", source + BROKEN_DISCOVERY)
+    host = run_loops("choosing")
+    (line,) = eventually(lambda: host.log("background task ended"), "the failure is told")
+    assert (line["task"], line["level"]) == ("discovery", "error")
+    assert line["problem"] == "it raised RuntimeError: broken once"
+    definitions.create("Widget")
+    definitions.create_objects("Widget", namespace, "w")
+    eventually(lambda: host.controller("choosing")["status"].get("synced") == ["w"], "w is synced")
+
+
+#: Fails the first time that a controller leaves its streams; the module is in the host's process.
+BROKEN_LEAVING = """
+from kcm_host.runtime.controller_run import Start
+
+leave, failures = Start.leave, iter([RuntimeError("broken once")])
+
+async def broken_once(self):
+    await leave(self)
+    for failure in failures:
+        raise failure
+
+Start.leave = broken_once
+"""
+
+
+def test_a_controller_survives_a_mistake_of_the_host(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """What fails between two starts delays the next one, no more (F-10)."""
+    keys = "if self.start == 1: raise ValueError('restart')"
+    site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_LEAVING)
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+    host = run_loops("shaky", ready=False)
+    eventually(lambda: host.controller("shaky")["status"].get("synced") == ["a"], "a is synced")
+    (line,) = host.log("background task ended")
+    assert (line["task"], line["problem"]) == ("shaky", "it raised RuntimeError: broken once")
+    assert host.page("/readyz")[0] == 200

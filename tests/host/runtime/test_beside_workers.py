@@ -1,0 +1,180 @@
+"""What a controller does beside its syncs: timers, the end of the first list, Events, metrics."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from eventually import eventually
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+
+#: Wants a key again and again; the number of times is told.
+TIMED = """
+from datetime import timedelta
+from kcm_host.api import Key, Timer
+
+class Loop(Loop):
+    ticks = 0
+
+    @hookimpl
+    def kcm_timers(self):
+        return [Timer(every=timedelta(milliseconds=50), keys=self.tick)]
+
+    def tick(self, view):
+        TICK
+        self.ticks += 1
+        return [Key("tick")]
+
+    @hookimpl
+    def kcm_status(self):
+        return {"start": self.start, "synced": sorted(self.synced), "ticks": self.ticks}
+"""
+#: Once the test says so, counts the ticks of ten intervals.
+DRAINED = """
+while not Path("FOLDER/go").exists():
+    await asyncio.sleep(0.01)
+before = self.ticks
+await asyncio.sleep(0.5)
+Path("FOLDER/ticks").write_text(str(self.ticks - before))
+"""
+#: Wants a key when everything is known, and notes what it knew then.
+AWARE = """
+from kcm_host.api import Key
+
+class Loop(Loop):
+    known = ()
+
+    @hookimpl
+    def kcm_watches(self):
+        options = {"keys": lambda change, view: [], "namespace": "NAMESPACE"}
+        return [Watch(kind=KIND, model=Thing, synced=self.all_known, **options)]
+
+    def all_known(self, view):
+        ALL_KNOWN
+        self.known += (sorted(key.name for key, _ in view.of(KIND, Thing).items()),)
+        return [Key("all")]
+
+    @hookimpl
+    def kcm_status(self):
+        return {"start": self.start, "synced": sorted(self.synced), "known": self.known}
+"""
+TELLING = """
+    @hookimpl
+    def kcm_writes(self):
+        from kcm_host.api import EVENT, Permission
+        return [Permission(EVENT, "create"), Permission(EVENT, "patch")]
+"""
+
+
+def create_map(core: Any, namespace: str, *names: str) -> None:
+    """Create ConfigMaps."""
+    for name in names:
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+
+
+def test_timers_run_while_their_controller_does(
+    run_loops: RunLoops, site: PluginSite, namespace: str
+) -> None:
+    """Their keys are synced, again and again, without any change of an object."""
+    site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", "pass"))
+    host = run_loops("timed")
+    eventually(lambda: host.controller("timed")["status"]["ticks"] > 2, "it ticks")
+    eventually(lambda: host.controller("timed")["status"]["synced"] == ["tick"], "it is synced")
+    assert host.stop() == 0
+
+
+def test_a_timer_that_fails_restarts_its_controller(
+    run_loops: RunLoops, site: PluginSite, namespace: str
+) -> None:
+    """Its exception is told as what it is; the next instance has timers of its own."""
+    tick = "if self.start == 1: raise ValueError('no time')"
+    site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", tick))
+    host = run_loops("timed", ready=False)
+    eventually(lambda: host.controller("timed")["status"].get("ticks"), "it ticks")
+    (line,) = host.log("controller restarts")
+    assert line["problem"] == "a timer raised ValueError: no time"
+    assert host.controller("timed")["status"]["start"] == 2
+
+
+def test_timers_end_when_the_host_drains(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
+) -> None:
+    """While the last sync runs, no plugin code is called for new keys any more (H-61)."""
+    sync = DRAINED.replace("FOLDER", str(tmp_path))
+    source = loop(namespace=namespace, sync=sync) + TIMED.replace("TICK", "pass")
+    site.plugin("timed", source)
+    create_map(core, namespace, "a")
+    host = run_loops("timed")
+    eventually(lambda: host.controller("timed")["queue"]["processing"], "a sync is running")
+    eventually(lambda: host.controller("timed")["status"]["ticks"], "it ticks")
+    os.kill(host.pid, signal.SIGTERM)
+    eventually(lambda: host.log("draining"), "the host drains")
+    (tmp_path / "go").touch()
+    eventually(lambda: not host.process.running, "the host has ended")
+    assert host.process.exit_code == 0
+    assert (tmp_path / "ticks").read_text() == "0"
+
+
+def test_the_end_of_the_first_list_is_told_once(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """`Watch.synced` sees all initial objects; its keys are synced, and it is not repeated."""
+    source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", "pass")
+    site.plugin("aware", loop(namespace=namespace) + source)
+    create_map(core, namespace, "a", "b")
+    host = run_loops("aware")
+    eventually(lambda: host.controller("aware")["status"]["synced"] == ["all"], "it is synced")
+    create_map(core, namespace, "c")
+    eventually(lambda: host.stream("configmaps")["objects"] == 3, "the change is seen")
+    assert host.controller("aware")["status"]["known"] == [["a", "b"]]
+
+
+def test_what_fails_at_the_end_of_the_list_restarts_the_controller(
+    run_loops: RunLoops, site: PluginSite, namespace: str
+) -> None:
+    """`Watch.synced` is a watch function like `keys`."""
+    failing = "if self.start == 1: raise ValueError('miscounted')"
+    source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", failing)
+    site.plugin("aware", loop(namespace=namespace) + source)
+    host = run_loops("aware")
+    (line,) = host.log("controller restarts")
+    assert line["problem"] == "a watch function raised ValueError: miscounted"
+    assert host.controller("aware")["status"]["start"] == 2
+
+
+def test_events_are_sent_while_the_controller_runs(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """What a sync tells about an object becomes a Kubernetes Event of that object."""
+    sync = 'writer.event(KIND, key, reason="Acme", message="something is missing")'
+    source = loop(namespace=namespace, sync=sync).replace(
+        "key, view):\n        w", "key, view, writer):\n        w"
+    )
+    site.plugin("telling", source + TELLING)
+    create_map(core, namespace, "a")
+    host = run_loops("telling")
+    (event,) = eventually(lambda: core.list_namespaced_event(namespace).items, "it is told")
+    assert (event.involved_object.kind, event.involved_object.name) == ("ConfigMap", "a")
+    assert (event.type, event.reason) == ("Warning", "Acme")
+    assert event.source.component == "telling"
+    assert host.stop() == 0
+
+
+METRICS = """
+    @hookimpl
+    def kcm_metrics(self, view):
+        from kcm_host.api import Metric
+        count = float(len(view.of(KIND, Thing)))
+        return [Metric("acme_maps", "ConfigMaps.", "gauge", (({"of": "acme"}, count),))]
+"""
+
+
+def test_metrics_of_a_plugin_are_shown(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """They are beside the host's own, as they are at the moment of the scrape."""
+    site.plugin("counting", loop(namespace=namespace) + METRICS)
+    host = run_loops("counting")
+    create_map(core, namespace, "a", "b")
+    eventually(lambda: host.metrics()['acme_maps{of="acme"}'] == 2, "both are counted")

@@ -1,0 +1,177 @@
+"""A controller that fails is started again, or set aside, and its neighbours go on."""
+
+from typing import Any
+
+import pytest
+from eventually import eventually
+from host.runtime.loops import MODEL, RunLoops, loop
+from plugin_site import PluginSite
+from running_host import RunningHost
+
+from kcm_host_testing.proxy import FaultProxy
+
+#: Reads its store, as a count over all objects would, and fails for the first instance.
+POISONED = """
+list(view.of(KIND, Thing).items())
+if self.start == 1 and change.key.name == "poison":
+    raise ValueError("poisoned")
+"""
+SHARED = "from acme_shared import Thing"
+
+
+class Maps:
+    """The ConfigMaps of one namespace."""
+
+    def __init__(self, core: Any, namespace: str) -> None:
+        self._core = core
+        self._namespace = namespace
+
+    def create(self, *names: str) -> None:
+        """Create some."""
+        for name in names:
+            self._core.create_namespaced_config_map(self._namespace, {"metadata": {"name": name}})
+
+
+@pytest.fixture
+def maps(core: Any, namespace: str) -> Maps:
+    """Give the ConfigMaps of the test's namespace."""
+    return Maps(core, namespace)
+
+
+def synced(host: RunningHost, name: str) -> list[str]:
+    """What the present instance of a controller has synced."""
+    found: list[str] = host.controller(name)["status"].get("synced", [])
+    return found
+
+
+def until_synced(host: RunningHost, controller: str, *names: str) -> None:
+    """Wait until the present instance has synced these and no others."""
+    eventually(lambda: synced(host, controller) == sorted(names), f"{controller} synced {names}")
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own stream", "shared stream"])
+def test_a_failing_watch_function_restarts_its_controller_alone(
+    run_loops: RunLoops,
+    site: PluginSite,
+    fault_proxy: FaultProxy,
+    maps: Maps,
+    namespace: str,
+    *,
+    shared: bool,
+) -> None:
+    """A fresh instance begins from all objects; the neighbour misses and repeats nothing."""
+    site.module("acme_shared", f"import msgspec\n{MODEL}")
+    model = SHARED if shared else MODEL
+    site.plugin("shaky", loop(namespace=namespace, model=model, keys=POISONED))
+    site.plugin("steady", loop(namespace=namespace, model=model))
+    maps.create("a")
+    host = run_loops("shaky", "steady")
+    until_synced(host, "shaky", "a")
+    maps.create("poison")
+    eventually(lambda: host.controller("shaky")["phase"] == "restarting", "shaky restarts")
+    told = host.controller("shaky")
+    assert told["problem"] == "a watch function raised ValueError: poisoned"
+    assert not told["ready"]
+    code, body = host.page("/readyz")
+    assert (code, b"[-]shaky failed: a watch function raised" in body) == (503, True)
+    maps.create("late")
+    until_synced(host, "steady", "a", "late", "poison")
+    until_synced(host, "shaky", "a", "late", "poison")
+    shaky, steady = host.controller("shaky"), host.controller("steady")
+    assert (shaky["status"]["start"], shaky["restarts"], shaky["phase"]) == (2, 1, "running")
+    assert (steady["status"]["start"], steady["restarts"]) == (1, 0)
+    assert host.page("/readyz")[0] == 200
+    (line,) = host.log("controller restarts")
+    assert (line["controller"], "poisoned" in line["problem"]) == ("shaky", True)
+    assert len(fault_proxy.requests(path="/configmaps$")) == (1 if shared else 2)
+
+
+def test_running_syncs_of_a_failed_start_are_cancelled(
+    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+) -> None:
+    """What an instance without trusted memory began must not write on."""
+    hang = "if self.start == 1: await asyncio.sleep(3600)"
+    site.plugin("shaky", loop(namespace=namespace, keys=POISONED, sync=hang))
+    maps.create("a")
+    host = run_loops("shaky")
+    eventually(lambda: host.controller("shaky")["queue"]["processing"], "a sync is running")
+    maps.create("poison")
+    until_synced(host, "shaky", "a", "poison")
+    assert host.metrics()['kcm_host_syncs_total{controller="shaky",outcome="cancelled"}'] == 1
+
+
+def test_failures_in_a_row_wait_longer(
+    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+) -> None:
+    """A watch function that always raises is tried again and again, with growing waits."""
+    site.plugin("broken", loop(namespace=namespace, keys="raise KeyError('always')"))
+    maps.create("a")
+    host = run_loops("broken", ready=False)
+    lines = eventually(lambda: _at_least(3, host.log("controller restarts")), "three restarts")
+    assert host.controller("broken")["syncs"] == 0
+    assert all("KeyError: 'always'" in line["problem"] for line in lines)
+    assert host.page("/livez")[0] == 200
+
+
+@pytest.mark.parametrize("start", [1, 2], ids=["at the start", "at a restart"])
+def test_a_plugin_that_turns_out_broken_is_set_aside(
+    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str, start: int
+) -> None:
+    """When `kcm_watches` raises it is quarantined, told with reason; the rest runs."""
+    watches = f"if self.start == {start}: raise OSError('no such thing')"
+    site.plugin("broken", loop(namespace=namespace, watches=watches, keys=POISONED))
+    site.plugin("steady", loop(namespace=namespace))
+    host = run_loops("broken", "steady", ready=False)
+    maps.create("poison")
+    until_synced(host, "steady", "poison")
+    eventually(lambda: host.controller("broken")["phase"] == "quarantined", "it is set aside")
+    assert "no such thing" in host.controller("broken")["problem"]
+    code, body = host.page("/readyz?verbose")
+    assert code == 503
+    assert b"[+]steady ok" in body
+    assert b"[-]broken failed: " in body
+    (line,) = host.log("plugin quarantined")
+    assert line["controller"] == "broken"
+    maps.create("later")
+    until_synced(host, "steady", "later", "poison")
+    assert host.stop() == 0
+
+
+def test_a_host_without_any_runnable_plugin_ends(
+    run_loops: RunLoops, site: PluginSite, namespace: str
+) -> None:
+    """None left: exit code 1."""
+    site.plugin("broken", loop(namespace=namespace, watches="raise OSError('no such thing')"))
+    host = run_loops("broken", ready=False)
+    eventually(lambda: not host.process.running, "the host has ended")
+    assert host.process.exit_code == 1
+    assert host.log("no controller can run")
+
+
+def test_a_status_that_raises_is_told_in_its_place(
+    run_loops: RunLoops, site: PluginSite, namespace: str
+) -> None:
+    """`/status` shows the error instead; the controller stays ready."""
+    site.plugin("shy", loop(namespace=namespace, status="raise ValueError('no comment')"))
+    host = run_loops("shy")
+    assert host.controller("shy")["status"] == {"error": "kcm_status raised ValueError: no comment"}
+    assert host.page("/readyz")[0] == 200
+
+
+def _at_least(count: int, found: list[Any]) -> list[Any] | None:
+    return found if len(found) >= count else None
+
+
+def test_only_the_status_page_asks_a_plugin_for_its_status(
+    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+) -> None:
+    """However often the host is probed and scraped, `kcm_status` is not called (F-40)."""
+    asked = """
+    self.asked = getattr(self, "asked", 0) + 1
+    self.synced.add(f"asked {self.asked}")
+    """
+    site.plugin("costly", loop(namespace=namespace, status=asked))
+    host = run_loops("costly")
+    for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
+        assert host.page(path)[0] == 200
+    assert synced(host, "costly") == ["asked 1"]

@@ -1,0 +1,174 @@
+"""The end of a host: what still runs may finish, nothing else begins."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventually import eventually
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+from running_host import RunningHost
+
+from kcm_host_testing.proxy import FaultProxy
+
+#: Notes the beginning, waits for a file that the test makes, and notes the end.
+WAITING = """
+folder = Path("FOLDER")
+(folder / f"{key.name}.begun").touch()
+while not (folder / "go").exists():
+    await asyncio.sleep(0.01)
+(folder / f"{key.name}.ended").touch()
+"""
+
+
+def create(core: Any, namespace: str, *names: str) -> None:
+    """Create ConfigMaps."""
+    for name in names:
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+
+
+def processing(host: RunningHost, name: str) -> int:
+    """How many syncs of a controller are running."""
+    return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
+
+
+def ended(host: RunningHost) -> int | None:
+    """Wait for the end of the process and give its exit code."""
+    eventually(lambda: not host.process.running, "the host has ended")
+    return host.process.exit_code
+
+
+def test_running_syncs_end_and_queued_keys_are_dropped(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
+) -> None:
+    """After SIGTERM the one running sync finishes and no other begins: exit code 0 (H-61)."""
+    sync = WAITING.replace("FOLDER", str(tmp_path))
+    site.plugin("one", loop(namespace=namespace, sync=sync))
+    create(core, namespace, "a", "b", "c")
+    host = run_loops("one")
+    eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
+    os.kill(host.pid, signal.SIGTERM)
+    eventually(lambda: host.log("draining"), "the host drains")
+    eventually(lambda: host.controller("one")["queue"]["depth"] == 0, "the queue is dropped")
+    create(core, namespace, "d")
+    (tmp_path / "go").touch()
+    assert ended(host) == 0
+    assert len(list(tmp_path.glob("*.begun"))) == 1
+    assert len(list(tmp_path.glob("*.ended"))) == 1
+    assert host.log("drained")
+
+
+def test_a_running_sync_may_still_write(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
+) -> None:
+    """While it drains its requests go out as before (H-61)."""
+    sync = WAITING.replace("FOLDER", str(tmp_path)) + dedented_patch()
+    source = loop(namespace=namespace, sync=sync)
+    source = source.replace("key, view):\n        folder", "key, view, writer):\n        folder")
+    site.plugin("one", source + PERMISSION)
+    create(core, namespace, "a")
+    host = run_loops("one")
+    eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
+    os.kill(host.pid, signal.SIGTERM)
+    eventually(lambda: host.log("draining"), "the host drains")
+    (tmp_path / "go").touch()
+    assert ended(host) == 0
+    found = core.read_namespaced_config_map("a", namespace)
+    assert found.metadata.annotations == {"acme": "written"}
+
+
+PERMISSION = """
+    @hookimpl
+    def kcm_writes(self):
+        from kcm_host.api import Permission
+        return [Permission(KIND, "patch")]
+"""
+
+
+def dedented_patch() -> str:
+    """Give the statement that writes an annotation."""
+    return 'await writer.patch(KIND, key, {"metadata": {"annotations": {"acme": "written"}}})\n'
+
+
+def test_controllers_wait_for_nobody_else(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """A controller without running syncs stops though another hangs, which alone is named."""
+    site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
+    site.plugin("idle", loop(namespace=namespace))
+    create(core, namespace, "a")
+    host = run_loops("hanging", "idle", shutdownTimeout="300ms")
+    eventually(lambda: processing(host, "hanging"), "a sync is running")
+    assert host.stop() == 1
+    (line,) = host.log("sync did not end in time, cancelled")
+    assert (line["controller"], line["timeout"]) == ("hanging", "0.3s")
+    assert host.log("controller", controller="idle", phase="stopped")
+
+
+def test_nothing_is_started_again_during_a_drain(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """A controller that waits for its next start stays where it is (H-61)."""
+    site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
+    site.plugin("shaky", loop(namespace=namespace, keys="raise ValueError('always')"))
+    create(core, namespace, "a")
+    host = run_loops("hanging", "shaky", ready=False, shutdownTimeout="2500ms")
+    eventually(lambda: processing(host, "hanging"), "a sync is running")
+    eventually(lambda: host.log("controller restarts"), "the other one has failed")
+    os.kill(host.pid, signal.SIGTERM)
+    assert ended(host) == 1
+    events = host.log()
+    drain = next(number for number, line in enumerate(events) if line["event"] == "draining")
+    later = [line for line in events[drain:] if line.get("controller") == "shaky"]
+    assert [line.get("phase") for line in later] == ["stopped"]
+
+
+def test_a_host_whose_server_is_away_ends_as_well(
+    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
+) -> None:
+    """Draining needs no server (H-61)."""
+    site.plugin("one", loop(namespace=namespace))
+    host = run_loops("one")
+    fault_proxy.refuse()
+    eventually(lambda: host.stream("configmaps")["phase"] == "broken", "the stream is broken")
+    assert host.stop() == 0
+
+
+#: `/livez` turns red after 2 s instead of 30; the module is in the host's process.
+IMPATIENT = """
+from kcm_host.observe.pages import Pages
+Pages.__init__.__kwdefaults__["dead_seconds"] = 2.0
+"""
+
+
+@pytest.fixture
+def blocked(run_loops: RunLoops, site: PluginSite, core: Any, namespace: str) -> RunningHost:
+    """Give a host in which a sync blocks the event loop."""
+    source = loop(namespace=namespace, sync="time.sleep(3600)") + IMPATIENT
+    site.plugin("blocking", source)
+    host = run_loops("blocking", shutdownTimeout="0s")
+    create(core, namespace, "a")
+    eventually(lambda: host.log("event loop stalled"), "the stall is seen")
+    return host
+
+
+def test_a_sync_that_blocks_is_seen_and_cannot_hold_the_process(blocked: RunningHost) -> None:
+    """The log names plugin and stack, `/livez` turns red, and SIGTERM ends it with 1 (H-61)."""
+    (line,) = blocked.log("event loop stalled")
+    assert line["controller"] == "blocking"
+    assert "acme_blocking:" in line["stack"]
+    assert "Loop.kcm_sync" in line["stack"]
+    eventually(lambda: blocked.page("/livez")[0] == 500, "/livez is red")
+    assert b"controller 'blocking' blocks it" in blocked.page("/livez")[1]
+    os.kill(blocked.pid, signal.SIGTERM)
+    assert ended(blocked) == 1
+    assert blocked.log("stop overran")
+
+
+def test_a_second_signal_ends_a_blocked_host(blocked: RunningHost) -> None:
+    """Two signals end it at once, with 130, whatever holds the loop (H-61)."""
+    os.kill(blocked.pid, signal.SIGTERM)
+    os.kill(blocked.pid, signal.SIGINT)
+    assert ended(blocked) == 130

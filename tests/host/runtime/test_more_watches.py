@@ -1,0 +1,341 @@
+"""Watches that come and go while their controller runs."""
+
+from itertools import pairwise
+from textwrap import indent
+from typing import Any
+
+import pytest
+from eventually import eventually
+from granted_roles import granted
+from host.runtime.definitions import Definitions
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+
+#: What is served is asked often; the module is in the host's process.
+EAGER = """
+from kcm_host.runtime import served
+served.REFRESH_SECONDS = 0.2
+"""
+#: Also follows whatever MORE says, with a model of its own, and tells how many there are of each.
+COUNTING = """
+class Counted(msgspec.Struct, frozen=True):
+    metadata: dict[str, object] = {}
+
+class Loop(Loop):
+    followed = ()
+    times_synced = 0
+
+    def kind(self, name, resource, group="GROUP"):
+        return Kind(group, "v1", name, resource)
+
+    def more(self, kind, **options):
+        options = {"keys": self.counted, **options}
+        return Watch(kind=kind, model=Counted, namespace="NAMESPACE", **options)
+
+    def counted(self, change, view):
+        COUNTED
+        return [Key(change.key.name, kind=change.kind.name)]
+
+    def told(self, view):
+        self.times_synced += 1
+        return [Key("all", kind="synced")]
+
+    @hookimpl
+    def kcm_more_watches(self, view, settings, discovery):
+        MORE
+        self.followed = [watch.kind for watch in watches]
+        return watches
+
+    @hookimpl
+    def kcm_status(self, view):
+        def count(kind):
+            try:
+                objects = view.of(kind, Counted)
+            except UndeclaredRead:
+                return "not followed"
+            return objects.problem or len(objects)
+
+        return {
+            "start": self.start,
+            "synced": sorted(self.synced),
+            "times": self.times_synced,
+            "counts": {kind.name: count(kind) for kind in self.followed},
+        }
+"""
+#: Everything of the test's group.
+DISCOVERED = """
+found = [one.kind for one in discovery.resources() if one.kind.group == "GROUP"]
+watches = [self.more(kind, synced=self.told) for kind in found]
+"""
+#: What the names of the ConfigMaps say.
+NAMED = """
+names = {key.name for key, _ in view.of(KIND, Thing).items()}
+kinds = {"secrets": self.kind("Secret", "secrets", ""), "accounts": ACCOUNT}
+watches = [self.more(kind) for name, kind in kinds.items() if name in names]
+"""
+REWATCH = "return [change.key, Rewatch()]"
+IMPORTS = "from kcm_host.api import Key, Rewatch, UndeclaredRead"
+ACCOUNT = 'self.kind("ServiceAccount", "serviceaccounts", "")'
+
+
+def counting(
+    namespace: str, more: str, *, group: str = "", counted: str = "pass", **parts: str
+) -> str:
+    """Give the source of a controller that follows ConfigMaps and what `more` says."""
+    source = COUNTING.replace("ACCOUNT", ACCOUNT)
+    for word, statements in (("MORE", more), ("COUNTED", counted)):
+        body = indent(statements.strip(), " " * 8)
+        source = source.replace(f"        {word}\n", f"{body}\n")
+    source = source.replace("ACCOUNT", ACCOUNT).replace("GROUP", group)
+    source = source.replace("NAMESPACE", namespace)
+    return loop(namespace=namespace, **parts) + IMPORTS + source
+
+
+def counts(host: RunningHost) -> dict[str, Any]:
+    """Give what the controller says it follows beyond ConfigMaps, and how many there are."""
+    found: dict[str, Any] = host.controller("counting")["status"].get("counts", {})
+    return found
+
+
+def until_counted(host: RunningHost, **expected: Any) -> None:
+    """Wait until the controller follows these kinds and counts so many objects."""
+    eventually(lambda: counts(host) == expected, f"{expected} are counted")
+
+
+def create_map(core: Any, namespace: str, name: str) -> None:
+    """Create a ConfigMap."""
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+
+
+def asked_at(host: RunningHost) -> list[float]:
+    """Give the times at which the plugin was asked for more watches."""
+    found: list[float] = host.controller("counting")["status"]["asked"]
+    return found
+
+
+def streams(host: RunningHost) -> list[str]:
+    """Give the resources of all streams."""
+    return sorted(stream["resource"] for stream in host.status()["streams"])
+
+
+def test_kinds_are_followed_as_long_as_they_are_served(
+    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+) -> None:
+    """A kind that comes up is listed, told and counted; one that vanishes is left (RQ-230)."""
+    source = counting(namespace, DISCOVERED, group=definitions.group)
+    site.plugin("counting", source + EAGER)
+    host = run_loops("counting")
+    assert counts(host) == {}
+    definitions.create("Widget")
+    until_counted(host, Widget=0)
+    definitions.create_objects("Widget", namespace, "a", "b")
+    until_counted(host, Widget=2)
+    eventually(lambda: {"a", "b"} <= set(host.controller("counting")["status"]["synced"]), "synced")
+    definitions.create("Gadget")
+    definitions.create_objects("Gadget", namespace, "c")
+    until_counted(host, Widget=2, Gadget=1)
+    told = host.controller("counting")
+    assert told["status"]["times"] == 2
+    assert "all" in told["status"]["synced"]
+    definitions.delete("Widget")
+    until_counted(host, Gadget=1)
+    eventually(lambda: streams(host) == ["configmaps", "gadgets"], "the stream has ended")
+    told = host.controller("counting")
+    assert (told["restarts"], told["status"]["start"], told["ready"]) == (0, 1, True)
+    assert host.log("other watches", begun=f"widgets.{definitions.group} v1")
+    assert host.log("other watches", ended=f"widgets.{definitions.group} v1")
+
+
+def test_a_plugin_may_want_other_watches_at_any_time(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """After a `Rewatch` it is asked again, without any change of what is served."""
+    site.plugin("counting", counting(namespace, NAMED, keys=REWATCH))
+    create_map(core, namespace, "accounts")
+    host = run_loops("counting")
+    eventually(lambda: "ServiceAccount" in counts(host), "the first watch is followed")
+    create_map(core, namespace, "secrets")
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+    eventually(lambda: counts(host).get("Secret") == 1, "the secret is counted")
+    core.delete_namespaced_config_map("accounts", namespace)
+    until_counted(host, Secret=1)
+    assert streams(host) == ["configmaps", "secrets"]
+
+
+#: Secrets, declared in another way for each of these ConfigMaps.
+DECLARED = """
+names = {key.name for key, _ in view.of(KIND, Thing).items()}
+options = {}
+if "labelled" in names:
+    options["label_selector"] = "acme=yes"
+if "indexed" in names:
+    options["indexes"] = {"all": lambda key, secret: ["all"]}
+watches = [self.more(self.kind("Secret", "secrets", ""), **options)]
+"""
+#: Tells what an index finds, too.
+INDEXED = """
+    @hookimpl
+    def kcm_status(self, view):
+        secrets = view.of(self.followed[0], Counted)
+        try:
+            found = sorted(key.name for key, _ in secrets.by_index("all", "all"))
+        except UndeclaredRead:
+            found = None
+        names = sorted(key.name for key, _ in secrets.items())
+        return {"secrets": names, "found": found, "start": self.start}
+"""
+
+
+def test_a_watch_that_is_declared_otherwise_is_followed_so(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """Another selector or index of the same kind and model counts, and nothing restarts (F-18)."""
+    source = counting(namespace, DECLARED, keys=REWATCH)
+    site.plugin("counting", source + INDEXED)
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "plain"}})
+    labelled = {"metadata": {"name": "labelled", "labels": {"acme": "yes"}}}
+    core.create_namespaced_secret(namespace, labelled)
+    host = run_loops("counting")
+
+    def until_shown(secrets: list[str], found: list[str] | None) -> None:
+        eventually(
+            lambda: (
+                (told := host.controller("counting")["status"]).get("secrets") == secrets
+                and told["found"] == found
+            ),
+            f"{secrets} are followed, the index finds {found}",
+        )
+
+    until_shown(["labelled", "plain"], None)
+    create_map(core, namespace, "indexed")
+    until_shown(["labelled", "plain"], ["labelled", "plain"])
+    create_map(core, namespace, "labelled")
+    until_shown(["labelled"], ["labelled"])
+    core.delete_namespaced_config_map("indexed", namespace)
+    until_shown(["labelled"], None)
+    core.delete_namespaced_config_map("labelled", namespace)
+    until_shown(["labelled", "plain"], None)
+    told = host.controller("counting")
+    assert (told["restarts"], told["status"]["start"]) == (0, 1)
+    eventually(lambda: streams(host) == ["configmaps", "secrets"], "nothing is left behind")
+    assert len(host.log("other watches", changed="secrets v1")) == 4
+
+
+def test_many_wishes_are_few_questions(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """However often a `Rewatch` is given, the plugin is asked ten times a second at most."""
+    more = "self.asked = getattr(self, 'asked', []) + [time.monotonic()]\nwatches = []"
+    source = counting(namespace, more, keys=REWATCH)
+    source = source.replace('"start": self.start,', '"asked": self.asked,')
+    site.plugin("counting", source)
+    host = run_loops("counting")
+    for number in range(40):
+        create_map(core, namespace, f"m{number}")
+    eventually(lambda: host.controller("counting")["syncs"] >= 40, "all are synced")
+    asked = eventually(lambda: len(asked_at(host)) > 1 and asked_at(host), "asked again")
+    gaps = [later - sooner for sooner, later in pairwise(asked)]
+    assert min(gaps) > 0.09
+
+
+CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
+BOTH = f"watches = [self.more(self.kind('Secret', 'secrets', '')), self.more({ACCOUNT})]"
+
+
+def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
+    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
+) -> None:
+    """The view says why it cannot be followed; the controller stays ready and syncs the rest."""
+    site.plugin("counting", counting(namespace, BOTH))
+    accounts = {**SECRETS, "resources": ["serviceaccounts"]}
+    with granted(api_server, "bob", [CONFIG_MAPS, accounts]) as grant:
+        host = run_loops("counting", user="bob")
+        remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
+        eventually(lambda: remedy in str(counts(host).get("Secret")), "the view says why")
+        assert counts(host)["ServiceAccount"] == 0
+        assert host.stream("secrets")["phase"] == "broken"
+        told = host.controller("counting")
+        assert told["ready"]
+        assert remedy in told["problem"]
+        assert host.page("/readyz")[0] == 200
+        create_map(core, namespace, "a")
+        eventually(lambda: "a" in host.controller("counting")["status"]["synced"], "it syncs")
+        grant([CONFIG_MAPS, accounts, SECRETS])
+        until_counted(host, Secret=0, ServiceAccount=0)
+        assert host.controller("counting")["problem"] == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "counted", "culprit"),
+    [
+        ("raise_if(self, view)\nwatches = []", "pass", "'kcm_more_watches'"),
+        (BOTH, "raise_if(self, view)", "a watch function"),
+    ],
+    ids=["the hook", "its keys"],
+)
+def test_what_fails_there_restarts_the_controller(
+    run_loops: RunLoops,
+    site: PluginSite,
+    core: Any,
+    namespace: str,
+    more: str,
+    counted: str,
+    culprit: str,
+) -> None:
+    """An exception means lost memory, as in any watch function: a fresh instance begins."""
+    source = counting(namespace, more, counted=counted, keys=REWATCH) + RAISES
+    site.plugin("counting", source)
+    host = run_loops("counting")
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+    create_map(core, namespace, "a")
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "t"}})
+    eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
+    (line,) = host.log("controller restarts")
+    assert line["problem"] == f"{culprit} raised ValueError: poisoned"
+    assert host.controller("counting")["restarts"] == 1
+
+
+#: Fails for the first instance, once there is anything.
+RAISES = """
+def raise_if(loop, view):
+    if loop.start == 1 and (len(view.of(KIND, Thing)) or loop.followed):
+        raise ValueError("poisoned")
+"""
+
+
+def test_an_answer_that_cannot_be_used_changes_nothing(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """It is told once, with its remedy; the watches from before go on."""
+    bad = "if len(view.of(KIND, Thing)):\n    return [self.more(KIND)] * 2"
+    site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REWATCH))
+    host = run_loops("counting")
+    until_counted(host, Secret=0, ServiceAccount=0)
+    create_map(core, namespace, "a")
+    eventually(lambda: host.controller("counting")["problem"], "the answer is refused")
+    create_map(core, namespace, "b")
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+    until_counted(host, Secret=1, ServiceAccount=0)
+    told = host.controller("counting")
+    assert (told["ready"], told["restarts"]) == (True, 0)
+    assert "could not tell them apart" in told["problem"]
+    (line,) = host.log("watches refused, those before go on")
+    assert line["problem"] == told["problem"]
+    core.delete_namespaced_config_map("a", namespace)
+    core.delete_namespaced_config_map("b", namespace)
+    eventually(lambda: not host.controller("counting")["problem"], "a good answer mends it")
+
+
+def test_a_controller_without_the_hook_may_say_so(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """A `Rewatch` nobody answers does nothing."""
+    site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REWATCH))
+    host = run_loops("plain")
+    create_map(core, namespace, "a")
+    eventually(lambda: host.controller("plain")["status"]["synced"] == ["a"], "it syncs")
+    assert host.controller("plain")["ready"]

@@ -1,0 +1,134 @@
+"""Syncs that ignore their cancellation are told, and hold up neither restart nor stop."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventually import eventually
+from host.runtime.loops import RunLoops, loop
+from plugin_site import PluginSite
+from running_host import RunningHost
+
+#: Goes on until the test makes a file, whoever cancels it.
+DEAF = """
+while key.name == "deaf" and not Path("FOLDER/go").exists():
+    try:
+        await asyncio.sleep(0.01)
+    except asyncio.CancelledError:
+        pass
+"""
+#: A sync may take half a second instead of a minute; the module is in the host's process.
+HASTY = """
+from kcm_host.reconcile import limits
+limits.SYNC_SECONDS = 0.5
+limits.GRACE_SECONDS = 0.5
+"""
+
+
+@pytest.fixture
+def source(namespace: str, tmp_path: Path) -> str:
+    """Give a controller with one deaf key, whose watch function fails for key `fail`."""
+    return loop(
+        namespace=namespace,
+        sync=DEAF.replace("FOLDER", str(tmp_path)),
+        keys="if change.key.name == 'fail' and self.start == 1: raise ValueError('no')",
+    )
+
+
+def create(core: Any, namespace: str, *names: str) -> None:
+    """Create ConfigMaps."""
+    for name in names:
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+
+
+def synced(host: RunningHost, name: str) -> bool:
+    """Whether the instance that runs has synced a key."""
+    return name in host.controller("one")["status"].get("synced", ())
+
+
+def test_it_is_told_and_its_worker_replaced(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str, tmp_path: Path
+) -> None:
+    """The controller is not ready while it goes on, names the key, and syncs others (F-4)."""
+    site.plugin("one", source + HASTY)
+    host = run_loops("one")
+    create(core, namespace, "deaf", "other")
+    eventually(lambda: host.page("/readyz")[0] == 503, "it is not ready")
+    assert b"syncs go on though they were cancelled: 1 (" in host.page("/readyz")[1]
+    (line,) = host.log("sync goes on after its cancellation")
+    assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
+    eventually(lambda: synced(host, "other"), "the one worker goes on")
+    (tmp_path / "go").touch()
+    eventually(lambda: host.page("/readyz")[0] == 200, "it is ready again")
+    eventually(lambda: synced(host, "deaf"), "its key came again")
+    assert host.stop() == 0
+
+
+def test_a_restart_does_not_wait_for_it(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str, tmp_path: Path
+) -> None:
+    """The next instance begins without it, and is not ready before it ends (F-4)."""
+    site.plugin("one", source.replace('"deaf"', '"deaf" and self.start == 1') + HASTY)
+    create(core, namespace, "deaf")
+    host = run_loops("one", ready=False)
+    eventually(lambda: host.log("sync goes on after its cancellation"), "it is told")
+    create(core, namespace, "fail")
+    eventually(lambda: host.controller("one")["status"].get("start") == 2, "it started again")
+    eventually(lambda: synced(host, "fail"), "the new instance syncs")
+    assert "syncs go on" in host.controller("one")["problem"]
+    assert not host.controller("one")["ready"]
+    (tmp_path / "go").touch()
+    eventually(lambda: host.controller("one")["ready"], "it is ready again")
+
+
+def test_a_stop_names_it(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str
+) -> None:
+    """The host ends with 1, and the log says who goes on; the loop is not blamed (F-4)."""
+    site.plugin("one", source)
+    host = run_loops("one", shutdownTimeout="300ms")
+    create(core, namespace, "deaf")
+    eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
+    assert host.stop(timeout_seconds=60) == 1
+    (line,) = host.log("sync goes on after its cancellation")
+    assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
+    (left,) = host.log("syncs left behind")
+    assert left["problem"].startswith("syncs go on though they were cancelled: 1 (")
+    assert not [line for line in host.log() if "event loop is blocked" in str(line)]
+
+
+def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """A cancelled task of the plugin's own is a failed sync: told, retried, ready (F-3)."""
+    sync = """
+    if not hasattr(self, "failed"):
+        self.failed = True
+        task = asyncio.create_task(asyncio.sleep(60))
+        asyncio.get_running_loop().call_later(0.01, task.cancel)
+        await task
+    """
+    site.plugin("one", loop(namespace=namespace, sync=sync))
+    host = run_loops("one")
+    create(core, namespace, "a")
+    eventually(lambda: synced(host, "a"), "the key was synced after its failure")
+    (line,) = host.log("sync failed")
+    assert line["error"] == "CancelledError: "
+    assert host.page("/readyz")[0] == 200
+    assert host.stop() == 0
+
+
+def test_a_stop_does_not_wait_for_threads(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """A sync that waits for a thread is cancelled, and the thread ends with the process (F-12)."""
+    sync = "await asyncio.to_thread(time.sleep, 3600)"
+    site.plugin("one", loop(namespace=namespace, sync=sync))
+    host = run_loops("one", shutdownTimeout="300ms")
+    create(core, namespace, "a")
+    eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
+    assert host.stop(timeout_seconds=60) == 1
+    (line,) = host.log("sync did not end in time, cancelled")
+    assert line["controller"] == "one"
+    (left,) = host.log("ended with work left")
+    assert (left["tasks"], "asyncio_0" in left["threads"]) == ("", True)
