@@ -18,10 +18,10 @@ from kcm_host.api import Key, Kind, Resource
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.client.discovery import ServedKinds
 from kcm_host.informer.informer_factory import Streams
-from kcm_host.loading.finder import find
-from kcm_host.loading.loader import load
-from kcm_host.loading.plugin import Plugin
-from kcm_host.loading.roles import CONTROLLER
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import CONTROLLER
+from kcm_host.plugins.loader import load
+from kcm_host.plugins.plugin import Plugin
 from kcm_host.runtime.controller import Controller
 from kcm_host.runtime.controller_run import Services, Setup
 

@@ -4,7 +4,7 @@ from importlib.metadata import distributions
 
 import pytest
 
-from kcm_host.loading import finder
+from kcm_host.plugins import finder
 
 INSTALLED = "installed are: clusterrole-aggregation, ttl"
 ADVICE = {

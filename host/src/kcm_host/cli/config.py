@@ -13,7 +13,7 @@ from kcm_host.config.loaded import Loaded
 from kcm_host.config.problems import ConfigError
 from kcm_host.config.rows import rows
 from kcm_host.config.schema import schema as json_schema
-from kcm_host.loading.roles import CONTROLLER
+from kcm_host.plugins.groups import CONTROLLER
 from kcm_host.runtime.bootstrap import assemble
 
 

@@ -1,11 +1,11 @@
 """The plugins of this environment, each tried as if it were enabled."""
 
 from kcm_host import __version__
-from kcm_host.loading.extensions import load_extensions
-from kcm_host.loading.finder import find
-from kcm_host.loading.listing import PluginInfo, listed
-from kcm_host.loading.loader import load
-from kcm_host.loading.roles import CONTROLLER, EXTENSION
+from kcm_host.plugins.extensions import load_extensions
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import CONTROLLER, EXTENSION
+from kcm_host.plugins.listing import PluginInfo, listed
+from kcm_host.plugins.loader import load
 
 
 def installed() -> list[PluginInfo]:

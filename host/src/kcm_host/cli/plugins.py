@@ -10,7 +10,7 @@ from kcm_host.cli.output import show_facts, show_json, show_table
 from kcm_host.config import shape
 from kcm_host.config.names import short_name
 from kcm_host.config.problems import did_you_mean
-from kcm_host.loading.listing import PluginInfo
+from kcm_host.plugins.listing import PluginInfo
 
 
 @click.group()

@@ -14,13 +14,13 @@ from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
 from kcm_host.config.plugin import plugin_warnings, validate_plugin_settings
 from kcm_host.config.problems import ConfigError, Problem, suggest
 from kcm_host.config.tree import Origin
-from kcm_host.loading.extensions import Extensions, load_extensions
-from kcm_host.loading.finder import Candidate, find
-from kcm_host.loading.loader import load
-from kcm_host.loading.plugin import Plugin
-from kcm_host.loading.quarantine import BrokenPlugin, Quarantined, Stage, guarded
-from kcm_host.loading.roles import CONTROLLER, EXTENSION
 from kcm_host.observe.trace import start_tracing
+from kcm_host.plugins.extensions import Extensions, load_extensions
+from kcm_host.plugins.finder import Candidate, find
+from kcm_host.plugins.groups import CONTROLLER, EXTENSION
+from kcm_host.plugins.loader import load
+from kcm_host.plugins.plugin import Plugin
+from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage, guarded
 from kcm_host.runtime.controller_run import Setup
 
 if TYPE_CHECKING:

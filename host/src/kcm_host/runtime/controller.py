@@ -11,7 +11,7 @@ from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState
 from kcm_host.informer.backoff import Backoff
-from kcm_host.loading.quarantine import BrokenPlugin
+from kcm_host.plugins.quarantine import BrokenPlugin
 from kcm_host.reconcile.time_limit import Running
 from kcm_host.reconcile.worker_group import stuck_problems
 from kcm_host.runtime.controller_run import Crew, Services, Setup, Start

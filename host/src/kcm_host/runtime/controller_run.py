@@ -17,7 +17,7 @@ from kcm_host.client.rest import Client, user_agent
 from kcm_host.informer.cache_view import StoreView
 from kcm_host.informer.informer_factory import Streams
 from kcm_host.informer.store import Store
-from kcm_host.loading.plugin import Instance, Plugin
+from kcm_host.plugins.plugin import Instance, Plugin
 from kcm_host.reconcile.event_recorder import Recorder
 from kcm_host.reconcile.links import Echoes
 from kcm_host.reconcile.read_your_writes import OwnWrites

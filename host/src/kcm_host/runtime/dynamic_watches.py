@@ -8,7 +8,7 @@ from typing import Any
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.watches import AnyWatch
-from kcm_host.loading.plugin import Instance, WrongResult
+from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.runtime.event_handlers import Followed, Following, Functions, Mark, mark_of
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from textwrap import dedent
 import pytest
 
 from kcm_host.api import Key, SyncRecord
-from kcm_host.loading.extensions import Extensions, load_extensions
-from kcm_host.loading.finder import find
-from kcm_host.loading.quarantine import Stage
-from kcm_host.loading.roles import EXTENSION
+from kcm_host.plugins.extensions import Extensions, load_extensions
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import EXTENSION
+from kcm_host.plugins.quarantine import Stage
 
 RECORD = SyncRecord(
     controller="ttl",
@@ -61,7 +61,7 @@ def test_an_extension_that_fails_disturbs_nobody(site, caplog, error):
     """Errors are counted at each call and logged once per fact; the others are still told."""
     failing = HEARS.replace("self.heard.append(record)", f"raise {error}")
     extensions = observing(site, a=HEARS, b=failing, c=HEARS)
-    with caplog.at_level(logging.WARNING, "kcm_host.loading.extensions"):
+    with caplog.at_level(logging.WARNING, "kcm_host.plugins.extensions"):
         assert [extensions.observe(RECORD), extensions.observe(RECORD)] == [1, 1]
     assert len(heard(extensions, "a")) == len(heard(extensions, "c")) == 2
     (logged,) = caplog.records
@@ -76,7 +76,7 @@ def test_two_facts_are_logged_apart(site, caplog):
         "self.heard.append(record); {1: [], 2: {}}[len(self.heard)]['x']",
     )
     extensions = observing(site, b=failing)
-    with caplog.at_level(logging.WARNING, "kcm_host.loading.extensions"):
+    with caplog.at_level(logging.WARNING, "kcm_host.plugins.extensions"):
         extensions.observe(RECORD)
         extensions.observe(RECORD)
     assert [one.kv["error"].split(":")[0] for one in caplog.records] == ["TypeError", "KeyError"]

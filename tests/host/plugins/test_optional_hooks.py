@@ -7,8 +7,8 @@ import pytest
 
 from kcm_host.api import Metric
 from kcm_host.config.load import load_settings
-from kcm_host.loading.plugin import Instance, WrongResult
-from kcm_host.loading.quarantine import BrokenPlugin, Stage
+from kcm_host.plugins.plugin import Instance, WrongResult
+from kcm_host.plugins.quarantine import BrokenPlugin, Stage
 from kcm_host.runtime.bootstrap import assemble
 
 NOTHING: Any = None

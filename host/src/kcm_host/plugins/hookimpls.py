@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pluggy
 
 from kcm_host.api import hooks as specs
-from kcm_host.loading.quarantine import Fault
-from kcm_host.loading.roles import ROLES, Role
+from kcm_host.plugins.groups import ROLES, Role
+from kcm_host.plugins.quarantine import Fault
 
 _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

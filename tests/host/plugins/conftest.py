@@ -9,9 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from kcm_host.loading.finder import find
-from kcm_host.loading.loader import Loading, load
-from kcm_host.loading.roles import CONTROLLER
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import CONTROLLER
+from kcm_host.plugins.loader import Loading, load
 
 _numbers = count()
 

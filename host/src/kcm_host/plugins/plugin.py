@@ -21,16 +21,16 @@ from kcm_host.api import (
     View,
     Writer,
 )
-from kcm_host.loading.declared import (
+from kcm_host.plugins.finder import Candidate
+from kcm_host.plugins.hookimpls import new_manager
+from kcm_host.plugins.quarantine import Fault, Stage, guarded
+from kcm_host.plugins.validation import (
     checked_metrics,
     checked_more_watches,
     checked_timers,
     checked_watches,
     checked_writes,
 )
-from kcm_host.loading.finder import Candidate
-from kcm_host.loading.hooks import new_manager
-from kcm_host.loading.quarantine import Fault, Stage, guarded
 
 
 class WrongResult(TypeError):

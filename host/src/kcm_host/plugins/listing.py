@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from kcm_host.loading.finder import Candidate
-from kcm_host.loading.loader import Loading
-from kcm_host.loading.quarantine import Quarantined
-from kcm_host.loading.roles import Role
+from kcm_host.plugins.finder import Candidate
+from kcm_host.plugins.groups import Role
+from kcm_host.plugins.loader import Loading
+from kcm_host.plugins.quarantine import Quarantined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

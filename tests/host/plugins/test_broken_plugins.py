@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from kcm_host.loading.quarantine import Quarantined, Stage
+from kcm_host.plugins.quarantine import Quarantined, Stage
 
 
 def broken(site, name="bad", **options) -> Quarantined:

@@ -1,9 +1,9 @@
 """What listing commands are told of installed plugins."""
 
-from kcm_host.loading.finder import find
-from kcm_host.loading.listing import listed
-from kcm_host.loading.loader import load
-from kcm_host.loading.roles import CONTROLLER
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import CONTROLLER
+from kcm_host.plugins.listing import listed
+from kcm_host.plugins.loader import load
 
 
 def test_every_installed_plugin_is_listed_with_its_state(site, good):

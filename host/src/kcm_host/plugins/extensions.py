@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable
 import pluggy
 
 from kcm_host.api import SyncRecord
-from kcm_host.loading.finder import Candidate
-from kcm_host.loading.hooks import new_manager
-from kcm_host.loading.loader import Loading, load_each
-from kcm_host.loading.plugin import Plugin
-from kcm_host.loading.quarantine import Stage, guarded, one_line, place_of
-from kcm_host.loading.roles import EXTENSION
-from kcm_host.loading.vetting import vetted
+from kcm_host.plugins.finder import Candidate
+from kcm_host.plugins.groups import EXTENSION
+from kcm_host.plugins.hookimpls import new_manager
+from kcm_host.plugins.loader import Loading, load_each, vetted
+from kcm_host.plugins.plugin import Plugin
+from kcm_host.plugins.quarantine import Stage, guarded, one_line, place_of
 
 logger = logging.getLogger(__name__)
 

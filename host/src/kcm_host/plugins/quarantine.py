@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kcm_host.loading.finder import Candidate
+from kcm_host.plugins.finder import Candidate
 
 _MESSAGE_LENGTH = 400
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kcm_host.api import Done, Key, Kind, Later, Permission
-from kcm_host.loading.plugin import Instance, WrongResult
-from kcm_host.loading.quarantine import BrokenPlugin, Stage
+from kcm_host.plugins.plugin import Instance, WrongResult
+from kcm_host.plugins.quarantine import BrokenPlugin, Stage
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 NOTHING: Any = None

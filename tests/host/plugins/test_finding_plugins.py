@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from kcm_host.loading.finder import find
-from kcm_host.loading.roles import CONTROLLER, EXTENSION
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.groups import CONTROLLER, EXTENSION
 
 
 def test_what_is_found_comes_from_metadata(site):

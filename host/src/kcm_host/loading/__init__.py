@@ -1,1 +1,0 @@
-"""Finding and loading plugins, so that a broken one stops nobody but itself."""

@@ -1,0 +1,1 @@
+"""Finds, loads and validates plugins; a broken one is quarantined and the others run."""

@@ -1,0 +1,246 @@
+"""Imports, registers and validates the enabled plugins; a broken one is quarantined."""
+
+import difflib
+import importlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+import pluggy
+from packaging.requirements import InvalidRequirement, Requirement
+from pydantic import BaseModel
+
+from kcm_host.plugins import hookimpls
+from kcm_host.plugins.finder import Candidate
+from kcm_host.plugins.groups import CONTROLLER, Role
+from kcm_host.plugins.plugin import Plugin
+from kcm_host.plugins.quarantine import (
+    BrokenPlugin,
+    Fault,
+    Quarantined,
+    Stage,
+    guarded,
+    report_to_makers,
+)
+from kcm_host.plugins.validation import checked_workers
+
+
+def check_host_version(candidate: Candidate, host_version: str) -> None:
+    """
+    Raise `Fault` when the plugin's distribution demands another version of `kcm-host`.
+
+    Prereleases of the host count like any version. No demand at all is accepted.
+    """
+    for text in candidate.requires:
+        demand = _parsed(text)
+        applies = demand.marker is None or demand.marker.evaluate({"extra": ""})
+        if applies and not demand.specifier.contains(host_version, prereleases=True):
+            raise Fault(
+                f"it needs 'kcm-host{demand.specifier}', and this host is {host_version}",
+                f"install a version of {candidate.distribution!r} made for kcm-host "
+                f"{host_version}, or a kcm-host that fits",
+            )
+
+
+def _parsed(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise Fault(
+            f"its requirement {text!r} is no valid one",
+            "correct 'dependencies' in its pyproject.toml",
+        ) from error
+
+
+def plugin_class(candidate: Candidate) -> type:
+    """Import the plugin's module and give its class; raises `BrokenPlugin`."""
+    module = _module(candidate)
+    with guarded(candidate, Stage.ATTRIBUTE, doing=f"looking up {candidate.value!r}"):
+        return _class(candidate, module)
+
+
+def _module(candidate: Candidate) -> ModuleType:
+    def remedy(error: BaseException) -> str:
+        return _import_remedy(candidate, error)
+
+    doing = f"importing {candidate.module!r}"
+    with guarded(candidate, Stage.IMPORT, doing=doing, remedy=remedy):
+        try:
+            return importlib.import_module(candidate.module)
+        except ModuleNotFoundError as error:
+            if not _is_within(candidate.module, error.name):
+                raise
+            raise Fault(
+                f"module {error.name!r} does not exist, but the entry point names it",
+                f"reinstall {candidate.distribution!r}; if that does not help, "
+                f"{_correct_entry_point(candidate)}",
+            ) from error
+
+
+def _import_remedy(candidate: Candidate, error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"a module must not end the program: {report_to_makers(candidate)}"
+    if isinstance(error, ModuleNotFoundError):
+        return f"reinstall {candidate.distribution!r} together with what it depends on"
+    return report_to_makers(candidate)
+
+
+def _is_within(module: str, missing: str | None) -> bool:
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
+
+
+def _class(candidate: Candidate, module: ModuleType) -> type:
+    found: object = module
+    for part in filter(None, candidate.attribute.split(".")):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            raise Fault(
+                f"module {module.__name__!r} has no {candidate.attribute!r}{_hint(part, found)}",
+                _correct_entry_point(candidate),
+            ) from error
+    if not isinstance(found, type):
+        raise Fault(
+            f"{candidate.value!r} is a {type(found).__name__}, not a class",
+            _correct_entry_point(candidate) + " so that it names the plugin's class",
+        )
+    return found
+
+
+def _hint(part: str, owner: object) -> str:
+    close = difflib.get_close_matches(part, dir(owner), n=1)
+    return f" (it has {close[0]!r})" if close else ""
+
+
+def _correct_entry_point(candidate: Candidate) -> str:
+    entry = f'{candidate.name} = "{candidate.value}"'
+    return f"correct the entry point '{entry}' in the pyproject.toml of {candidate.distribution!r}"
+
+
+def vetted(candidate: Candidate, role: Role, *, host_version: str) -> tuple[Plugin, object]:
+    """
+    Give the plugin, and the instance it was tried with.
+
+    Raises `BrokenPlugin` at the first stage that fails. The version comes first, so that a
+    plugin made for another host is not even imported.
+    """
+    with guarded(candidate, Stage.VERSION, doing="checking the host's version"):
+        check_host_version(candidate, host_version)
+    cls = plugin_class(candidate)
+    instance = _constructed(candidate, cls)
+    manager = hookimpls.new_manager()
+    with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
+        found = hookimpls.implementations(manager, instance)
+        _register(manager, instance, found, candidate=candidate, role=role)
+    with guarded(candidate, Stage.VALIDATE, doing="checking its hooks"):
+        _validate(instance, found, role)
+    model = workers = None
+    if role is CONTROLLER:
+        with guarded(candidate, Stage.VALIDATE, doing="'kcm_settings'"):
+            model = _settings_model(manager.hook.kcm_settings())
+        with guarded(candidate, Stage.VALIDATE, doing="'kcm_workers'"):
+            workers = checked_workers(manager.hook.kcm_workers())
+    implemented = tuple(sorted(one.hook for one in found))
+    return Plugin(candidate, cls, implemented, model, workers), instance
+
+
+def _constructed(candidate: Candidate, cls: type) -> object:
+    def remedy(_error: BaseException) -> str:
+        return f"its class must be made without arguments: {report_to_makers(candidate)}"
+
+    doing = f"constructing {candidate.value!r}"
+    with guarded(candidate, Stage.CONSTRUCT, doing=doing, remedy=remedy):
+        return cls()
+
+
+def _register(
+    manager: pluggy.PluginManager,
+    instance: object,
+    found: tuple[hookimpls.Implementation, ...],
+    *,
+    candidate: Candidate,
+    role: Role,
+) -> None:
+    # Before pluggy's own checks: their messages name neither the plugin's file nor a remedy.
+    hookimpls.check_known(found, role)
+    hookimpls.check_unwrapped(found)
+    hookimpls.check_arguments(manager, found)
+    manager.register(instance, candidate.name)
+    manager.check_pending()
+
+
+def _validate(instance: object, found: tuple[hookimpls.Implementation, ...], role: Role) -> None:
+    hookimpls.check_role(found, role)
+    hookimpls.check_marked(instance, found, role)
+    hookimpls.check_complete(found, role)
+    hookimpls.check_async(found)
+
+
+def _settings_model(result: object) -> type[BaseModel] | None:
+    if result is None:
+        return None
+    if not isinstance(result, type) or not issubclass(result, BaseModel):
+        raise Fault(
+            f"'kcm_settings' returned {result!r}, no subclass of pydantic's BaseModel",
+            "return the model class itself, or leave 'kcm_settings' out",
+        )
+    # Raises when annotations of the model cannot be resolved; does nothing when they are.
+    result.model_rebuild()
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What became of the enabled plugins; all in the order of their names."""
+
+    plugins: Mapping[str, Plugin]
+    quarantined: Mapping[str, Quarantined]
+    #: Enabled, but not installed.
+    missing: tuple[str, ...]
+
+
+def load(
+    candidates: Iterable[Candidate], enabled: Collection[str], *, host_version: str
+) -> Loading:
+    """Load the controllers that are enabled; nothing of the others is imported."""
+
+    def admit(candidate: Candidate) -> Plugin:
+        return vetted(candidate, CONTROLLER, host_version=host_version)[0]
+
+    return load_each(candidates, enabled, admit)
+
+
+def load_each(
+    candidates: Iterable[Candidate],
+    enabled: Collection[str],
+    admit: Callable[[Candidate], Plugin],
+) -> Loading:
+    """Let in each enabled candidate, unless `admit` raises `BrokenPlugin` or its name is shared."""
+    offers: dict[str, list[Candidate]] = {name: [] for name in sorted(enabled)}
+    for candidate in candidates:
+        offers.get(candidate.name, []).append(candidate)
+    plugins: dict[str, Plugin] = {}
+    quarantined: dict[str, Quarantined] = {}
+    for name, offer in offers.items():
+        if len(offer) > 1:
+            quarantined[name] = _shared_name(name, offer)
+        elif offer:
+            try:
+                plugins[name] = admit(offer[0])
+            except BrokenPlugin as error:
+                quarantined[name] = error.quarantined
+    missing = tuple(name for name, offer in offers.items() if not offer)
+    return Loading(plugins, quarantined, missing)
+
+
+def _shared_name(name: str, offer: list[Candidate]) -> Quarantined:
+    offers = " and ".join(f"{one.distribution!r} {one.version} ({one.value})" for one in offer)
+    owners = list(dict.fromkeys(one.distribution for one in offer))
+    return Quarantined(
+        name=name,
+        distribution=", ".join(owners),
+        version=", ".join(one.version for one in offer),
+        stage=Stage.FIND,
+        reason=f"the name is offered by {offers}",
+        remedy=f"keep one: uninstall {' or '.join(map(repr, owners))}",
+    )
