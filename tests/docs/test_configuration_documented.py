@@ -9,10 +9,10 @@ import pytest
 import yaml
 from pages import blocks, read, table
 
-from kcm_host.config import shape
+from kcm_host.config import model_paths
+from kcm_host.config.layers import leaves
 from kcm_host.config.load import load_settings
 from kcm_host.config.models import ControllerSettings, HostSettings
-from kcm_host.config.origins import leaves
 
 PAGE = read("docs/configuration.md")
 ROWS = {
@@ -60,7 +60,9 @@ def test_the_default_of_burst_is_computed_as_the_page_says():
 
 def test_every_section_of_the_models_was_seen():
     """The keys come from the models, sections of sections included."""
-    assert {path[0] for path in shape.leaves(HostSettings)} == {key.split(".")[0] for key in keys()}
+    assert {path[0] for path in model_paths.leaves(HostSettings)} == {
+        key.split(".")[0] for key in keys()
+    }
 
 
 @pytest.mark.parametrize("block", CONFIGS, ids=str)

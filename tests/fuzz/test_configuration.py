@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kcm_host.cli.verbs import kcm_host
+from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
-from kcm_host.config.problems import ConfigError
 
 Run = Callable[..., Result]
 GOOD = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kcm_host.cli.failure import fail
 from kcm_host.cli.output import show_facts, show_json, show_table
-from kcm_host.config.problems import ConfigError, Problem
+from kcm_host.config.errors import ConfigError, Problem
 from kcm_host.observe import answers
 from kcm_host.observe.lines import JsonLines, TextLines
 from kcm_host.observe.printable import printable

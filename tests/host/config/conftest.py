@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kcm_host.config.load import load_settings
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded, load_settings
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.load import Loaded
 from kcm_host.config.names import (
     SHORT_NAMES,
     is_other_upstream_controller,

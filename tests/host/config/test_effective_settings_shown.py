@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
 from kcm_host.api.duration import Duration
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.plugin import validate_plugin_settings
-from kcm_host.config.rows import rows
+from kcm_host.config.effective import rows
+from kcm_host.config.load import Loaded
+from kcm_host.config.plugin_settings import validate_plugin_settings
 from kcm_host.config.schema import schema
 
 

@@ -17,9 +17,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from kcm_host.api.duration import Duration
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.plugin import plugin_warnings, validate_plugin_settings
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded
+from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 
 
 class Colour(StrEnum):

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrong_configs import BEYOND_A_SCHEMA, RUNS, WRONG, WRONG_CONTROLLERS
 
+from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
-from kcm_host.config.problems import ConfigError
 from kcm_host.config.schema import schema
 from kcm_host.config.tree import DEFAULT
-from kcm_host.config.yamlfile import read_text
+from kcm_host.config.yaml import read_text
 from kcm_host_resourcequota.settings import Settings
 
 VALIDATOR = jsonschema.Draft202012Validator(schema({}))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.load import Loaded
 
 FILE = "controllers: {ttl: {workers: 1}}\nlog: {level: info}\n"
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kcm_host.config.load import load_settings
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.load import Loaded, load_settings
 
 FILE = """
 controllers:

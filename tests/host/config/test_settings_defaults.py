@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.load import Loaded
 from kcm_host.config.models import ControllerSettings, HostSettings
 
 SAMPLE = """

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kcm_host.config.file import STDIN
-from kcm_host.config.load import load_settings
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.yaml import STDIN
 
 NO_CONTROLLER = (
     "no config file is named, and neither a variable nor a flag names a controller; name a file "

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from wrong_configs import RUNS, WRONG, WRONG_CONTROLLERS
 
+from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
-from kcm_host.config.problems import ConfigError
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)

@@ -10,8 +10,8 @@ from kcm_host.cli.options import output_option, with_settings
 from kcm_host.cli.output import show_json, show_table
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded
 from kcm_host.observe.printable import printable
 from kcm_host.observe.trace import TracingUnavailable
 from kcm_host.runtime.bootstrap import Verdict, assemble, tracing_of, verdicts

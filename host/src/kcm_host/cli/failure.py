@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from kcm_host.cli.output import colours
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
 from kcm_host.observe.log import Form, start_logging
 from kcm_host.observe.printable import printable
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from kcm_host.config.matching import match_variables
+from kcm_host.config.environment import CONFIG_VARIABLE, match_variables, read_variables
 from kcm_host.config.tree import DEFAULT, mapping
-from kcm_host.config.variables import CONFIG_VARIABLE, read_variables
 from kcm_host.observe.log import Form
 
 FLAG = "--log-format"

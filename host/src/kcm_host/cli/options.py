@@ -9,11 +9,10 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
-from kcm_host.config.file import STDIN
-from kcm_host.config.load import load_settings
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.problems import ConfigError
-from kcm_host.config.variables import CONFIG_VARIABLE
+from kcm_host.config.environment import CONFIG_VARIABLE
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.yaml import STDIN
 
 P = ParamSpec("P")
 

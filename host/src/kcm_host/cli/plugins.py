@@ -7,9 +7,9 @@ from kcm_host.cli.failure import BAD_CONFIG, fail
 from kcm_host.cli.installed import installed, installed_names
 from kcm_host.cli.options import output_option
 from kcm_host.cli.output import show_facts, show_json, show_table
-from kcm_host.config import shape
+from kcm_host.config import model_paths
+from kcm_host.config.errors import did_you_mean
 from kcm_host.config.names import short_name
-from kcm_host.config.problems import did_you_mean
 from kcm_host.plugins.listing import PluginInfo
 
 
@@ -75,7 +75,7 @@ def _record(info: PluginInfo) -> dict[str, object]:
         "summary": info.summary,
         "entryPoint": info.value,
         "hooks": list(info.hooks),
-        "settings": list(shape.keys(info.settings_model)) if info.settings_model else [],
+        "settings": list(model_paths.keys(info.settings_model)) if info.settings_model else [],
         "problem": {"stage": broken.stage, "reason": broken.reason, "remedy": broken.remedy}
         if broken
         else None,

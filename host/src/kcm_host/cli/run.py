@@ -11,8 +11,8 @@ from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail
 from kcm_host.cli.options import with_settings
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.problems import ConfigError
+from kcm_host.config.errors import ConfigError
+from kcm_host.config.load import Loaded
 from kcm_host.observe.log import start_logging
 from kcm_host.observe.pages import AddressUnusable
 from kcm_host.observe.trace import TracingUnavailable

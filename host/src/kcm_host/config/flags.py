@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from kcm_host.config.errors import Problem
 from kcm_host.config.layers import doubly_named, shortened
 from kcm_host.config.names import short_name
-from kcm_host.config.problems import Problem
-from kcm_host.config.text import read_value
 from kcm_host.config.tree import Node, Origin, mapping, merge, nested
+from kcm_host.config.yaml import read_value
 
 _DOT = re.compile(r"(?<!\\)\.")
 

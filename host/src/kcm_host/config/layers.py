@@ -1,12 +1,34 @@
-"""Layers of settings: one name for each controller, and null where a key was left empty."""
+"""Layers of settings: laid over each other, and where each value comes from."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from kcm_host.config import shape
+from kcm_host.config import model_paths
+from kcm_host.config.errors import Problem
 from kcm_host.config.models import HostSettings
 from kcm_host.config.names import short_name
-from kcm_host.config.problems import Problem
-from kcm_host.config.tree import Node, mapping
+from kcm_host.config.tree import DEFAULT, Node, Origin, Path, dotted, mapping
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every value that is no mapping, and every empty mapping, with its path."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def origin_at(tree: Node, path: Path) -> Origin:
+    """Where the value at `path` came from; what nobody has set is a default."""
+    node = tree.at(path)
+    return node.origin if node else DEFAULT
+
+
+def leaf_origins(settings: HostSettings, tree: Node) -> dict[str, Origin]:
+    """The origin of each leaf of the host's settings, by dotted path."""
+    values = settings.model_dump(mode="json", by_alias=True)
+    return {dotted(path): origin_at(tree, path) for path, _ in leaves(values)}
 
 
 def named_controllers(root: Node) -> tuple[str, ...]:
@@ -69,9 +91,9 @@ def without_nulls(root: Node) -> Node:
 
 
 def _without_nulls(node: Node, annotation: Any) -> Node:
-    known = shape.keys(annotation)
+    known = model_paths.keys(annotation)
     entries = {
-        key: _without_nulls(inner, shape.step(annotation, key))
+        key: _without_nulls(inner, model_paths.step(annotation, key))
         for key, inner in node.entries.items()
         if inner.value is not None or key not in known
     }

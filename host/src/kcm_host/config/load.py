@@ -1,20 +1,36 @@
-"""Loading the settings: file, variables and flags laid over each other and validated once."""
+"""Loads the settings: file, variables and flags laid over each other and validated once."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from kcm_host.config.file import Source, read_file
+from kcm_host.config.environment import Variable, match_variables, read_variables
+from kcm_host.config.errors import ConfigError, Problem
 from kcm_host.config.flags import read_flags
-from kcm_host.config.layers import doubly_named, shortened, without_nulls
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.matching import match_variables
+from kcm_host.config.layers import doubly_named, leaf_origins, shortened, without_nulls
 from kcm_host.config.models import HostSettings
-from kcm_host.config.origins import leaf_origins
-from kcm_host.config.problems import ConfigError, Problem
 from kcm_host.config.tree import Node, Origin, mapping, merge
-from kcm_host.config.variables import read_variables
-from kcm_host.config.wording import NOTHING_RUNS, problems_of
+from kcm_host.config.validation_errors import NOTHING_RUNS, problems_of
+from kcm_host.config.yaml import Source, read_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """
+    Valid settings of the host; those of plugins still wait for `validate_plugin_settings`.
+
+    `origins` has every leaf path in dotted form. `tree` is the file with variables and flags laid
+    over it, `flags` the last layer alone, `pending` the variables below each `settings`.
+    """
+
+    settings: HostSettings
+    origins: Mapping[str, Origin]
+    warnings: tuple[str, ...]
+    tree: Node = field(repr=False)
+    flags: Node = field(repr=False)
+    pending: Mapping[str, tuple[Variable, ...]] = field(repr=False)
+
 
 _NO_LEADER_ELECTION = (
     "'leaderElection' is left out, so it is off: run one replica only, "

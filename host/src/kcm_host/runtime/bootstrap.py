@@ -8,11 +8,11 @@ import msgspec
 
 from kcm_host import __version__
 from kcm_host.client.auth.connection import Connection
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.errors import ConfigError, Problem, suggest
+from kcm_host.config.load import Loaded
 from kcm_host.config.models import HostSettings, TracesSettings
 from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
-from kcm_host.config.plugin import plugin_warnings, validate_plugin_settings
-from kcm_host.config.problems import ConfigError, Problem, suggest
+from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 from kcm_host.config.tree import Origin
 from kcm_host.observe.trace import start_tracing
 from kcm_host.plugins.extensions import Extensions, load_extensions

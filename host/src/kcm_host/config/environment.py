@@ -1,16 +1,61 @@
-"""Which setting a variable means: segments of its name against the keys there are."""
+"""Settings from environment variables."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from kcm_host.config import shape
+from kcm_host.config import model_paths
+from kcm_host.config.errors import Problem, suggest
 from kcm_host.config.layers import doubly_named, named_controllers, with_short_names
 from kcm_host.config.models import HostSettings
 from kcm_host.config.names import spellings
-from kcm_host.config.problems import Problem, suggest
 from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
-from kcm_host.config.variables import PREFIX, Variable, variable_name
+from kcm_host.config.yaml import read_value
+
+PREFIX: Final = "KCM_HOST_"
+#: Names the config file; no setting.
+CONFIG_VARIABLE: Final = "KCM_HOST_CONFIG"
+# What Kubernetes puts into every pod of a namespace that has a Service called kcm-host.
+_SERVICE_LINK = re.compile(
+    r"SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable with the prefix: its value and the segments of its name still to be matched."""
+
+    name: str
+    segments: tuple[str, ...]
+    node: Node
+
+
+def read_variables(
+    environ: Mapping[str, str], *, reserved: Collection[str] = ()
+) -> tuple[list[Variable], list[Problem]]:
+    """
+    The settings in `environ`, the shortest paths first so that the more specific one wins later.
+
+    Empty variables count as unset; `reserved` names are read by somebody else.
+    """
+    found: list[Variable] = []
+    problems: list[Problem] = []
+    for name in sorted(environ):
+        rest = name.removeprefix(PREFIX)
+        if rest == name or name in reserved or not environ[name] or _SERVICE_LINK.fullmatch(rest):
+            continue
+        node, wrong = read_value(environ[name], Origin("variable", name))
+        problems += wrong
+        if node is not None:
+            found.append(Variable(name, tuple(rest.split("__")), node))
+    return sorted(found, key=lambda variable: len(variable.segments)), problems
+
+
+def variable_name(path: Iterable[str]) -> str:
+    """The variable that sets the value at `path`."""
+    return PREFIX + "__".join(key.upper().replace("-", "_") for key in path)
+
 
 StrPath = tuple[str, ...]
 
@@ -74,7 +119,7 @@ def match_settings(
     for variable in variables:
         path = _walk(variable.segments, annotation=model, node=settings)
         if path is None:
-            candidates = [variable_name((*prefix, *leaf)) for leaf in shape.leaves(model)]
+            candidates = [variable_name((*prefix, *leaf)) for leaf in model_paths.leaves(model)]
             matched.warnings.append(_unknown(variable, candidates=candidates))
         else:
             matched.put(variable, path, variable.node)
@@ -98,7 +143,7 @@ def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | Non
     name = _controller(segments[1], names)
     if name is None:
         return None
-    annotation = shape.at(HostSettings, ("controllers", name))
+    annotation = model_paths.at(HostSettings, ("controllers", name))
     below = _walk(segments[2:3], annotation=annotation, node=None)
     if below is None or (len(segments) > 3 and below != ("settings",)):
         return None
@@ -113,12 +158,12 @@ def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> Str
     """The keys that the segments mean, by type and by what `node` holds; None if one means none."""
     path: list[str] = []
     for segment in segments:
-        choices = [*shape.keys(annotation), *(node.entries if node else ())]
+        choices = [*model_paths.keys(annotation), *(node.entries if node else ())]
         key = _one(segment, {choice: (choice,) for choice in choices})
         if key is None:
             return None
         path.append(key)
-        annotation = shape.step(annotation, key)
+        annotation = model_paths.step(annotation, key)
         node = node.child(key) if node else None
     return tuple(path)
 
@@ -135,11 +180,11 @@ def _fold(text: str) -> str:
 
 
 def _candidates(names: Iterable[str]) -> Iterator[str]:
-    for leaf in shape.leaves(HostSettings):
+    for leaf in model_paths.leaves(HostSettings):
         if leaf[0] != "controllers":
             yield variable_name(leaf)
     for name in names:
-        for key in shape.keys(shape.at(HostSettings, ("controllers", name))):
+        for key in model_paths.keys(model_paths.at(HostSettings, ("controllers", name))):
             yield variable_name(("controllers", name, key))
 
 

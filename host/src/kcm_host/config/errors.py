@@ -1,8 +1,10 @@
-"""What is wrong with a configuration: every problem at once, with its place and remedy."""
+"""Configuration errors: the fact, the place and the remedy."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+
+from pydantic_core import PydanticCustomError
 
 from kcm_host.config.tree import Origin
 
@@ -86,3 +88,8 @@ def _shortened(part: str) -> str:
     if len(part) <= _LONGEST_PART:
         return part
     return f"{part[: _LONGEST_PART // 2]}...{part[-_LONGEST_PART // 4 :]}"
+
+
+def wrong(fact: str, remedy: str) -> PydanticCustomError:
+    """An error for a validator to raise; the remedy reaches the operator as such."""
+    return PydanticCustomError("setting", "{fact}; {remedy}", {"fact": fact, "remedy": remedy})

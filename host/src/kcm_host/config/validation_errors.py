@@ -9,12 +9,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kcm_host.api.duration import format_duration
-from kcm_host.config import shape
-from kcm_host.config.file import EXAMPLE
-from kcm_host.config.problems import MOST_TOLD, Problem, did_you_mean, suggest
-from kcm_host.config.secret import shown
+from kcm_host.config import model_paths
+from kcm_host.config.environment import CONFIG_VARIABLE, variable_name
+from kcm_host.config.errors import MOST_TOLD, Problem, did_you_mean, suggest
+from kcm_host.config.model_paths import shown
 from kcm_host.config.tree import Node, Path, dotted, locate
-from kcm_host.config.variables import CONFIG_VARIABLE, variable_name
+from kcm_host.config.yaml import EXAMPLE
 
 _TIMEDELTA_PART = re.compile(r"(days|seconds|microseconds)=(-?\d+)")
 _NO_FILE = "no config file is named, and neither a variable nor a flag names a controller"
@@ -69,7 +69,7 @@ def _problem(detail: ErrorDetails, *, root: Node, model: type[BaseModel], above:
     path, node = locate(root, loc)
     whole = (*above, *path)
     if detail["type"] == "extra_forbidden":
-        choices = list(shape.keys(shape.at(model, path[:-1])))
+        choices = list(model_paths.keys(model_paths.at(model, path[:-1])))
         return Problem(
             f"unknown key '{path[-1]}'" if path else "unknown key",
             path=dotted(whole),

@@ -4,12 +4,12 @@ from typing import TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
 
-from kcm_host.config.loaded import Loaded
-from kcm_host.config.matching import match_settings
+from kcm_host.config.environment import match_settings
+from kcm_host.config.errors import ConfigError, Problem, did_you_mean
+from kcm_host.config.load import Loaded
 from kcm_host.config.names import short_name
-from kcm_host.config.problems import ConfigError, Problem, did_you_mean
 from kcm_host.config.tree import Node, Origin, Path, mapping, merge
-from kcm_host.config.wording import problems_of
+from kcm_host.config.validation_errors import problems_of
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kcm_host.config.loaded import Loaded
+from kcm_host.config.layers import leaves, origin_at
+from kcm_host.config.load import Loaded
+from kcm_host.config.model_paths import masked
 from kcm_host.config.models import HostSettings
-from kcm_host.config.origins import leaves, origin_at
-from kcm_host.config.plugin import settings_node
-from kcm_host.config.secret import masked
+from kcm_host.config.plugin_settings import settings_node
 from kcm_host.config.tree import Node, Origin, Path, dotted, merge, nested
 
 
