@@ -23,7 +23,7 @@ from bench.cluster_in_memory import ClusterInMemory
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
-from kcm_host.observe.log import start_logging
+from kcm_host.observe.logging import start_logging
 from kcm_host.runtime.bootstrap import Plan, assemble, plan
 from kcm_host.runtime.host import Host
 

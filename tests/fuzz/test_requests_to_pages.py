@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
-from kcm_host.observe.answers import Answer, text
-from kcm_host.observe.http_request import Request
-from kcm_host.observe.page_server import (
+from kcm_host.observe.http_messages import Answer, Request, text
+from kcm_host.observe.http_server import (
     LONGEST_HEAD,
     REQUEST_SECONDS,
     PageConnection,

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from plugin_site import PluginSite
 
 from kcm_host.cli.verbs import kcm_host
-from kcm_host.observe.log import HostHandler
+from kcm_host.observe.logging import HostHandler
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Write
 from kcm_host.client.rest import Client
-from kcm_host.observe.spans import SyncSpan, Tracing
+from kcm_host.observe.tracing import SyncSpan, Tracing
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

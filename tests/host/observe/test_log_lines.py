@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcm_host.observe.log import OncePerFact, start_logging
+from kcm_host.observe.logging import OncePerFact, start_logging
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 log = logging.getLogger("kcm_host.reconcile.worker")

@@ -12,8 +12,8 @@ import pytest
 
 from kcm_host.api.metrics import Metric
 from kcm_host.api.states import HostState
+from kcm_host.observe.endpoints import AddressUnusable, Pages
 from kcm_host.observe.metrics import Metrics
-from kcm_host.observe.pages import AddressUnusable, Pages
 from kcm_host.observe.watchdog import Watchdog
 
 PLUGINS = {"acme_loops": "acme"}

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from host.observe.test_pages_answers import get, serving
 
-from kcm_host.observe.page_server import CONNECTIONS, CONNECTIONS_OF_PEER
-from kcm_host.observe.pages import Pages
+from kcm_host.observe.endpoints import Pages
+from kcm_host.observe.http_server import CONNECTIONS, CONNECTIONS_OF_PEER
 
 DEADLINE_SECONDS = 60.0
 OTHER_PEERS = [f"127.0.0.{number}" for number in range(2, 12)]

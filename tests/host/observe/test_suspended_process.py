@@ -9,7 +9,7 @@ from pathlib import Path
 
 PROGRAM = """
 import asyncio, sys, time
-from kcm_host.observe.log import start_logging
+from kcm_host.observe.logging import start_logging
 from kcm_host.observe.watchdog import Watchdog
 
 async def main():

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kcm_host.api.kinds import Key
-from kcm_host.observe.trace import start_tracing
+from kcm_host.observe.tracing_setup import start_tracing
 
 
 def a_sync(tracing) -> None:
@@ -98,7 +98,7 @@ def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
 MISSING = """
 import sys
 sys.modules["{missing}"] = None
-from kcm_host.observe.trace import TracingUnavailable, start_tracing
+from kcm_host.observe.tracing_setup import TracingUnavailable, start_tracing
 try:
     start_tracing("{exporter}", version="1")
 except TracingUnavailable as error:
@@ -124,7 +124,7 @@ def test_missing_package_names_the_extra(exporter: str, missing: str, extra: str
 CHILDREN = """
 from opentelemetry import trace
 from kcm_host.api.kinds import Key
-from kcm_host.observe.trace import start_tracing
+from kcm_host.observe.tracing_setup import start_tracing
 
 tracer = trace.get_tracer("acme")  # as a plugin module does when it is imported
 tracing = start_tracing("console", version="1")
@@ -158,8 +158,8 @@ def test_spans_of_plugins_are_children_of_the_sync() -> None:
 
 IMPORTS = """
 import sys
-import kcm_host.observe.log, kcm_host.observe.metrics, kcm_host.observe.pages
-import kcm_host.observe.trace, kcm_host.observe.watchdog
+import kcm_host.observe.logging, kcm_host.observe.metrics, kcm_host.observe.endpoints
+import kcm_host.observe.tracing_setup, kcm_host.observe.watchdog
 print(sorted({name.partition(".")[0] for name in sys.modules}
              & {"opentelemetry", "prometheus_client", "requests"}))
 """

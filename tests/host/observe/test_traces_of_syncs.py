@@ -18,8 +18,8 @@ from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.writes import Write
-from kcm_host.observe.lines import JsonLines, TextLines
-from kcm_host.observe.trace import start_tracing
+from kcm_host.observe.logging import JsonLines, TextLines
+from kcm_host.observe.tracing_setup import start_tracing
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 PATCH = Write(NODE, Key("n1"), "patch", b"{}", "application/strategic-merge-patch+json")

@@ -17,7 +17,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.writes import Receipt, Writer
-from kcm_host.observe.spans import Tracing
+from kcm_host.observe.tracing import Tracing
 from kcm_host.reconcile.links import Echoes
 
 pytestmark = pytest.mark.virtual_time

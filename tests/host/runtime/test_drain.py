@@ -138,7 +138,7 @@ def test_a_host_whose_server_is_away_ends_as_well(
 
 #: `/livez` turns red after 2 s instead of 30; the module is in the host's process.
 IMPATIENT = """
-from kcm_host.observe.pages import Pages
+from kcm_host.observe.endpoints import Pages
 Pages.__init__.__kwdefaults__["dead_seconds"] = 2.0
 """
 

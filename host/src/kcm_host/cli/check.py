@@ -12,8 +12,8 @@ from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
-from kcm_host.observe.printable import printable
-from kcm_host.observe.trace import TracingUnavailable
+from kcm_host.observe.escaping import printable
+from kcm_host.observe.tracing_setup import TracingUnavailable
 from kcm_host.runtime.bootstrap import Verdict, assemble, tracing_of, verdicts
 
 

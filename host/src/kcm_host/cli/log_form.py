@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from kcm_host.config.environment import CONFIG_VARIABLE, match_variables, read_variables
 from kcm_host.config.tree import DEFAULT, mapping
-from kcm_host.observe.log import Form
+from kcm_host.observe.logging import Form
 
 FLAG = "--log-format"
 

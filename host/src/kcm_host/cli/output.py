@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import click
 
-from kcm_host.observe.printable import printable
+from kcm_host.observe.escaping import printable
 
 Record = Mapping[str, Any]
 

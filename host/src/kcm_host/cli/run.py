@@ -13,9 +13,9 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
-from kcm_host.observe.log import start_logging
-from kcm_host.observe.pages import AddressUnusable
-from kcm_host.observe.trace import TracingUnavailable
+from kcm_host.observe.endpoints import AddressUnusable
+from kcm_host.observe.logging import start_logging
+from kcm_host.observe.tracing_setup import TracingUnavailable
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined
 from kcm_host.runtime.bootstrap import Assembly, assemble, plan
 from kcm_host.runtime.host import Host

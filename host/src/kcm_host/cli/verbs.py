@@ -13,7 +13,7 @@ from kcm_host import __version__
 from kcm_host.cli.failure import ended_in_order
 from kcm_host.cli.output import colours
 from kcm_host.config.errors import did_you_mean
-from kcm_host.observe.log import Form
+from kcm_host.observe.logging import Form
 
 #: In the order in which a newcomer meets them, with what `--help` says of each.
 VERBS = {

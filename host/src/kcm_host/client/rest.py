@@ -32,7 +32,7 @@ from kcm_host.client.errors import (
     refuse_encoded,
 )
 from kcm_host.client.frames import lines
-from kcm_host.observe.trace_context import trace_headers
+from kcm_host.observe.logging import trace_headers
 
 CONNECT_SECONDS = 30
 #: Half of what a sync may take: a sync whose request gets no answer hears of it and can act on it.

@@ -1,14 +1,16 @@
-"""Sees an event loop that stands still, and says which plugin holds it."""
+"""Sees a blocked event loop and a suspended process, and tells whose code blocks it."""
 
 import asyncio
 import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import FrameType
+from typing import Any
 
 log = logging.getLogger(__name__)
+
 
 TICK_SECONDS = 0.5
 LIMIT_SECONDS = 1.0
@@ -178,3 +180,39 @@ def stack_of(frame: FrameType | None) -> str:
         calls.append(place_of(frame))
         frame = frame.f_back
     return " < ".join(calls)
+
+
+AWAITS_SHOWN = 30
+
+
+def log_stacks(loop: asyncio.AbstractEventLoop) -> None:
+    """
+    Log one line for each task of the loop and each thread, with its stack, innermost first.
+
+    May be called in any thread: it works while the loop is blocked.
+    """
+    tasks = sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name)
+    for task in tasks:
+        pairs = {"name": task.get_name(), "stack": " < ".join(reversed([*_awaits(task)]))}
+        log.info("task", extra={"kv": pairs})
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for number, frame in sys._current_frames().items():  # noqa: SLF001 - documented, in spite of its name
+        pairs = {"name": names.get(number, str(number)), "stack": stack_of(frame)}
+        log.info("thread", extra={"kv": pairs})
+
+
+def _awaits(task: asyncio.Task[Any]) -> Iterator[str]:
+    """Give where a task stands, outermost first, down to what it waits for."""
+    awaited: Any = task.get_coro()
+    for _ in range(AWAITS_SHOWN):
+        frame = _part(awaited, "frame")
+        if not isinstance(frame, FrameType):
+            return
+        yield place_of(frame)
+        awaited = _part(awaited, "await") or _part(awaited, "yieldfrom")
+
+
+def _part(awaited: object, name: str) -> object:
+    """Give an attribute that coroutines, generators and async generators call differently."""
+    parts = (getattr(awaited, f"{sort}_{name}", None) for sort in ("cr", "gi", "ag"))
+    return next((part for part in parts if part is not None), None)

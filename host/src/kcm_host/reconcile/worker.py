@@ -25,7 +25,7 @@ from kcm_host.reconcile.writer import OnWrite, SyncWriter, TellUsers
 from kcm_host.workqueue.queue import Item, QueueClosed, WorkQueue
 
 if TYPE_CHECKING:
-    from kcm_host.observe.spans import SyncSpan, Tracing
+    from kcm_host.observe.tracing import SyncSpan, Tracing
     from kcm_host.reconcile.event_recorder import Recorder
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from kcm_host.reconcile.read_your_writes import KeyWrites
 from kcm_host.reconcile.sender import Sender
 
 if TYPE_CHECKING:
-    from kcm_host.observe.spans import SyncSpan
+    from kcm_host.observe.tracing import SyncSpan
 
 #: Takes what an Event tells: kind, key, reason, message, warning, component.
 TellUsers = Callable[[Kind, Key, str, str, bool, str], None]

@@ -14,7 +14,7 @@ from kcm_host.config.models import HostSettings, TracesSettings
 from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
 from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 from kcm_host.config.tree import Origin
-from kcm_host.observe.trace import start_tracing
+from kcm_host.observe.tracing_setup import start_tracing
 from kcm_host.plugins.extensions import Extensions, load_extensions
 from kcm_host.plugins.finder import Candidate, find
 from kcm_host.plugins.groups import CONTROLLER, EXTENSION
@@ -24,7 +24,7 @@ from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage, guarde
 from kcm_host.runtime.controller_run import Setup
 
 if TYPE_CHECKING:
-    from kcm_host.observe.spans import Tracing
+    from kcm_host.observe.tracing import Tracing
 
 
 def missing_plugins(

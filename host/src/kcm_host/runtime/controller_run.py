@@ -35,7 +35,7 @@ from kcm_host.runtime.timers import run_timer
 from kcm_host.workqueue.queue import WorkQueue
 
 if TYPE_CHECKING:
-    from kcm_host.observe.spans import Tracing
+    from kcm_host.observe.tracing import Tracing
 
 log = logging.getLogger(__name__)
 

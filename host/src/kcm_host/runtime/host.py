@@ -17,8 +17,8 @@ from kcm_host.client.service_account import acting_as
 from kcm_host.config.names import service_account
 from kcm_host.informer.background import keep_running
 from kcm_host.informer.informer_factory import Streams
+from kcm_host.observe.endpoints import Pages
 from kcm_host.observe.metrics import Metrics
-from kcm_host.observe.pages import Pages
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.plugins.quarantine import Quarantined
 from kcm_host.runtime.bootstrap import Plan

@@ -11,7 +11,7 @@ from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from kcm_host.observe.stacks import log_stacks
+from kcm_host.observe.watchdog import log_stacks
 
 log = logging.getLogger(__name__)
 

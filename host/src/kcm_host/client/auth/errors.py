@@ -2,7 +2,7 @@
 
 import re
 
-from kcm_host.observe.printable import printable
+from kcm_host.observe.escaping import printable
 
 #: The user information of a URL. Bounded, so that the search stays linear in the text's length.
 _USER_INFO = re.compile(r"://[^\s/@'\"<>]{1,1000}@")

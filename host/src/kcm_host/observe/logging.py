@@ -1,13 +1,57 @@
-"""How one log record becomes one line, for people or for machines."""
+"""Logging: one formatter for text and JSON, and its set-up."""
 
 import json
 import logging
-from collections.abc import Mapping
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, TextIO
 
-from kcm_host.observe.printable import printable
-from kcm_host.observe.trace_context import trace_pairs
+import msgspec
+
+from kcm_host.observe.escaping import printable
+
+
+class SpanIds(msgspec.Struct, frozen=True, gc=False):
+    """The ids of a span, and whether it is recorded."""
+
+    trace_id: int
+    span_id: int
+    sampled: bool
+
+
+#: The innermost span of the host's own, None outside of syncs and while tracing is off.
+_current: ContextVar[SpanIds | None] = ContextVar("kcm_host_span", default=None)
+
+
+def enter_span(ids: SpanIds) -> Token[SpanIds | None]:
+    """Make this the current span, and return what `leave_span` needs."""
+    return _current.set(ids)
+
+
+def leave_span(token: Token[SpanIds | None]) -> None:
+    """Make the span before this one the current one again."""
+    _current.reset(token)
+
+
+def trace_headers() -> dict[str, str]:
+    """Return the header that carries the current span to the server (W3C Trace Context)."""
+    ids = _current.get()
+    if ids is None:
+        return {}
+    return {"traceparent": f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{ids.sampled:02x}"}
+
+
+def trace_pairs() -> dict[str, str]:
+    """Return what a log line says of the current span; nothing of one that is not recorded."""
+    ids = _current.get()
+    if ids is None or not ids.sampled:
+        return {}
+    return {"trace_id": f"{ids.trace_id:032x}", "span_id": f"{ids.span_id:016x}"}
+
 
 LEVELS = {
     logging.DEBUG: "DEBUG",
@@ -138,3 +182,79 @@ def indented(text: str) -> str:
 
 def _is_plain(value: str) -> bool:
     return value.isprintable() and value != "" and not any(c in value for c in ' "=')
+
+
+#: Libraries whose chatter below a warning concerns nobody who runs a host.
+THIRD_PARTY = ("aiohttp", "asyncio", "kubernetes", "opentelemetry", "urllib3")
+FACTS_KEPT = 1024
+
+Form = Literal["text", "json"]
+
+
+class HostHandler(logging.StreamHandler[TextIO]):
+    """The one handler of the host; a type of its own so that it can be found again."""
+
+
+def start_logging(
+    level: str = "info", *, form: Form = "text", stream: TextIO | None = None
+) -> None:
+    """
+    Send every record from `level` on to `stream` (stderr when left out), one line each.
+
+    Records carry their pairs as `extra={"kv": {...}}`. Tracebacks are shown at level `debug`
+    only. Called again, it replaces what it set up before and leaves foreign handlers alone.
+    An unknown level raises `ValueError`.
+    """
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise ValueError(f"log level '{level}' is unknown; use debug, info, warning or error")
+    handler = HostHandler(stream or sys.stderr)
+    handler.setFormatter(_formatter(form, handler.stream, stacks=number <= logging.DEBUG))
+    root = logging.getLogger()
+    for old in [old for old in root.handlers if isinstance(old, HostHandler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(number)
+    for name in THIRD_PARTY:
+        logging.getLogger(name).setLevel(max(number, logging.WARNING))
+
+
+def _formatter(form: Form, stream: TextIO, *, stacks: bool) -> logging.Formatter:
+    if form == "json":
+        return JsonLines(stacks=stacks)
+    return TextLines(colour=_takes_colour(stream), stacks=stacks)
+
+
+def _takes_colour(stream: TextIO) -> bool:
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not refused and stream.isatty()
+
+
+class OncePerFact:
+    """
+    Tells news from repetition, so that a lasting fact is logged once and not once a second.
+
+    The last `size` keys are remembered; the one unheard of for longest is forgotten first.
+    """
+
+    def __init__(self, size: int = FACTS_KEPT) -> None:
+        self._size = size
+        self._said: OrderedDict[Hashable, str] = OrderedDict()
+
+    def say(self, key: Hashable, text: str) -> bool:
+        """Whether `text` about `key` is new or has changed, and so ought to be logged."""
+        known = self._said.pop(key, None) == text
+        self._said[key] = text
+        if len(self._said) > self._size:
+            self._said.popitem(last=False)
+        return not known
+
+    def forget(self, key: Hashable) -> bool:
+        """End a fact, so that its return is news again; whether there was one."""
+        return self._said.pop(key, None) is not None
+
+    def clear(self) -> bool:
+        """End all facts; whether there were any."""
+        any_said = bool(self._said)
+        self._said.clear()
+        return any_said

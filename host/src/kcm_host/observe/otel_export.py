@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-from kcm_host.observe.log import OncePerFact
+from kcm_host.observe.logging import OncePerFact
 
 log = logging.getLogger(__name__)
 

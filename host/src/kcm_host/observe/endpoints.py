@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kcm_host.api.states import HostState
-from kcm_host.observe import answers
-from kcm_host.observe.answers import Answer, text
-from kcm_host.observe.http_request import Request
-from kcm_host.observe.metrics import Metrics
-from kcm_host.observe.page_server import REQUEST_SECONDS, PageServer
-from kcm_host.observe.plugin_metrics import Offers, Told
-from kcm_host.observe.questions import NoReply, Questions
+from kcm_host.observe import http_messages
+from kcm_host.observe.http_messages import Answer, Request, text
+from kcm_host.observe.http_server import REQUEST_SECONDS, PageServer
+from kcm_host.observe.loop_bridge import NoReply, Questions
+from kcm_host.observe.metrics import Metrics, Offers, Told
 from kcm_host.observe.watchdog import Watchdog
 
 PATIENCE_SECONDS = 2.0
@@ -119,14 +117,16 @@ class Pages:
             case "/readyz":
                 verbose = _is_verbose(request.query)
                 return await self._asked(
-                    lambda: answers.readyz(self._host_state(with_status=False), verbose=verbose)
+                    lambda: http_messages.readyz(
+                        self._host_state(with_status=False), verbose=verbose
+                    )
                 )
             case "/status":
                 return await self._status()
             case "/metrics":
                 return await self._scrape()
             case "/":
-                return text(200, answers.INDEX)
+                return text(200, http_messages.INDEX)
             case _:
                 return text(404, "not found; / lists the pages\n")
 
@@ -134,17 +134,17 @@ class Pages:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
         if seconds < self._dead_seconds:
             return text(200, "ok")
-        return text(500, f"{answers.stalled(seconds, plugin)}\n")
+        return text(500, f"{http_messages.stalled(seconds, plugin)}\n")
 
     async def _status(self) -> Answer:
         # Written down on the loop, because what plugins say of themselves may change afterwards.
         try:
             shown = await self._questions.ask(
-                lambda: answers.status_text(self._host_state(with_status=True))
+                lambda: http_messages.status_text(self._host_state(with_status=True))
             )
         except NoReply as error:
             return self._silent(error)
-        return answers.status(shown)
+        return http_messages.status(shown)
 
     async def _asked(self, question: Callable[[], Answer]) -> Answer:
         try:
@@ -158,7 +158,7 @@ class Pages:
             state, told = await self._questions.ask(self._moment)
         except NoReply as error:
             return self._silent(error)
-        return Answer(200, self._metrics.render(state, told), answers.PROMETHEUS)
+        return Answer(200, self._metrics.render(state, told), http_messages.PROMETHEUS)
 
     def _moment(self) -> tuple[HostState, Told]:
         state = self._host_state(with_status=False)
@@ -166,7 +166,7 @@ class Pages:
 
     def _silent(self, error: NoReply) -> Answer:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
-        return text(503, f"{answers.stalled(seconds, plugin) if seconds else error}\n")
+        return text(503, f"{http_messages.stalled(seconds, plugin) if seconds else error}\n")
 
 
 def _is_verbose(query: str) -> bool:

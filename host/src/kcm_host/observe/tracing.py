@@ -30,8 +30,7 @@ from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.writes import Write
-from kcm_host.observe.lines import one_line
-from kcm_host.observe.trace_context import SpanIds, enter_span, leave_span
+from kcm_host.observe.logging import SpanIds, enter_span, leave_span, one_line
 
 CAUSES_SHOWN = 16
 FAILED = frozenset({"error", "timeout"})

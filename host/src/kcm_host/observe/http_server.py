@@ -9,19 +9,19 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
-from kcm_host.observe.answers import Answer, text
-from kcm_host.observe.http_request import (
+from kcm_host.observe.escaping import printable
+from kcm_host.observe.http_messages import (
     BAD_REQUEST,
     METHODS,
     TOO_LARGE,
+    Answer,
     Request,
     begins_a_request,
     end_of_head,
     parse,
+    text,
 )
-from kcm_host.observe.lines import one_line
-from kcm_host.observe.log import OncePerFact
-from kcm_host.observe.printable import printable
+from kcm_host.observe.logging import OncePerFact, one_line
 
 log = logging.getLogger(__name__)
 

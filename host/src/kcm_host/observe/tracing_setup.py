@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from kcm_host.observe.spans import Tracing
+    from kcm_host.observe.tracing import Tracing
 
 Exporter = Literal["otlp", "console"]
 EXTRAS: dict[Exporter, str] = {"otlp": "kcm-host[otlp]", "console": "kcm-host[traces]"}
@@ -33,15 +33,18 @@ def start_tracing(
     try:
         from opentelemetry import trace  # noqa: PLC0415 - see above
 
-        from kcm_host.observe import delivery, spans  # noqa: PLC0415 - see above
+        from kcm_host.observe import (
+            otel_export,
+            tracing,  # noqa: PLC0415 - see above
+        )
 
-        sink = delivery.otlp(endpoint) if exporter == "otlp" else delivery.console()
+        sink = otel_export.otlp(endpoint) if exporter == "otlp" else otel_export.console()
     except ImportError as error:
         raise TracingUnavailable(
             f"traces exporter '{exporter}' needs a package that is not installed ({error}); "
             f"install it with: pip install '{EXTRAS[exporter]}'"
         ) from error
-    way = delivery.Delivery(sink, sample_ratio=sample_ratio, version=version)
+    way = otel_export.Delivery(sink, sample_ratio=sample_ratio, version=version)
     # Plugins ask the API for the global provider; that is how their spans join ours.
     trace.set_tracer_provider(way.provider)
-    return spans.Tracing(way.provider, version=version, stop=way.stop)
+    return tracing.Tracing(way.provider, version=version, stop=way.stop)
