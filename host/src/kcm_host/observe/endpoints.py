@@ -11,7 +11,8 @@ from kcm_host.observe import http_messages
 from kcm_host.observe.http_messages import Answer, Request, text
 from kcm_host.observe.http_server import REQUEST_SECONDS, PageServer
 from kcm_host.observe.loop_bridge import NoReply, Questions
-from kcm_host.observe.metrics import Metrics, Offers, Told
+from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.plugin_metrics import Offers, Told
 from kcm_host.observe.watchdog import Watchdog
 
 PATIENCE_SECONDS = 2.0

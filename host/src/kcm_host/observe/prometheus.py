@@ -17,7 +17,8 @@ from prometheus_client.utils import floatToGoString
 
 from kcm_host.api.metrics import Metric as PluginMetric
 from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
-from kcm_host.observe.metrics import Histogram, Metrics, Requests, Syncs, Told
+from kcm_host.observe.metrics import Histogram, Metrics, Requests, Syncs
+from kcm_host.observe.plugin_metrics import Told
 
 #: How the reference calls its main queues (H-16); a queue of ours is one controller's.
 QUEUE_NAMES = {

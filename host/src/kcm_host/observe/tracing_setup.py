@@ -33,10 +33,7 @@ def start_tracing(
     try:
         from opentelemetry import trace  # noqa: PLC0415 - see above
 
-        from kcm_host.observe import (
-            otel_export,
-            tracing,  # noqa: PLC0415 - see above
-        )
+        from kcm_host.observe import otel_export, tracing  # noqa: PLC0415 - see above
 
         sink = otel_export.otlp(endpoint) if exporter == "otlp" else otel_export.console()
     except ImportError as error:
