@@ -9,7 +9,7 @@ from typing import Any
 from kcm_host.api import Kind
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.paths import collection
-from kcm_host.client.rest import Answer, News
+from kcm_host.client.rest import Answer, ConditionalResponse
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 #: So many kinds are there of which quotas count the objects, beside those that have a place here.
@@ -63,10 +63,14 @@ class ClusterInMemory:
         sent.setdefault("metadata", {})["resourceVersion"] = "2"
         return json.dumps(sent).encode()
 
-    async def get_news(self, path: str, *, tag: str, **_: Any) -> News | None:
-        """See `Client.get_news`; answers discovery."""
+    async def conditional_get(self, path: str, *, tag: str, **_: Any) -> ConditionalResponse | None:
+        """See `Client.conditional_get`; answers discovery."""
         core = path == "/api"
-        return None if tag else News(_discovery([k for k in KINDS if core == (not k.group)]), "1")
+        return (
+            None
+            if tag
+            else ConditionalResponse(_discovery([k for k in KINDS if core == (not k.group)]), "1")
+        )
 
     @asynccontextmanager
     async def watch(

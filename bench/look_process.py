@@ -24,7 +24,7 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
 from kcm_host.observe.logging import start_logging
-from kcm_host.runtime.bootstrap import Plan, assemble, plan
+from kcm_host.runtime.bootstrap import Plan, load_plugins, plan
 from kcm_host.runtime.host import Host
 
 CONTROLLERS = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
@@ -78,7 +78,7 @@ def _plan(folder: Path) -> Plan:
     config.write_text(json.dumps({"controllers": controllers, "http": {"bind": bind}}))
     loaded = load_settings(file=config, environ={})
     connection = connect(str(kubeconfig), environ={})
-    return plan(loaded.settings, assemble(loaded), connection=connection)
+    return plan(loaded.settings, load_plugins(loaded), connection=connection)
 
 
 def _free_port() -> int:

@@ -8,14 +8,14 @@ from quota_objects import Manifest
 
 from kcm_host.api import Kind
 from kcm_host.informer import decoder
-from kcm_host.informer.shared_informer import SLICE, Feed
+from kcm_host.informer.shared_informer import SLICE, SharedInformer
 
 
 class Stream:
     """One kind as the host follows it; while it is held, events wait, as on a slow connection."""
 
     def __init__(self, kind: Kind) -> None:
-        self.feed = Feed(kind)
+        self.feed = SharedInformer(kind)
         self.waiting: list[tuple[str, Manifest]] = []
         self.is_held = False
 

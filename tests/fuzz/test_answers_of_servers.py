@@ -14,9 +14,9 @@ from kcm_host.api.kinds import Key
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
 from kcm_host.client.auth.proxy_env import usable_proxy
 from kcm_host.client.auth.tls import validity_of
-from kcm_host.client.discovery import Discoverer
-from kcm_host.client.errors import error_of_answer, error_of_frame, is_gone, is_too_large
-from kcm_host.client.rest import News
+from kcm_host.client.discovery import CachedDiscoveryClient
+from kcm_host.client.errors import error_of_event, error_of_response, is_gone, is_too_large
+from kcm_host.client.rest import ConditionalResponse
 from kcm_host.client.service_account import ServiceAccountTokens
 
 scalars = st.one_of(
@@ -108,7 +108,7 @@ def bodies(draw: st.DrawFn, answers: st.SearchStrategy[Any]) -> bytes:
 def test_every_error_answer_is_an_error_of_ours(status: int, body: bytes, retry_after: str) -> None:
     """F-10, F-22: with the status of the answer, a text, and a bounded time to wait."""
     with one_input("error answer"):
-        error = error_of_answer(status, body, {"Retry-After": retry_after}, "get /x")
+        error = error_of_response(status, body, {"Retry-After": retry_after}, "get /x")
         assert (error.status, str(error)[:6]) == (status, "get /x")
         assert 0 <= (error.retry_after_seconds or 0) <= 300
         is_gone(error)
@@ -119,7 +119,7 @@ def test_every_error_answer_is_an_error_of_ours(status: int, body: bytes, retry_
 def test_every_error_event_is_an_error_of_ours(body: bytes) -> None:
     """F-10: an ERROR event that is none is `Unreadable`."""
     with one_input("error event", refused_by=(Unreadable,)):
-        assert isinstance(error_of_frame(body, "watch /x"), ApiError)
+        assert isinstance(error_of_event(body, "watch /x"), ApiError)
 
 
 class Saying:
@@ -128,9 +128,9 @@ class Saying:
     def __init__(self, *answers: bytes) -> None:
         self._answers = list(answers)
 
-    async def get_news(self, path: str, **_: Any) -> News:
-        """See `Client.get_news`."""
-        return News(self._answers.pop(0), "")
+    async def conditional_get(self, path: str, **_: Any) -> ConditionalResponse:
+        """See `Client.conditional_get`."""
+        return ConditionalResponse(self._answers.pop(0), "")
 
     async def call(self, *_: Any, **__: Any) -> bytes:
         """See `Client.call`."""
@@ -144,7 +144,7 @@ class Saying:
 )
 def test_discovery_answers_are_used_or_refused(answers: list[bytes]) -> None:
     """F-10, F-27: aggregated or not, twice in a row, so that there is something to keep."""
-    discoverer = Discoverer(Saying(*answers), agent="")  # type: ignore[arg-type]
+    discoverer = CachedDiscoveryClient(Saying(*answers), agent="")  # type: ignore[arg-type]
     with one_input("discovery answer", refused_by=(HostError,)):
         asyncio.run(discoverer.ask())
         asyncio.run(discoverer.ask())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quantity_vectors import PARSED, REFUSED
 
 from kcm_host.informer import decoder
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.pods import Pod
 from kcm_host_resourcequota.quantity import (
@@ -142,7 +142,7 @@ def test_an_object_with_any_quantities_is_read_or_marked(
             line = json.dumps(
                 {"type": "ADDED", "object": {"metadata": {"name": "o", "uid": "u"}, **body}}
             ).encode()
-            feed = Feed(RESOURCE_QUOTA)
+            feed = SharedInformer(RESOURCE_QUOTA)
             store = feed.shelf(model).store
             feed.event("ADDED", line, decoder.frame(line).object)
             assert len(store) == 1

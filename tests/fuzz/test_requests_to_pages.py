@@ -18,8 +18,8 @@ from kcm_host.observe.http_messages import Answer, Request, text
 from kcm_host.observe.http_server import (
     LONGEST_HEAD,
     REQUEST_SECONDS,
-    PageConnection,
-    PageServer,
+    HttpConnection,
+    HttpServer,
 )
 
 HANG_SECONDS = 60.0
@@ -96,15 +96,15 @@ async def respond(request: Request) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PageServer]:
+def server() -> Iterator[HttpServer]:
     """Run one server for all inputs."""
-    server = PageServer(socket.AF_INET, ("127.0.0.1", 0), respond)
+    server = HttpServer(socket.AF_INET, ("127.0.0.1", 0), respond)
     server.start()
     yield server
     server.stop()
 
 
-def exchange(server: PageServer, sent: Sequence[bytes]) -> bytes:
+def exchange(server: HttpServer, sent: Sequence[bytes]) -> bytes:
     """Send some pieces and then the end; give everything that came back."""
     with closing(socket.create_connection(server.address, timeout=HANG_SECONDS)) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -132,7 +132,7 @@ def check(answer: bytes) -> None:
 
 
 @given(sent=pieces())
-def test_server_answers_or_closes(server: PageServer, sent: list[bytes]) -> None:
+def test_server_answers_or_closes(server: HttpServer, sent: list[bytes]) -> None:
     """Each input over a real connection gets one answer or none, in less than a second of CPU."""
     clock = time.pthread_getcpuclockid(server._thread.ident or 0)
     before = time.clock_gettime(clock)
@@ -175,10 +175,10 @@ class Wire(asyncio.Transport):
     abort = close
 
 
-async def dribble(server: PageServer, sent: Sequence[tuple[float, bytes]], *, ends: bool) -> None:
+async def dribble(server: HttpServer, sent: Sequence[tuple[float, bytes]], *, ends: bool) -> None:
     """Send pieces with waits between; the connection must be over by its deadline."""
     loop = asyncio.get_running_loop()
-    wire, connection = Wire(), PageConnection(server)
+    wire, connection = Wire(), HttpConnection(server)
     began = loop.time()
     connection.connection_made(wire)
     for wait, piece in sent:
@@ -200,7 +200,7 @@ async def dribble(server: PageServer, sent: Sequence[tuple[float, bytes]], *, en
 )
 def test_no_slowness_outlives_the_deadline(sent: list[tuple[float, bytes]], *, ends: bool) -> None:
     """However slowly the pieces come, each connection is over 10 s after it began (F-15)."""
-    server = PageServer(socket.AF_INET, ("127.0.0.1", 0), respond)
+    server = HttpServer(socket.AF_INET, ("127.0.0.1", 0), respond)
     loop = VirtualTimeLoop()
     try:
         with one_input("HTTP request in pieces, slowly"):
@@ -212,7 +212,7 @@ def test_no_slowness_outlives_the_deadline(sent: list[tuple[float, bytes]], *, e
 
 
 @given(data=st.binary(min_size=1, max_size=200), size=st.integers(0, 3 * LONGEST_HEAD))
-def test_head_is_bounded(server: PageServer, data: bytes, size: int) -> None:
+def test_head_is_bounded(server: HttpServer, data: bytes, size: int) -> None:
     """A head without end is refused once it is too large, however it goes on."""
     with one_input("HTTP head without end"):
         rest = (data * (size // len(data) + 1))[:size].replace(b"\n", b"")

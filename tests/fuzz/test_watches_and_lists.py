@@ -21,9 +21,9 @@ from kcm_host.api.watches import Change
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.informer import backoff
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 
 POD = Kind("", "v1", "Pod", "pods")
 #: Bad input may cost waits and a new list; more than this is a stream that hangs.
@@ -236,14 +236,16 @@ def kubeconfig(url: str, folder: Path) -> Path:
 
 async def follow(server: Server) -> None:
     """Follow the server until all good objects are known; fail when the stream ends."""
-    reader, feed = Reader(), Feed(POD)
+    reader, feed = Reader(), SharedInformer(POD)
     feed.follow(Pod, reader)
     with tempfile.TemporaryDirectory() as folder, no_traceback():
         async with serving(server.answer) as url:
             connection = connect(str(kubeconfig(url, Path(folder))), environ={})
             async with Client(connection, lambda _: None) as client:
                 clock = asyncio.get_running_loop().time
-                reflector = Reflector(Selection(POD), client, feed, agent="fuzz", clock=clock)
+                reflector = Reflector(
+                    ListWatchOptions(POD), client, feed, agent="fuzz", clock=clock
+                )
                 stream = asyncio.create_task(reflector.run())
                 known = asyncio.create_task(reader.complete.wait())
                 ends = {stream, known}

@@ -16,14 +16,14 @@ from worlds.server import Server
 from kcm_host import __version__
 from kcm_host.api import Key, Kind, Resource
 from kcm_host.api.records import Cause, SyncRecord
-from kcm_host.client.discovery import ServedKinds
-from kcm_host.informer.informer_factory import Streams
+from kcm_host.client.discovery import APIResources
+from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.groups import CONTROLLER
 from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.runtime.controller import Controller
-from kcm_host.runtime.controller_run import Services, Setup
+from kcm_host.runtime.controller_run import ControllerConfig, SharedDependencies
 
 #: Virtual seconds after which everything that is under way has arrived, graces included.
 QUIET_SECONDS = 75.0
@@ -34,7 +34,7 @@ class Discoverer:
     """What is served: the kinds of the world."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self.present = ServedKinds(Resource(kind, VERBS, preferred=True) for kind in kinds)
+        self.present = APIResources(Resource(kind, VERBS, preferred=True) for kind in kinds)
 
 
 class World:
@@ -62,8 +62,8 @@ class World:
         self.syncs: list[SyncRecord] = []
         plugin = _plugin(name, make)
         model = plugin.settings_model
-        streams = Streams(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
-        services = Services(
+        streams = InformerFactory(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        services = SharedDependencies(
             client=self.server,
             own_clients={},
             streams=streams,
@@ -71,7 +71,7 @@ class World:
             on_sync=self._on_sync,
             on_write=lambda _controller, _record: None,
         )
-        setup = Setup(plugin, model(**settings) if model else None, workers)
+        setup = ControllerConfig(plugin, model(**settings) if model else None, workers)
         self.streams = streams
         self.controller = Controller(setup, services)
 

@@ -10,7 +10,7 @@ from typing import Any
 from worlds.objects import Event, Object, Objects, Refused, at
 
 from kcm_host.api import Kind
-from kcm_host.client.errors import error_of_answer
+from kcm_host.client.errors import error_of_response
 from kcm_host.client.rest import METADATA_ONLY, Answer, Query
 from kcm_host.reconcile.requests import APPLY
 
@@ -64,7 +64,7 @@ class Server:
             answer = self._answer(method, parts, request)
         except Refused as refused:
             body = json.dumps({"message": str(refused), "reason": refused.reason}).encode()
-            raise error_of_answer(refused.status, body, {}, f"{method} {path}") from None
+            raise error_of_response(refused.status, body, {}, f"{method} {path}") from None
         if self._version > before and parts.resource != EVENTS.resource:
             self.writes.append(f"{method} {path} {(request.get('body') or b'').decode()}")
         await self._delay()
@@ -83,7 +83,7 @@ class Server:
         if "sendInitialEvents" not in asked:
             if since < self.expired.get(objects.kind.resource, 0):
                 body = b'{"reason": "Expired", "message": "too old"}'
-                raise error_of_answer(410, body, {}, f"watch {path}")
+                raise error_of_response(410, body, {}, f"watch {path}")
             yield self._lines(objects, since, [], slim=slim)
         else:
             initial = [Event(0, "ADDED", each) for each in objects.all()]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.rest import Client, user_agent
 
 AGENT = user_agent("acme")
@@ -46,14 +46,14 @@ async def client_of(speak: Speak) -> AsyncIterator[Client]:
         connection = Connection(
             base_url=f"http://127.0.0.1:{port}",
             origin="a test",
-            credentials=Credentials(_nobody, first=Access({})),
+            credentials=Credentials(_nobody, first=RequestCredentials({})),
         )
         async with Client(connection, lambda _: None) as client:
             yield client
 
 
-async def _nobody() -> Access:
-    return Access({})
+async def _nobody() -> RequestCredentials:
+    return RequestCredentials({})
 
 
 async def get(client: Client, path: str = "/api/v1/namespaces") -> bytes:

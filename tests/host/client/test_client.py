@@ -14,7 +14,7 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.states import RequestRecord
 from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import Connection, connect
-from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client, user_agent
 from kcm_host.reconcile.worker import SYNC_SECONDS
@@ -68,15 +68,15 @@ async def speaking() -> AsyncIterator[Connect]:
                 base_url=f"http://127.0.0.1:{port}",
                 origin="a test",
                 authority="nobody",
-                credentials=Credentials(_nobody, first=Access({})),
+                credentials=Credentials(_nobody, first=RequestCredentials({})),
             )
             return await stack.enter_async_context(Client(connection, on_request))
 
         yield start
 
 
-async def _nobody() -> Access:
-    return Access({})
+async def _nobody() -> RequestCredentials:
+    return RequestCredentials({})
 
 
 async def get(client: Client, path: str = NAMESPACES) -> bytes:
@@ -201,10 +201,10 @@ async def with_tokens(connection: Connection, *tokens: str) -> Connection:
     known = await connection.credentials.current()
     left = list(tokens)
 
-    async def fetch() -> Access:
+    async def fetch() -> RequestCredentials:
         if not left:
             raise ConnectionProblem("no more tokens; add one to the test")
-        return Access({"Authorization": f"Bearer {left.pop(0)}"}, known.ssl)
+        return RequestCredentials({"Authorization": f"Bearer {left.pop(0)}"}, known.ssl)
 
     return dataclasses.replace(connection, credentials=Credentials(fetch))
 

@@ -14,7 +14,7 @@ from kcm_host.api.discovery import Discovery, Resource
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Kind
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault
@@ -39,9 +39,9 @@ async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def discoverer(client: Client) -> Discoverer:
+def discoverer(client: Client) -> CachedDiscoveryClient:
     """Give one that has not asked yet."""
-    return Discoverer(client, agent=AGENT)
+    return CachedDiscoveryClient(client, agent=AGENT)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def define(api_server: ApiServer, group: str) -> AsyncIterator[Define]:
         await asyncio.to_thread(extensions.delete_custom_resource_definition, name)
 
 
-async def until_served(discoverer: Discoverer, *kinds: Kind) -> None:
+async def until_served(discoverer: CachedDiscoveryClient, *kinds: Kind) -> None:
     """Ask again and again until all these are served."""
     async with asyncio.timeout(60):
         while not all(map(discoverer.present.serves, kinds)):
@@ -102,14 +102,14 @@ def version(name: str, *resources: str, freshness: str = "Current") -> dict[str,
     return {"version": name, "freshness": freshness, "resources": told}
 
 
-def told(discoverer: Discoverer) -> list[tuple[str, str, bool]]:
+def told(discoverer: CachedDiscoveryClient) -> list[tuple[str, str, bool]]:
     """Give resource, version and preference of what is served, the core group left out."""
     found = discoverer.present.resources()
     return [(r.kind.resource, r.kind.version, r.preferred) for r in found if r.kind.group]
 
 
 async def test_served_kinds_are_known_after_two_requests(
-    discoverer: Discoverer, fault_proxy: FaultProxy
+    discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """Group, version and resource have to be right for a kind to count as served."""
     assert await discoverer.ask()
@@ -122,7 +122,7 @@ async def test_served_kinds_are_known_after_two_requests(
     assert [request.path for request in fault_proxy.requests()] == ["/api", "/apis"]
 
 
-async def test_the_first_served_version_is_found(discoverer: Discoverer) -> None:
+async def test_the_first_served_version_is_found(discoverer: CachedDiscoveryClient) -> None:
     """Of several versions the first that the server has counts; None when it has none."""
     await discoverer.ask()
     found = discoverer.present
@@ -132,7 +132,7 @@ async def test_the_first_served_version_is_found(discoverer: Discoverer) -> None
     assert found.first_served() is None
 
 
-async def test_resources_come_with_scope_and_verbs(discoverer: Discoverer) -> None:
+async def test_resources_come_with_scope_and_verbs(discoverer: CachedDiscoveryClient) -> None:
     """Each is a kind as a watch needs it; subresources are left out (RQ-210)."""
     await discoverer.ask()
     found = {resource.kind: resource for resource in discoverer.present.resources()}
@@ -145,7 +145,7 @@ async def test_resources_come_with_scope_and_verbs(discoverer: Discoverer) -> No
 
 
 async def test_the_preferred_version_is_the_best_that_has_the_resource(
-    discoverer: Discoverer, group: str, define: Define
+    discoverer: CachedDiscoveryClient, group: str, define: Define
 ) -> None:
     """What the group's best version lacks is preferred in the next one (RQ-210)."""
     await define("Widget", "v1", "v1beta1")
@@ -159,7 +159,7 @@ async def test_the_preferred_version_is_the_best_that_has_the_resource(
 
 
 async def test_asking_again_is_cheap_while_nothing_changes(
-    discoverer: Discoverer, fault_proxy: FaultProxy
+    discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """The server only says that all is as it was, and that is no change."""
     await discoverer.ask()
@@ -173,7 +173,9 @@ async def test_asking_again_is_cheap_while_nothing_changes(
     assert discoverer.present is before
 
 
-async def test_a_new_kind_is_a_change(discoverer: Discoverer, group: str, define: Define) -> None:
+async def test_a_new_kind_is_a_change(
+    discoverer: CachedDiscoveryClient, group: str, define: Define
+) -> None:
     """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
     await discoverer.ask()
     widget = Kind(group, "v1", "Widget", "widgets")
@@ -188,7 +190,7 @@ async def test_a_new_kind_is_a_change(discoverer: Discoverer, group: str, define
 
 
 async def test_a_refusal_goes_to_the_caller(
-    discoverer: Discoverer, fault_proxy: FaultProxy
+    discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """Who may not see what is served gets the server's 403."""
     fault_proxy.add(Answer(403), path="^/apis$")
@@ -208,7 +210,7 @@ async def test_a_refusal_goes_to_the_caller(
     ids=["error", "no group", "no resource", "another server"],
 )
 async def test_trouble_changes_nothing_and_is_told_once(
-    discoverer: Discoverer,
+    discoverer: CachedDiscoveryClient,
     fault_proxy: FaultProxy,
     caplog: pytest.LogCaptureFixture,
     fault: Fault,
@@ -232,7 +234,7 @@ async def test_trouble_changes_nothing_and_is_told_once(
 
 
 async def test_a_version_nobody_answers_for_keeps_what_was_known(
-    discoverer: Discoverer, fault_proxy: FaultProxy
+    discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """Stale is not gone: its resources stay, others of the same answer are taken (RQ-231)."""
     first = groups(("acme.example", [version("v1", "widgets"), version("v1beta1", "gadgets")]))
@@ -251,7 +253,7 @@ async def test_a_version_nobody_answers_for_keeps_what_was_known(
 
 
 async def test_a_version_nobody_ever_answered_for_has_nothing(
-    discoverer: Discoverer, fault_proxy: FaultProxy
+    discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """What the server itself remembers of a stale version is not taken (RQ-231)."""
     stale = version("v1", "widgets", freshness="Stale")

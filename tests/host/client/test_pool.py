@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.rest import Client, user_agent
 from kcm_host_testing import certificate
 
@@ -87,8 +87,8 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
     server = silent(answer)
     trust = ssl.create_default_context(cafile=str(tmp_path / certificate.CERTIFICATE))
 
-    async def trusting() -> Access:
-        return Access({}, trust)
+    async def trusting() -> RequestCredentials:
+        return RequestCredentials({}, trust)
 
     async def give_up() -> None:
         connection = Connection(
@@ -124,8 +124,8 @@ def test_after_a_burst_one_connection_is_enough():
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
         writer.close()
 
-    async def nobody() -> Access:
-        return Access({})
+    async def nobody() -> RequestCredentials:
+        return RequestCredentials({})
 
     async def calls() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)

@@ -40,7 +40,7 @@ def test_an_event_has_its_head_whatever_is_inside(value: bytes) -> None:
     """Type, kind and identity are read past values that the decoder refuses (F-1)."""
     frame = decoder.frame(_event(value))
     assert (frame.type, frame.object.kind) == ("ADDED", "Pod")
-    assert frame.object.metadata == decoder.HeadMeta("a", "team", "u", "7")
+    assert frame.object.metadata == decoder.ObjectMeta("a", "team", "u", "7")
 
 
 @pytest.mark.parametrize("value", [DEEP, HALF_A_PAIR], ids=["deep", "half a pair"])

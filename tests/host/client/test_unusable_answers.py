@@ -12,10 +12,10 @@ from kcm_host.api.kinds import Kind
 from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import JSON, Client
-from kcm_host.client.service_account import acting_as
-from kcm_host.informer.list_watch import Selection
+from kcm_host.client.service_account import with_service_account
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.pager import paged_list
 from kcm_host.runtime.startup_probe import reach
 from kcm_host_testing.faults import Answer
@@ -45,8 +45,8 @@ async def test_unreadable_discovery_is_one_kind_of_error(
     """F-10: the task that asks again survives, and a start ends with one line."""
     fault_proxy.add(Answer(200, body), path="^/apis$")
     with pytest.raises(Unreadable, match="get /apis: unreadable answer"):
-        await Discoverer(client, agent=AGENT).ask()
-    assert not await Discoverer(client, agent=AGENT).refresh()
+        await CachedDiscoveryClient(client, agent=AGENT).ask()
+    assert not await CachedDiscoveryClient(client, agent=AGENT).refresh()
     with pytest.raises(ConnectionProblem, match="unreadable answer") as raised:
         await reach(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert raised.value.exit_code == 1
@@ -58,10 +58,10 @@ async def test_unreadable_pages_are_the_same_kind_of_error(
 ) -> None:
     """F-10: a list page from a broken proxy breaks the stream with a clear error."""
     fault_proxy.add(Answer(200, body), path="/configmaps")
-    selection = Selection(Kind("", "v1", "ConfigMap", "configmaps"))
+    selection = ListWatchOptions(Kind("", "v1", "ConfigMap", "configmaps"))
 
     class Nothing:
-        def list_begins(self) -> None:
+        def init(self) -> None:
             """Hear of the list."""
 
     with pytest.raises(Unreadable, match="list /api/v1/configmaps: unreadable answer"):
@@ -71,7 +71,7 @@ async def test_unreadable_pages_are_the_same_kind_of_error(
 async def test_unreadable_tokens_are_told(client: Client, fault_proxy: FaultProxy) -> None:
     """F-10: also where a service account's token is requested."""
     tokens = fault_proxy.add(Answer(201, NO_UTF8), path="/token$")
-    connection = acting_as("acme", client, agent=AGENT)
+    connection = with_service_account("acme", client, agent=AGENT)
     with pytest.raises(ConnectionProblem, match=r"no token for .* unreadable"):
         await connection.credentials.current()
     assert tokens.hits == 4

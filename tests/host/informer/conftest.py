@@ -3,7 +3,7 @@
 import pytest
 from host.informer.stream_lines import POD, Pod
 
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Store
 
 
@@ -14,6 +14,6 @@ def store() -> Store[Pod]:
 
 
 @pytest.fixture
-def feed() -> Feed:
+def feed() -> SharedInformer:
     """A feed of pods that nobody follows yet."""
-    return Feed(POD)
+    return SharedInformer(POD)

@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
 from kcm_host.informer import decoder
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Entry, Store
 
 POD = Kind("", "v1", "Pod", "pods")
@@ -72,35 +72,35 @@ def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
     return msgspec.json.encode({"kind": "Pod", "apiVersion": "v1", "metadata": meta, **fields})
 
 
-def event(feed: Feed, sort: str, body: bytes) -> None:
+def event(feed: SharedInformer, sort: str, body: bytes) -> None:
     """Feed one event of a watch."""
     line = _line(sort, body)
     feed.event(sort, line, decoder.frame(line).object)
 
 
-def gathering(feed: Feed, *events: tuple[str, bytes]) -> None:
+def gathering(feed: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a streaming list that is not complete yet."""
-    feed.list_begins()
+    feed.init()
     for sort, body in events:
         line = _line(sort, body)
-        feed.gather(sort, line, decoder.frame(line).object)
+        feed.init_apply(sort, line, decoder.frame(line).object)
 
 
-def gathered(feed: Feed, *events: tuple[str, bytes]) -> None:
+def gathered(feed: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a whole streaming list."""
     gathering(feed, *events)
     complete(feed)
 
 
-def listed(feed: Feed, *bodies: bytes) -> None:
+def listed(feed: SharedInformer, *bodies: bytes) -> None:
     """Feed a whole list that came in pages."""
-    feed.list_begins()
+    feed.init()
     for body in bodies:
-        feed.gather_bare(msgspec.Raw(body))
+        feed.init_apply_item(msgspec.Raw(body))
     complete(feed)
 
 
-def complete(feed: Feed) -> None:
+def complete(feed: SharedInformer) -> None:
     """Put the gathered objects in place."""
     for _ in feed.init_done():
         pass
@@ -113,7 +113,7 @@ def replaced(store: Store[Pod], fresh: dict[Key, Entry[Pod]]) -> list[Change[Pod
         try:
             next(steps)
         except StopIteration as end:
-            return store.put_in_place(end.value)
+            return store.commit(end.value)
 
 
 def _line(sort: str, body: bytes) -> bytes:

@@ -5,18 +5,18 @@ from host.informer.stream_lines import POD, A, B, C, D, Listener, Phase, Pod, ev
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watches import Change
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 
 
 @pytest.fixture
-def four(feed: Feed) -> Feed:
+def four(feed: SharedInformer) -> SharedInformer:
     """A feed with one follower and four pods."""
     feed.follow(Pod, Listener())
     gathered(feed, *(("ADDED", pod(key, "1", node="n1")) for key in (A, B, C, D)))
     return feed
 
 
-def test_synced_comes_after_the_whole_first_list(feed: Feed) -> None:
+def test_synced_comes_after_the_whole_first_list(feed: SharedInformer) -> None:
     """`synced` is called once, when all initial objects have been told (IQ-54, IQ-60)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -27,7 +27,7 @@ def test_synced_comes_after_the_whole_first_list(feed: Feed) -> None:
     assert [change.initial for change in listener.changes] == [True, True, False, False, False]
 
 
-def test_an_empty_first_list_syncs_too(feed: Feed) -> None:
+def test_an_empty_first_list_syncs_too(feed: SharedInformer) -> None:
     """Nothing to tell is told as synced (IQ-54)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -35,7 +35,7 @@ def test_an_empty_first_list_syncs_too(feed: Feed) -> None:
     assert (listener.changes, listener.synced_after) == ([], [0])
 
 
-def test_updates_are_told_each_and_in_order(feed: Feed) -> None:
+def test_updates_are_told_each_and_in_order(feed: SharedInformer) -> None:
     """Three updates of one object are three changes in their order (IQ-40, IQ-T13)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -47,7 +47,7 @@ def test_updates_are_told_each_and_in_order(feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("sort", ["ADDED", "MODIFIED"])
-def test_the_stored_state_decides_what_an_event_is(feed: Feed, sort: str) -> None:
+def test_the_stored_state_decides_what_an_event_is(feed: SharedInformer, sort: str) -> None:
     """ADDED of a known object is an update, MODIFIED of an unknown one an add (IQ-45)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -58,7 +58,7 @@ def test_the_stored_state_decides_what_an_event_is(feed: Feed, sort: str) -> Non
     assert feed.shelf(Pod).store.get(B) == Pod()
 
 
-def test_a_deleted_object_is_told_as_it_was_in_the_end(feed: Feed) -> None:
+def test_a_deleted_object_is_told_as_it_was_in_the_end(feed: SharedInformer) -> None:
     """The state of the DELETED event is told, also when it was never seen before (IQ-46)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -67,7 +67,7 @@ def test_a_deleted_object_is_told_as_it_was_in_the_end(feed: Feed) -> None:
     assert listener.changes[-1] == Change(POD, A, Pod("n2"), None, "2")
 
 
-def test_a_late_follower_is_told_everything_then_what_changes(four: Feed) -> None:
+def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInformer) -> None:
     """Four initial adds and `synced`, then live changes, none twice and none lost (IQ-61, T21)."""
     late = Listener()
     four.follow(Pod, late)
@@ -81,7 +81,7 @@ def test_a_late_follower_is_told_everything_then_what_changes(four: Feed) -> Non
     assert late.synced_after == [4]
 
 
-def test_a_late_follower_troubles_nobody_else(four: Feed) -> None:
+def test_a_late_follower_troubles_nobody_else(four: SharedInformer) -> None:
     """Whoever was there before is not told again (IQ-61)."""
     other, late = Listener(), Listener()
     four.follow(Pod, other)
@@ -94,11 +94,11 @@ def test_a_late_follower_troubles_nobody_else(four: Feed) -> None:
     assert len(late.changes) == 4
 
 
-def test_a_follower_that_comes_before_the_list_ends_is_not_late(feed: Feed) -> None:
+def test_a_follower_that_comes_before_the_list_ends_is_not_late(feed: SharedInformer) -> None:
     """It is told with everybody else, once, when the first list is complete (IQ-53)."""
     early, during = Listener(), Listener()
     feed.follow(Pod, early)
-    feed.list_begins()
+    feed.init()
     feed.follow(Pod, during)
     feed.welcome()
     assert during.synced_after == []
@@ -107,7 +107,7 @@ def test_a_follower_that_comes_before_the_list_ends_is_not_late(feed: Feed) -> N
     assert early.synced_after == during.synced_after == [1]
 
 
-def test_who_has_left_is_told_nothing_more(four: Feed) -> None:
+def test_who_has_left_is_told_nothing_more(four: SharedInformer) -> None:
     """A follower that left hears nothing; the others go on (IQ-61)."""
     leaving, staying = Listener(), Listener()
     for listener in (leaving, staying):
@@ -120,7 +120,7 @@ def test_who_has_left_is_told_nothing_more(four: Feed) -> None:
     assert staying.told()[-1] == ("deleted", "a")
 
 
-def test_the_last_to_leave_ends_the_feed(feed: Feed) -> None:
+def test_the_last_to_leave_ends_the_feed(feed: SharedInformer) -> None:
     """A model goes with its last follower, and the feed with its last model."""
     first, second, third = Listener(), Listener(), Listener()
     feed.follow(Pod, first)
@@ -132,7 +132,7 @@ def test_the_last_to_leave_ends_the_feed(feed: Feed) -> None:
     assert feed.leave(second)
 
 
-def test_followers_of_one_model_are_told_in_the_order_they_came(feed: Feed) -> None:
+def test_followers_of_one_model_are_told_in_the_order_they_came(feed: SharedInformer) -> None:
     """Each follower gets a whole list in order before the next one gets it (IQ-59)."""
     told: list[tuple[str, Key]] = []
 

@@ -21,7 +21,7 @@ from host.informer.stream_lines import (
 )
 
 from kcm_host.api.watches import Change
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ def decoded() -> Counter[str]:
     return Counted.decoded
 
 
-def test_an_object_is_decoded_once_for_all_followers(feed: Feed, decoded: Counter[str]) -> None:
+def test_an_object_is_decoded_once_for_all_followers(
+    feed: SharedInformer, decoded: Counter[str]
+) -> None:
     """Three followers of one model share one decoded object, in list, page and event."""
     listeners = [Listener() for _ in range(3)]
     for listener in listeners:
@@ -46,7 +48,7 @@ def test_an_object_is_decoded_once_for_all_followers(feed: Feed, decoded: Counte
     assert len(seen[2]) == 3
 
 
-def test_each_model_has_its_own_store_and_changes(feed: Feed) -> None:
+def test_each_model_has_its_own_store_and_changes(feed: SharedInformer) -> None:
     """A change of a field that one model declares wakes the followers of that model alone."""
     nodes, phases = Listener(), Listener()
     feed.follow(Pod, nodes)
@@ -62,7 +64,7 @@ def test_each_model_has_its_own_store_and_changes(feed: Feed) -> None:
 class Peeping(Listener):
     """A follower that looks into the stores while it is told."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: SharedInformer) -> None:
         super().__init__()
         self._feed = feed
         self.seen: list[list[object]] = []
@@ -73,7 +75,7 @@ class Peeping(Listener):
         self.seen.append([shelf.store.get(change.key) for shelf in self._feed.shelves])
 
 
-def test_all_stores_change_before_anybody_is_told(feed: Feed) -> None:
+def test_all_stores_change_before_anybody_is_told(feed: SharedInformer) -> None:
     """A follower finds its own and every other store as new as its event (IQ-43)."""
     first, second = Peeping(feed), Peeping(feed)
     feed.follow(Pod, first)
@@ -86,7 +88,7 @@ def test_all_stores_change_before_anybody_is_told(feed: Feed) -> None:
     assert second.seen == expected
 
 
-def test_what_is_gone_before_the_list_ends_is_not_in_it(feed: Feed) -> None:
+def test_what_is_gone_before_the_list_ends_is_not_in_it(feed: SharedInformer) -> None:
     """A DELETED within a streaming list takes its object out, a later ADDED puts it in (IQ-11)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -102,7 +104,7 @@ def test_what_is_gone_before_the_list_ends_is_not_in_it(feed: Feed) -> None:
     assert listener.changes == [Change(POD, B, None, Pod("n3"), "6", initial=True)]
 
 
-def test_what_a_list_never_had_may_go_while_it_runs(feed: Feed) -> None:
+def test_what_a_list_never_had_may_go_while_it_runs(feed: SharedInformer) -> None:
     """A DELETED of an object that the list has not told is nothing (IQ-11)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -111,7 +113,7 @@ def test_what_a_list_never_had_may_go_while_it_runs(feed: Feed) -> None:
 
 
 def test_an_item_without_a_name_is_passed_over_and_told(
-    feed: Feed, caplog: pytest.LogCaptureFixture
+    feed: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It could never be synced; its neighbours are there, and the log names the kind."""
     listener = Listener()
@@ -122,7 +124,7 @@ def test_an_item_without_a_name_is_passed_over_and_told(
     assert told == [("list item without a name skipped", {"kind": "pods"})] * 2
 
 
-def test_nothing_is_told_or_stored_before_the_list_is_complete(feed: Feed) -> None:
+def test_nothing_is_told_or_stored_before_the_list_is_complete(feed: SharedInformer) -> None:
     """While a relist is being gathered, readers see the previous set (IQ-11, IQ-50)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -136,7 +138,7 @@ def test_nothing_is_told_or_stored_before_the_list_is_complete(feed: Feed) -> No
     assert listener.told() == [("deleted", "a"), ("added", "b")]
 
 
-def test_a_list_that_is_begun_again_forgets_the_first_attempt(feed: Feed) -> None:
+def test_a_list_that_is_begun_again_forgets_the_first_attempt(feed: SharedInformer) -> None:
     """What a list gathered before its stream broke is not part of the next one (IQ-14)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -145,7 +147,7 @@ def test_a_list_that_is_begun_again_forgets_the_first_attempt(feed: Feed) -> Non
     assert listener.told() == [("added", "a")]
 
 
-def test_objects_are_kept_whole_where_somebody_wants_them(feed: Feed) -> None:
+def test_objects_are_kept_whole_where_somebody_wants_them(feed: SharedInformer) -> None:
     """Bytes as they came, from a streaming list, an event and a page; nobody else pays for it."""
     feed.shelf(Pod).store.keep_whole = True
     feed.follow(Pod, Listener())

@@ -15,7 +15,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.watches import Change
 from kcm_host.informer import shared_informer
 from kcm_host.informer import store as stores
-from kcm_host.informer.shared_informer import SLICE, Feed
+from kcm_host.informer.shared_informer import SLICE, SharedInformer
 
 KEYS = [Key(name, "team") for name in "abcdefg"]
 #: What the server says of an object: its node, or something that does not fit.
@@ -35,7 +35,7 @@ STEPS = st.one_of(
 class Mirror:
     """A follower that has nothing but what it was told, and an index of its own."""
 
-    def __init__(self, number: int, model: type[Any], feed: Feed) -> None:
+    def __init__(self, number: int, model: type[Any], feed: SharedInformer) -> None:
         self.name = str(number)
         self.model = model
         self._feed = feed
@@ -64,7 +64,7 @@ class World:
     """A feed and what its readers must see of it."""
 
     def __init__(self) -> None:
-        self.feed = Feed(POD)
+        self.feed = SharedInformer(POD)
         self.mirrors: list[Mirror] = []
         self.expected: dict[Key, str] = {}
         self._coming: dict[Key, str] = {}
@@ -199,7 +199,7 @@ async def test_whatever_happens_between_slices(synced: bool, steps: list[tuple[A
         await world.end()
 
 
-async def test_the_loop_is_heard_between_slices(feed: Feed) -> None:
+async def test_the_loop_is_heard_between_slices(feed: SharedInformer) -> None:
     """No turn of the loop prepares or tells more than a slice of the first list (F-47)."""
     turn = 0
     loop = asyncio.get_running_loop()
@@ -229,7 +229,7 @@ async def test_the_loop_is_heard_between_slices(feed: Feed) -> None:
     assert max(told.values()) == SLICE
 
 
-async def test_what_is_gone_is_found_and_freed_in_slices(feed: Feed) -> None:
+async def test_what_is_gone_is_found_and_freed_in_slices(feed: SharedInformer) -> None:
     """A list that lacks them all is compared with them slice by slice (F-47)."""
     feed.follow(Pod, Listener())
     gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
@@ -243,7 +243,7 @@ async def test_what_is_gone_is_found_and_freed_in_slices(feed: Feed) -> None:
     assert len(feed.shelf(Pod).store) == 0
 
 
-async def test_a_relist_is_told_in_one_turn(feed: Feed) -> None:
+async def test_a_relist_is_told_in_one_turn(feed: SharedInformer) -> None:
     """The memory of a controller is never between two sets of objects (F-47)."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -255,7 +255,7 @@ async def test_a_relist_is_told_in_one_turn(feed: Feed) -> None:
     assert len(listener.changes) == len(many)
 
 
-async def test_who_leaves_in_the_midst_hears_nothing_more(feed: Feed) -> None:
+async def test_who_leaves_in_the_midst_hears_nothing_more(feed: SharedInformer) -> None:
     """What was left to tell goes with the follower (F-47)."""
     listener = Listener()
     feed.follow(Pod, Listener())

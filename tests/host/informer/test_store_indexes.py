@@ -184,7 +184,7 @@ def test_an_index_that_comes_while_a_list_does_is_filled_with_it(indexed: Store[
             staged = end.value
     indexed.add_index("quota", "late", by_node, unfailing)
     assert found(indexed, "n1", index="late") == {A}
-    indexed.put_in_place(staged)
+    indexed.commit(staged)
     assert found(indexed, "n1", index="late") == found(indexed, "n1") == {B}
 
 

@@ -26,7 +26,7 @@ from host.informer.stream_lines import (
 
 from kcm_host.api.errors import Undecodable
 from kcm_host.api.watches import Change
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Store
 
 
@@ -128,7 +128,9 @@ def test_a_late_reader_gets_last_good_states(store: Store[Pod]) -> None:
     assert [(change.key, change.new) for change in store.as_changes()] == [(A, Pod("n1"))]
 
 
-def test_it_is_told_once_for_each_version(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_told_once_for_each_version(
+    feed: SharedInformer, caplog: pytest.LogCaptureFixture
+) -> None:
     """Watch and relists of one version are one warning that names the object and the field."""
     feed.follow(Pod, Listener())
     gathered(feed, ("ADDED", pod(A, "1", node=["no", "string"])))
@@ -149,7 +151,9 @@ def test_it_is_told_once_for_each_version(feed: Feed, caplog: pytest.LogCaptureF
     }
 
 
-def test_its_end_is_no_further_trouble(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+def test_its_end_is_no_further_trouble(
+    feed: SharedInformer, caplog: pytest.LogCaptureFixture
+) -> None:
     """The DELETED event of an object that does not fit is a delete and asks nobody to mend it."""
     listener = Listener()
     feed.follow(Pod, listener)
@@ -160,7 +164,7 @@ def test_its_end_is_no_further_trouble(feed: Feed, caplog: pytest.LogCaptureFixt
     assert caplog.records == []
 
 
-def test_it_misfits_one_model_only(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_misfits_one_model_only(feed: SharedInformer, caplog: pytest.LogCaptureFixture) -> None:
     """Readers of other fields get the object as it is now."""
     bad, fine = Listener(), Listener()
     feed.follow(Pod, bad)
@@ -174,7 +178,7 @@ def test_it_misfits_one_model_only(feed: Feed, caplog: pytest.LogCaptureFixture)
 
 
 def test_a_model_whose_own_code_raises_is_a_misfit(
-    feed: Feed, caplog: pytest.LogCaptureFixture
+    feed: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Exceptions of plugin code are kept from the stream and its other readers, also at the end."""
     touchy, fine = Listener(), Listener()
@@ -197,7 +201,7 @@ class Deep(msgspec.Struct, frozen=True, gc=False):
 
 @pytest.mark.parametrize("kept_whole", [False, True])
 def test_one_nested_too_deep_keeps_nothing_back(
-    feed: Feed, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
+    feed: SharedInformer, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
 ) -> None:
     """In lists and as an event it is undecodable, and a delete ends it (F-1)."""
     listener = Listener()
@@ -215,7 +219,7 @@ def test_one_nested_too_deep_keeps_nothing_back(
     assert len(feed.shelf(Pod).store) == 3
 
 
-def test_deep_objects_that_can_just_be_decoded_are_compared(feed: Feed) -> None:
+def test_deep_objects_that_can_just_be_decoded_are_compared(feed: SharedInformer) -> None:
     """Whatever the depth at which comparing gives up, the stream goes on (F-1)."""
     listener = Listener()
     feed.follow(Deep, listener)
@@ -239,7 +243,7 @@ class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
     __hash__ = None  # type: ignore[assignment]  # nobody asks for it
 
 
-def test_what_cannot_be_compared_has_changed(feed: Feed) -> None:
+def test_what_cannot_be_compared_has_changed(feed: SharedInformer) -> None:
     """A change too many costs a look, one too few is never made good (F-1)."""
     listener = Listener()
     feed.follow(Stubborn, listener)
@@ -249,7 +253,7 @@ def test_what_cannot_be_compared_has_changed(feed: Feed) -> None:
     assert listener.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
 
 
-def test_it_does_not_keep_the_others_back(feed: Feed) -> None:
+def test_it_does_not_keep_the_others_back(feed: SharedInformer) -> None:
     """One misfit in a list leaves the list complete: the follower is synced with the rest."""
     listener = Listener()
     feed.follow(Pod, listener)

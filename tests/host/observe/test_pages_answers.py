@@ -12,14 +12,16 @@ import pytest
 
 from kcm_host.api.metrics import Metric
 from kcm_host.api.states import HostState
-from kcm_host.observe.endpoints import AddressUnusable, Pages
+from kcm_host.observe.endpoints import AddressUnusable, Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.watchdog import Watchdog
 
 PLUGINS = {"acme_loops": "acme"}
 
 
-def get(pages: Pages, path: str, method: str = "GET") -> tuple[int, str, http.client.HTTPMessage]:
+def get(
+    pages: Endpoints, path: str, method: str = "GET"
+) -> tuple[int, str, http.client.HTTPMessage]:
     """Ask for a page and give its status, body and headers."""
     connection = http.client.HTTPConnection(pages.address, timeout=60)
     try:
@@ -31,12 +33,12 @@ def get(pages: Pages, path: str, method: str = "GET") -> tuple[int, str, http.cl
 
 
 @contextmanager
-def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Iterator[Pages]:
+def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Iterator[Endpoints]:
     """Serve pages of a host at a free port, with a watchdog over its loop."""
     watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, tick_seconds=0.02)
     loop_thread.call(watchdog.start)
     bind = options.pop("bind", "127.0.0.1:0")
-    pages = Pages(
+    pages = Endpoints(
         bind,
         loop=loop_thread.loop,
         host_state=host_state,
@@ -53,14 +55,14 @@ def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Ite
 
 
 @pytest.fixture
-def pages(loop_thread, state) -> Iterator[Pages]:
+def pages(loop_thread, state) -> Iterator[Endpoints]:
     """Serve a host that is ready."""
     with serving(loop_thread, lambda **_: state) as pages:
         yield pages
 
 
 @pytest.fixture
-def pages_unready(loop_thread, unready) -> Iterator[Pages]:
+def pages_unready(loop_thread, unready) -> Iterator[Endpoints]:
     """Serve a host that is not ready."""
     with serving(loop_thread, lambda **_: unready) as pages:
         yield pages

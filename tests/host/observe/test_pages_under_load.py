@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from host.observe.test_pages_answers import get, serving
 
-from kcm_host.observe.endpoints import Pages
+from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.http_server import CONNECTIONS, CONNECTIONS_OF_PEER
 
 DEADLINE_SECONDS = 60.0
 OTHER_PEERS = [f"127.0.0.{number}" for number in range(2, 12)]
 
 
-def connect(pages: Pages, source: str = "127.0.0.1") -> socket.socket:
+def connect(pages: Endpoints, source: str = "127.0.0.1") -> socket.socket:
     """Connect to the pages from an address of loopback."""
     host, _, port = pages.address.rpartition(":")
     client = socket.create_connection(
@@ -31,7 +31,9 @@ def connect(pages: Pages, source: str = "127.0.0.1") -> socket.socket:
 
 
 @contextlib.contextmanager
-def silent(pages: Pages, count: int, source: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+def silent(
+    pages: Endpoints, count: int, source: str = "127.0.0.1"
+) -> Iterator[list[socket.socket]]:
     """Give so many connections that ask nothing."""
     with ExitStack() as stack:
         yield [stack.enter_context(connect(pages, source)) for _ in range(count)]

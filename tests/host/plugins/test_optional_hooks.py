@@ -9,7 +9,7 @@ from kcm_host.api import Metric
 from kcm_host.config.load import load_settings
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
-from kcm_host.runtime.bootstrap import assemble
+from kcm_host.runtime.bootstrap import load_plugins
 
 NOTHING: Any = None
 
@@ -55,7 +55,7 @@ def test_the_configuration_has_the_last_word_on_workers(site, good, configured, 
     site.plugin("mine", good + hook("kcm_workers(self)", str(wanted)))
     path = site.root / "kcm-host.yaml"
     path.write_text(f"controllers: {{mine: {configured}}}")
-    (setup,) = assemble(load_settings(file=path, environ={})).setups
+    (setup,) = load_plugins(load_settings(file=path, environ={})).setups
     assert setup.workers == number
 
 

@@ -5,14 +5,14 @@ from typing import Any
 from host.reconcile.sync_bench import NODE
 
 from kcm_host.api.kinds import Key
-from kcm_host.reconcile.event_correlator import Remark
+from kcm_host.reconcile.event_correlator import EventOccurrence
 
 SECOND = 1_000_000_000
 #: 2026-11-21T07:50:01Z.
 AT = 1_795_247_401 * SECOND + 123_456_789
 
 
-def remark(message: str = "no space left", **fields: Any) -> Remark:
+def remark(message: str = "no space left", **fields: Any) -> EventOccurrence:
     """Give a warning about node `n1`, some fields of it others."""
     usual: dict[str, Any] = {
         "kind": NODE,
@@ -24,7 +24,7 @@ def remark(message: str = "no space left", **fields: Any) -> Remark:
         "component": "acme-controller",
         "at": AT,
     }
-    return Remark(**{**usual, "message": message, **fields})
+    return EventOccurrence(**{**usual, "message": message, **fields})
 
 
 class Clock:

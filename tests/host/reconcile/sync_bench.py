@@ -11,11 +11,11 @@ from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.informer.store import Store
-from kcm_host.reconcile.links import Echoes
-from kcm_host.reconcile.read_your_writes import OwnWrites
+from kcm_host.reconcile.links import WriteLinks
+from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.time_limit import Running
-from kcm_host.reconcile.worker import Bench, Sync, failed_syncs
+from kcm_host.reconcile.worker import Sync, WorkerContext, failed_syncs
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -70,7 +70,7 @@ class Rig:
         self.sender: Sender = Notebook()
         self.stores: Mapping[tuple[Kind, type[Any]], Store[Any]] = {}
         self.tracing: Any = None
-        self.echoes: Echoes | None = None
+        self.echoes: WriteLinks | None = None
         self.settings: Any = None
         self.stuck: set[Running] = set()
         #: Each write as it was counted.
@@ -81,9 +81,9 @@ class Rig:
         """Hear of a write that was sent."""
         self.counted.append(record)
 
-    def bench(self, sync: Sync) -> Bench:
+    def bench(self, sync: Sync) -> WorkerContext:
         """Give what workers need to run this sync."""
-        return Bench(
+        return WorkerContext(
             controller="ttl",
             sync=sync,
             settings=self.settings,
@@ -94,7 +94,7 @@ class Rig:
             on_sync=self.syncs,
             on_write=self.note_write,
             is_unasked=self.queue.is_unasked,
-            own_writes=OwnWrites(self.stores),
+            own_writes=ReadYourWrites(self.stores),
             failures=failed_syncs(),
             tracing=self.tracing,
             echoes=self.echoes,

@@ -7,7 +7,7 @@ import pytest
 from host.reconcile.event_remarks import AT, SECOND, Clock, remark
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.reconcile.event_correlator import COMBINED, Correlation, Event, Recent
+from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator, Recent
 
 
 @dataclass
@@ -15,7 +15,7 @@ class Talk:
     """A correlation with its clock."""
 
     clock: Clock
-    correlation: Correlation
+    correlation: EventCorrelator
     said: int = 0
 
     def say(self, message: str, **fields: Any) -> Event | None:
@@ -39,7 +39,7 @@ class Talk:
 def talk() -> Talk:
     """A correlation that has heard nothing."""
     clock = Clock()
-    return Talk(clock, Correlation(clock))
+    return Talk(clock, EventCorrelator(clock))
 
 
 def test_the_same_again_is_counted(talk: Talk) -> None:

@@ -10,7 +10,7 @@ from host.reconcile.sync_bench import CLAIM, NODE
 from kubernetes import client as official
 
 from kcm_host.api.kinds import Key
-from kcm_host.reconcile.event_recorder import Recorder
+from kcm_host.reconcile.event_recorder import EventRecorder
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Cut, Point
 from kcm_host_testing.proxy import FaultProxy
@@ -22,7 +22,7 @@ EVENTS = "/events"
 @pytest.fixture
 async def record(live: MakeSender, namespace: str) -> AsyncIterator[Record]:
     """Records a warning about a ConfigMap, and lets it be sent at once."""
-    recorder = Recorder(live("acme"), jitter=lambda: 0.01)
+    recorder = EventRecorder(live("acme"), jitter=lambda: 0.01)
     task = asyncio.create_task(recorder.run())
 
     def record(message: str = "full", **fields: Any) -> None:

@@ -13,7 +13,7 @@ from host.reconcile.sync_bench import NODE
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.kinds import Key
 from kcm_host.api.writes import Receipt, Write
-from kcm_host.reconcile.event_recorder import Recorder
+from kcm_host.reconcile.event_recorder import EventRecorder
 
 pytestmark = pytest.mark.virtual_time
 
@@ -54,10 +54,10 @@ class Server:
         self.answer = answer
 
 
-def recorder_of(server: Server) -> Recorder:
+def recorder_of(server: Server) -> EventRecorder:
     """Give a recorder on the loop's clock whose first wait is a half of the longest."""
     loop = asyncio.get_running_loop()
-    return Recorder(
+    return EventRecorder(
         server,
         clock=loop.time,
         wall_nanoseconds=lambda: int(loop.time() * 1e9),
@@ -65,7 +65,7 @@ def recorder_of(server: Server) -> Recorder:
     )
 
 
-def record(recorder: Recorder, message: str = "full", **fields: Any) -> None:
+def record(recorder: EventRecorder, message: str = "full", **fields: Any) -> None:
     """Record a warning about a node."""
     usual = {
         "uid": "u-1",
@@ -78,7 +78,7 @@ def record(recorder: Recorder, message: str = "full", **fields: Any) -> None:
 
 
 @asynccontextmanager
-async def running(recorder: Recorder) -> AsyncIterator[asyncio.Task[None]]:
+async def running(recorder: EventRecorder) -> AsyncIterator[asyncio.Task[None]]:
     """Let a recorder send, for as long as the test needs it."""
     task = asyncio.create_task(recorder.run())
     yield task

@@ -12,7 +12,7 @@ from kcm_host.api.outcomes import Done, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.informer.store import Entry, Store
-from kcm_host.reconcile.read_your_writes import OwnWrites, reaches
+from kcm_host.reconcile.read_your_writes import ReadYourWrites, reaches
 
 pytestmark = pytest.mark.virtual_time
 
@@ -177,7 +177,7 @@ async def test_a_created_object_that_no_store_shows_holds_a_key_for_a_second(
 
 async def test_keys_that_are_never_synced_again_are_forgotten(server: Server) -> None:
     """Once their echoes have come, or after 10 s, nothing is kept of them (F-14)."""
-    own = OwnWrites({(NODE, Seen): server.store})
+    own = ReadYourWrites({(NODE, Seen): server.store})
     for number in range(1000):
         name = Key(f"pod-{number}")
         server.store.put(name, Entry(Seen(), "uid", "10"))

@@ -6,7 +6,7 @@ from host.reconcile.sync_bench import CLAIM, NODE, A
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.reconcile.refused_writes import Refusals
+from kcm_host.reconcile.refused_writes import RefusedWrites
 
 PATCH = Write(NODE, A, "patch")
 DENIED = (
@@ -35,9 +35,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def refusals(clock: Clock) -> Refusals:
+def refusals(clock: Clock) -> RefusedWrites:
     """The refusals of one controller, none so far."""
-    return Refusals(clock)
+    return RefusedWrites(clock)
 
 
 def denied(text: str = DENIED) -> ApiError:
@@ -45,7 +45,9 @@ def denied(text: str = DENIED) -> ApiError:
     return ApiError(text, status=403, reason="Forbidden")
 
 
-def test_what_is_refused_for_30_s_is_told_with_its_rule(refusals: Refusals, clock: Clock) -> None:
+def test_what_is_refused_for_30_s_is_told_with_its_rule(
+    refusals: RefusedWrites, clock: Clock
+) -> None:
     """Not at once, because a new server makes its roles first (F-81)."""
     refusals.heard(PATCH, denied())
     clock.now += 29.9
@@ -55,7 +57,7 @@ def test_what_is_refused_for_30_s_is_told_with_its_rule(refusals: Refusals, cloc
     assert refusals.problems() == [REMEDY]
 
 
-def test_a_success_ends_it(refusals: Refusals, clock: Clock) -> None:
+def test_a_success_ends_it(refusals: RefusedWrites, clock: Clock) -> None:
     """A request of the same sort that is let through ends it, one of another does not (F-81)."""
     refusals.heard(PATCH, denied())
     clock.now += 31
@@ -82,7 +84,7 @@ def test_a_success_ends_it(refusals: Refusals, clock: Clock) -> None:
     ids=["quota", "namespace", "conflict", "no refusal", "no answer"],
 )
 def test_other_errors_are_no_missing_permission(
-    refusals: Refusals, clock: Clock, error: HostError
+    refusals: RefusedWrites, clock: Clock, error: HostError
 ) -> None:
     """Admission refuses objects, not controllers, also with 403 (F-81)."""
     refusals.heard(PATCH, error)
@@ -91,7 +93,7 @@ def test_other_errors_are_no_missing_permission(
     assert refusals.problems() == []
 
 
-def test_an_error_of_another_sort_ends_nothing(refusals: Refusals, clock: Clock) -> None:
+def test_an_error_of_another_sort_ends_nothing(refusals: RefusedWrites, clock: Clock) -> None:
     """A cut connection between two refusals says nothing about permissions (F-81)."""
     refusals.heard(PATCH, denied())
     clock.now += 31
@@ -99,7 +101,7 @@ def test_an_error_of_another_sort_ends_nothing(refusals: Refusals, clock: Clock)
     assert refusals.problems() == [REMEDY]
 
 
-def test_what_nobody_tries_any_more_is_forgotten(refusals: Refusals, clock: Clock) -> None:
+def test_what_nobody_tries_any_more_is_forgotten(refusals: RefusedWrites, clock: Clock) -> None:
     """When no key needs it for longer than any back-off, it holds nothing up (F-81)."""
     refusals.heard(PATCH, denied())
     clock.now += 1000
@@ -108,14 +110,14 @@ def test_what_nobody_tries_any_more_is_forgotten(refusals: Refusals, clock: Cloc
     assert refusals.problems() == []
 
 
-def test_events_hold_nothing_up(refusals: Refusals, clock: Clock) -> None:
+def test_events_hold_nothing_up(refusals: RefusedWrites, clock: Clock) -> None:
     """Nobody may rely on Events: a controller works without them (F-81)."""
     refusals.heard(Write(EVENT, A, "create"), denied())
     clock.now += 31
     assert refusals.problems() == []
 
 
-def test_requests_without_credentials_are_told(refusals: Refusals, clock: Clock) -> None:
+def test_requests_without_credentials_are_told(refusals: RefusedWrites, clock: Clock) -> None:
     """A token that is no longer given is as good as a refusal (F-81)."""
     error = Unreachable("no token for service account 'kube-system/ttl': refused")
     error.__cause__ = ConnectionProblem("no token", exit_code=1)
@@ -125,7 +127,7 @@ def test_requests_without_credentials_are_told(refusals: Refusals, clock: Clock)
     assert problem.startswith("it has no credentials: no token for service account")
 
 
-def test_a_failed_proof_is_told_at_once(refusals: Refusals) -> None:
+def test_a_failed_proof_is_told_at_once(refusals: RefusedWrites) -> None:
     """Credentials that are asked for at the start need no 30 s to be missed (F-81)."""
     assert refusals.no_identity("no token")
     assert not refusals.no_identity("no token")

@@ -13,7 +13,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.wakes import Lane
 from kcm_host.api.writes import Receipt, Write, Writer
-from kcm_host.workqueue.rate_limiter import Turns
+from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 pytestmark = pytest.mark.virtual_time
 
@@ -140,7 +140,7 @@ async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
 async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
     """Fifty workers at one write every 2 s, each cut after a minute: 30 writes a minute (F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun, writes = Turns(0.5, 1, loop.time), loop.time(), []
+    turns, begun, writes = WriteRateLimiter(0.5, 1, loop.time), loop.time(), []
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
         await turns.take()

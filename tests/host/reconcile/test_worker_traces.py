@@ -18,7 +18,7 @@ from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.writes import Receipt, Writer
 from kcm_host.observe.tracing import Tracing
-from kcm_host.reconcile.links import Echoes
+from kcm_host.reconcile.links import WriteLinks
 
 pytestmark = pytest.mark.virtual_time
 
@@ -41,7 +41,7 @@ class Spans:
 async def spans(rig: Rig) -> Spans:
     """Switch tracing on, with echoes as the host does."""
     spans = Spans()
-    rig.tracing, rig.echoes = spans.tracing, Echoes()
+    rig.tracing, rig.echoes = spans.tracing, WriteLinks()
     return spans
 
 
@@ -140,7 +140,7 @@ async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
 
 async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
     """Without sampling no cause carries a link that would lead nowhere."""
-    rig.tracing, rig.echoes = Spans(sampler=ALWAYS_OFF).tracing, Echoes()
+    rig.tracing, rig.echoes = Spans(sampler=ALWAYS_OFF).tracing, WriteLinks()
     rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(ValueError("no"), Done()), seconds=10)
     assert [cause.link for record in records for cause in record.causes] == [None, None]

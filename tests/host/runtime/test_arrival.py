@@ -15,9 +15,9 @@ from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.credentials import Access, Credentials
+from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent
 from kcm_host.runtime import startup_probe
 from kcm_host_testing.api_server import ApiServer
@@ -40,7 +40,7 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
     """Give a client with a token that the server does not know."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
 
-    async def unknown() -> Access:
+    async def unknown() -> RequestCredentials:
         known = await connection.credentials.current()
         return dataclasses.replace(known, headers={"Authorization": "Bearer unknown"})
 
@@ -49,7 +49,7 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
         yield made
 
 
-async def reach(client: Client, timeout: timedelta) -> Discoverer:  # noqa: ASYNC109 - passed on
+async def reach(client: Client, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - passed on
     """Wait for the server."""
     return await startup_probe.reach(client, agent=user_agent("host"), timeout=timeout)
 
@@ -129,15 +129,17 @@ async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
 async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
     """A certificate nobody vouches for: waiting cannot help; exit code 2 at once."""
     connection = connect(str(api_server.kubeconfig()), environ={})
-    untrusting = dataclasses.replace(connection, credentials=Credentials(_nobody, first=Access({})))
+    untrusting = dataclasses.replace(
+        connection, credentials=Credentials(_nobody, first=RequestCredentials({}))
+    )
     async with Client(untrusting, lambda _: None) as client:
         with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
             await asyncio.wait_for(reach(client, LONG), 60)
     assert raised.value.exit_code == 2
 
 
-async def _nobody() -> Access:
-    return Access({})
+async def _nobody() -> RequestCredentials:
+    return RequestCredentials({})
 
 
 def test_a_host_waits_for_its_server(

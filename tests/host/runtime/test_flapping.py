@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import user_agent
 from kcm_host.runtime.discovery_poller import (
     FIRST_WAIT_SECONDS,
@@ -19,7 +19,7 @@ from kcm_host.runtime.discovery_poller import (
     RETURNS,
     STABLE_SECONDS,
     Flapping,
-    heed_discovery,
+    poll_discovery,
 )
 
 FLAPS = "what the server serves goes back and forth"
@@ -42,7 +42,7 @@ def answer(kinds: str) -> bytes:
 
 
 class News(msgspec.Struct):
-    """What `Client.get_news` returns."""
+    """What `Client.conditional_get` returns."""
 
     body: bytes
     tag: str
@@ -54,8 +54,8 @@ class Address:
     def __init__(self, kinds: Iterator[str]) -> None:
         self.kinds = kinds
 
-    async def get_news(self, path: str, *, tag: str, **_: Any) -> News | None:
-        """See `Client.get_news`."""
+    async def conditional_get(self, path: str, *, tag: str, **_: Any) -> News | None:
+        """See `Client.conditional_get`."""
         kinds = next(self.kinds) if path == "/apis" else "a"
         return News(answer(kinds), kinds) if kinds != tag else None
 
@@ -63,15 +63,15 @@ class Address:
 class Told:
     """A controller that notes when it is told of a change, and what is served then."""
 
-    heeds_discovery = True
+    depends_on_discovery = True
 
-    def __init__(self, discoverer: Discoverer) -> None:
+    def __init__(self, discoverer: CachedDiscoveryClient) -> None:
         self._discoverer = discoverer
         self.times: list[float] = []
         self.last = ""
 
     def discovery_changed(self) -> None:
-        """See `Heeding`."""
+        """See `DiscoveryListener`."""
         self.times.append(asyncio.get_running_loop().time())
         kinds = {one.kind.name for one in self._discoverer.present.resources()}
         self.last = "".join(sorted(kinds))
@@ -86,10 +86,10 @@ async def follow() -> AsyncIterator[Follow]:
     tasks = []
 
     async def start(kinds: Iterator[str]) -> Told:
-        discoverer = Discoverer(Address(kinds), agent=user_agent("host"))  # type: ignore[arg-type]
+        discoverer = CachedDiscoveryClient(Address(kinds), agent=user_agent("host"))  # type: ignore[arg-type]
         await discoverer.ask()
         told = Told(discoverer)
-        tasks.append(asyncio.create_task(heed_discovery(discoverer, [told])))
+        tasks.append(asyncio.create_task(poll_discovery(discoverer, [told])))
         return told
 
     yield start

@@ -9,7 +9,7 @@ import pytest
 from kcm_host.api import Key, Lane, Rewatch, View, Wake, Wanted
 from kcm_host.api.records import Cause
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.runtime.event_handlers import Functions
+from kcm_host.runtime.event_handlers import EventDispatcher
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
@@ -26,13 +26,13 @@ async def queue() -> WorkQueue:
 
 
 @pytest.fixture
-async def functions(queue: WorkQueue) -> Functions:
+async def functions(queue: WorkQueue) -> EventDispatcher:
     """Give the functions of a start that follows nothing."""
-    return Functions(queue, StoreView("acme", {}))
+    return EventDispatcher(queue, StoreView("acme", {}))
 
 
 @pytest.fixture
-def wants(functions: Functions) -> Wants:
+def wants(functions: EventDispatcher) -> Wants:
     """Call a watch function that wants these."""
 
     def call(*wanted: Wanted, rest_seconds: float = 0.0) -> None:
@@ -79,7 +79,7 @@ async def test_a_rest_holds_for_what_says_no_time(queue: WorkQueue, wants: Wants
     assert await taken(queue, 3) == [("c", 2.0), ("a", 2.0), ("b", 5.0)]
 
 
-async def test_other_watches_are_asked_for(functions: Functions, wants: Wants) -> None:
+async def test_other_watches_are_asked_for(functions: EventDispatcher, wants: Wants) -> None:
     """`Rewatch` queues no key and is remembered until somebody acts on it."""
     wants(A)
     assert not functions.rewatch.is_set()
@@ -93,7 +93,7 @@ def nothing_usable(view: View) -> Iterable[Wanted]:
 
 
 async def test_what_a_function_raises_ends_the_start(
-    functions: Functions, wants: Wants, queue: WorkQueue
+    functions: EventDispatcher, wants: Wants, queue: WorkQueue
 ) -> None:
     """The first exception counts, and no function is called any more."""
 
@@ -108,7 +108,7 @@ async def test_what_a_function_raises_ends_the_start(
     assert len(queue) == 0
 
 
-async def test_an_exit_is_a_failure_like_others(functions: Functions) -> None:
+async def test_an_exit_is_a_failure_like_others(functions: EventDispatcher) -> None:
     """A function that calls `sys.exit` ends its start, not the host."""
 
     def exits(view: View) -> Iterable[Wanted]:
@@ -119,7 +119,7 @@ async def test_an_exit_is_a_failure_like_others(functions: Functions) -> None:
         await functions.failure
 
 
-async def test_what_cannot_be_wanted_is_refused(functions: Functions) -> None:
+async def test_what_cannot_be_wanted_is_refused(functions: EventDispatcher) -> None:
     """Anything but a Key, a Wake or a Rewatch ends the start and says what to give."""
     functions.call(nothing_usable, cause=lambda: CAUSE)
     with pytest.raises(TypeError, match=r"'a' is wanted; give a Key, a Wake or Rewatch\(\)"):

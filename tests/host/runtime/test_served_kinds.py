@@ -11,10 +11,10 @@ from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 from running_host import RunningHost
 
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent
 from kcm_host.runtime import discovery_poller
-from kcm_host.runtime.discovery_poller import heed_discovery
+from kcm_host.runtime.discovery_poller import poll_discovery
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -156,13 +156,13 @@ class Dependant:
         self.times_told = 0
 
     @property
-    def heeds_discovery(self) -> bool:
-        """See `Heeding`."""
+    def depends_on_discovery(self) -> bool:
+        """See `DiscoveryListener`."""
         self.times_asked += 1
         return self.heeds
 
     def discovery_changed(self) -> None:
-        """See `Heeding`."""
+        """See `DiscoveryListener`."""
         self.times_told += 1
 
 
@@ -171,8 +171,8 @@ async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     """Give the one controller of a host that asks what is served a hundred times a second."""
     monkeypatch.setattr(discovery_poller, "REFRESH_SECONDS", 0.01)
     made = Dependant()
-    discoverer = Discoverer(client, agent=user_agent("host"))
-    task = asyncio.create_task(heed_discovery(discoverer, [made]))
+    discoverer = CachedDiscoveryClient(client, agent=user_agent("host"))
+    task = asyncio.create_task(poll_discovery(discoverer, [made]))
     yield made
     task.cancel()
     await asyncio.wait([task])

@@ -15,7 +15,7 @@ from kcm_host.api.views import Objects
 from kcm_host.api.watches import Watch
 from kcm_host.client.rest import Client
 from kcm_host.informer.cache_view import StoredObjects, StoreView
-from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host_testing.faults import Answer, Request
 from kcm_host_testing.proxy import FaultProxy
@@ -45,9 +45,9 @@ class Labelled(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture
-async def streams(client: Client) -> AsyncIterator[Streams]:
+async def streams(client: Client) -> AsyncIterator[InformerFactory]:
     """Give streams without followers; ended with the test."""
-    made = Streams(client, asyncio.get_running_loop().time)
+    made = InformerFactory(client, asyncio.get_running_loop().time)
     yield made
     await made.close()
 
@@ -55,7 +55,7 @@ async def streams(client: Client) -> AsyncIterator[Streams]:
 class Desk:
     """Followers in one namespace, and the requests made for them."""
 
-    def __init__(self, streams: Streams, proxy: FaultProxy, namespace: str) -> None:
+    def __init__(self, streams: InformerFactory, proxy: FaultProxy, namespace: str) -> None:
         self.streams = streams
         self.stores: dict[Reader, Store[Any]] = {}
         self._proxy = proxy
@@ -86,7 +86,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(streams: Streams, fault_proxy: FaultProxy, namespace: str) -> Desk:
+def desk(streams: InformerFactory, fault_proxy: FaultProxy, namespace: str) -> Desk:
     """Give followers of the test's namespace."""
     Whole.decoded.clear()
     return Desk(streams, fault_proxy, namespace)
@@ -274,7 +274,7 @@ def _calls(work: Callable[[], object]) -> int:
     return called
 
 
-async def test_a_look_at_one_controller_costs_its_own_streams(streams: Streams) -> None:
+async def test_a_look_at_one_controller_costs_its_own_streams(streams: InformerFactory) -> None:
     """Neither its problems nor its joining depend on how many streams others follow (F-42)."""
 
     def watch(number: int) -> Watch[Any]:

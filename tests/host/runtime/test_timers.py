@@ -9,7 +9,7 @@ from virtual_time import VirtualTimeLoop
 
 from kcm_host.api import Key, Timer, View, Wanted
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.runtime.event_handlers import Functions
+from kcm_host.runtime.event_handlers import EventDispatcher
 from kcm_host.runtime.timers import run_timer
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -42,13 +42,13 @@ async def queue() -> WorkQueue:
 
 
 @pytest.fixture
-async def functions(queue: WorkQueue) -> Functions:
+async def functions(queue: WorkQueue) -> EventDispatcher:
     """Give the functions of a start that follows nothing."""
-    return Functions(queue, StoreView("acme", {}))
+    return EventDispatcher(queue, StoreView("acme", {}))
 
 
 @pytest.fixture
-async def run(functions: Functions) -> AsyncIterator[Callable[[Calls, float], None]]:
+async def run(functions: EventDispatcher) -> AsyncIterator[Callable[[Calls, float], None]]:
     """Run a timer of so many seconds; it ends with the test."""
     tasks = []
 
@@ -104,7 +104,7 @@ async def test_what_was_missed_is_made_up_for_by_one(run: Run) -> None:
     assert other.times == [45, 50, 60]
 
 
-async def test_a_failing_timer_ends_the_start(run: Run, functions: Functions) -> None:
+async def test_a_failing_timer_ends_the_start(run: Run, functions: EventDispatcher) -> None:
     """What it raises is the start's failure; it is not called again."""
 
     def broken() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from kcm_host.api.kinds import Key
-from kcm_host.workqueue.rate_limiter import Bucket, RetryLimiter
+from kcm_host.workqueue.rate_limiter import RetryRateLimiter, TokenBucket
 
 A, B = Key("a"), Key("b")
 
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 def test_one_key_waits_ever_longer(clock: Clock) -> None:
     """The whole sequence, from 5 ms to 655.36 s and then 1000 s for ever (IQ-76)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     assert [limiter.when(A) for _ in WAITS] == pytest.approx(WAITS)
     assert WAITS[:3] == [0.005, 0.010, 0.020]
     assert WAITS[17] == pytest.approx(655.36)
@@ -37,7 +37,7 @@ def test_one_key_waits_ever_longer(clock: Clock) -> None:
 
 def test_ever_more_failures_never_overflow(clock: Clock) -> None:
     """After five thousand failures the wait is still 1000 s and they are counted (IQ-76)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for _ in range(5000):
         clock.now += 1000
         wait = limiter.when(A)
@@ -47,7 +47,7 @@ def test_ever_more_failures_never_overflow(clock: Clock) -> None:
 
 def test_success_begins_the_sequence_anew(clock: Clock) -> None:
     """`forget` sets one key's failures to none; doing it twice is fine (IQ-76)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for key in (A, A, A, B):
         limiter.when(key)
     limiter.forget(A)
@@ -58,7 +58,7 @@ def test_success_begins_the_sequence_anew(clock: Clock) -> None:
 
 def test_the_bucket_begins_full_and_is_refilled(clock: Clock) -> None:
     """A hundred are free at once; then one every 0.1 s, and after a pause ten a second (IQ-77)."""
-    bucket = Bucket(10, 100, clock)
+    bucket = TokenBucket(10, 100, clock)
     assert [bucket.reserve() for _ in range(102)] == pytest.approx([0] * 100 + [0.1, 0.2])
     clock.now += 1
     assert [bucket.reserve() for _ in range(10)] == pytest.approx([0] * 8 + [0.1, 0.2])
@@ -66,14 +66,14 @@ def test_the_bucket_begins_full_and_is_refilled(clock: Clock) -> None:
 
 def test_the_bucket_never_holds_more_than_its_size(clock: Clock) -> None:
     """However long nothing was taken, no more than a hundred are free at once (IQ-77)."""
-    bucket = Bucket(10, 100, clock)
+    bucket = TokenBucket(10, 100, clock)
     clock.now += 86400
     assert [bucket.reserve() for _ in range(101)] == pytest.approx([0] * 100 + [0.1])
 
 
 def test_every_failure_takes_a_token(clock: Clock) -> None:
     """A hundred failures of one key, each with a long wait of its own, empty the bucket (IQ-78)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for _ in range(100):
         limiter.when(A)
     assert limiter.when(B) == pytest.approx(0.1)
@@ -81,7 +81,7 @@ def test_every_failure_takes_a_token(clock: Clock) -> None:
 
 def test_success_gives_no_token_back(clock: Clock) -> None:
     """Forgetting a key leaves the bucket as it is (IQ-77)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for _ in range(100):
         limiter.when(A)
         limiter.forget(A)
@@ -90,7 +90,7 @@ def test_success_gives_no_token_back(clock: Clock) -> None:
 
 def test_the_longer_wait_counts(clock: Clock) -> None:
     """With an empty bucket the bucket decides, until a key's own wait is longer (IQ-78, IQ-79)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for number in range(100):
         limiter.when(Key(f"k{number}"))
     waits = [limiter.when(A) for _ in range(10)]
@@ -103,14 +103,14 @@ def test_the_longer_wait_counts(clock: Clock) -> None:
 @pytest.mark.parametrize(("failure", "seconds"), [(100, 0.005), (101, 0.1), (200, 10.0)])
 def test_the_nth_failure_at_one_moment_waits(clock: Clock, failure: int, seconds: float) -> None:
     """The 101st failure of a queue at one moment waits 0.1 s, the 200th 10 s (IQ-80)."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     waits = [limiter.when(Key(f"k{number}")) for number in range(failure)]
     assert waits[-1] == pytest.approx(seconds)
 
 
 def test_the_worst_keys_are_named_first(clock: Clock) -> None:
     """Of the failing keys the ones with the most failures are shown."""
-    limiter = RetryLimiter(clock)
+    limiter = RetryRateLimiter(clock)
     for failures in (1, 3, 2):
         for _ in range(failures):
             limiter.when(Key(f"failed-{failures}"))

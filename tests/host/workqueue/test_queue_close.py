@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from host.workqueue.queue_steps import A, B, C, settle, why
 
-from kcm_host.workqueue.queue import QueueClosed, WorkQueue
+from kcm_host.workqueue.queue import QueueShutDown, WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 
@@ -23,19 +23,19 @@ async def test_queued_and_waiting_keys_are_dropped(queue: WorkQueue) -> None:
     queue.close()
     assert len(queue) == 0
     for _ in range(2):
-        with pytest.raises(QueueClosed):
+        with pytest.raises(QueueShutDown):
             await queue.get()
         await asyncio.sleep(5)
     assert (queue.state().depth, queue.state().waiting) == (0, 0)
 
 
 async def test_every_waiting_worker_is_told(queue: WorkQueue) -> None:
-    """All workers that wait for a key get `QueueClosed` (IQ-75)."""
+    """All workers that wait for a key get `QueueShutDown` (IQ-75)."""
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settle()
     queue.close()
     ends = await asyncio.gather(*workers, return_exceptions=True)
-    assert [type(end) for end in ends] == [QueueClosed] * 3
+    assert [type(end) for end in ends] == [QueueShutDown] * 3
 
 
 async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> None:
@@ -44,7 +44,7 @@ async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> Non
     await settle()
     queue.add(A, why())
     queue.close()
-    with pytest.raises(QueueClosed):
+    with pytest.raises(QueueShutDown):
         await worker
 
 
@@ -75,5 +75,5 @@ async def test_closing_twice_is_fine(queue: WorkQueue) -> None:
     """A second close changes nothing (IQ-75)."""
     queue.close()
     queue.close()
-    with pytest.raises(QueueClosed):
+    with pytest.raises(QueueShutDown):
         await queue.get()

@@ -11,7 +11,7 @@ from host.workqueue.queue_steps import A, B, C, why
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import QueueState
 from kcm_host.workqueue.queue import WorkQueue
-from kcm_host.workqueue.rate_limiter import RetryLimiter
+from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 
 pytestmark = pytest.mark.virtual_time
 
@@ -91,7 +91,7 @@ async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
 
 def test_the_worst_keys_are_found_without_a_sort() -> None:
     """The state is asked for at every scrape: with many failing keys it costs one walk (F-42)."""
-    limiter = RetryLimiter(lambda: 0.0)
+    limiter = RetryRateLimiter(lambda: 0.0)
     keys = [Key(f"k{number}") for number in range(20_000)]
     failures = Random(1).choices(range(1, 9), k=len(keys))
     for key, times in zip(keys, failures, strict=True):

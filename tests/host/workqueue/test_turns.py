@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
-from kcm_host.workqueue.rate_limiter import Turns
+from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 #: Times are eighths of seconds, cancellations lie between them: no two things at one moment.
 EIGHTH = Fraction(1, 8)
@@ -55,7 +55,7 @@ def _gives_up(asked: Fraction, patience: int) -> Fraction:
 async def given_turns(requests: list[Request], rate: float, burst: int) -> list[float | None]:
     """Let every request ask at its time; give when each had its turn."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(rate, burst, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(rate, burst, loop.time), loop.time()
 
     async def one(patience: int | None) -> float | None:
         limit = None if patience is None else float(patience * EIGHTH + EIGHTH / 2)
@@ -87,7 +87,7 @@ def test_turns_are_those_of_the_model(requests: list[Request], rate: float, burs
 async def test_a_low_rate_gives_its_turns_to_those_who_still_wait() -> None:
     """Fifty who give up after a minute share one turn every 2 s: 30 a minute, for ever (F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(0.5, 1, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(0.5, 1, loop.time), loop.time()
     taken: list[float] = []
 
     async def ask() -> None:
@@ -108,7 +108,7 @@ async def test_a_low_rate_gives_its_turns_to_those_who_still_wait() -> None:
 async def test_a_pause_holds_everybody_and_costs_nobody_a_turn() -> None:
     """Turns go on after the longest pause; who gives up meanwhile takes none (IQ-111, F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(1, 1, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(1, 1, loop.time), loop.time()
     turns.pause(10)
     turns.pause(5)
     with pytest.raises(TimeoutError):
@@ -124,7 +124,7 @@ async def test_a_pause_holds_everybody_and_costs_nobody_a_turn() -> None:
 async def test_without_a_rate_there_is_always_a_turn() -> None:
     """Only a pause holds anybody up (IQ-110)."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(None, None, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(None, None, loop.time), loop.time()
     await asyncio.gather(*(turns.take() for _ in range(1000)))
     assert loop.time() == begun
 
@@ -133,7 +133,7 @@ async def test_without_a_rate_there_is_always_a_turn() -> None:
 async def test_a_short_pause_without_a_rate_is_kept() -> None:
     """Half a second asked for is half a second, and then there is always a turn (IQ-111)."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(None, None, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(None, None, loop.time), loop.time()
     turns.pause(0.5)
     assert turns.pause_seconds == 0.5
     for _ in range(100):
@@ -147,7 +147,7 @@ async def test_a_short_pause_without_a_rate_is_kept() -> None:
 async def test_without_a_burst_a_second_is_saved_up(qps: float, at_once: int) -> None:
     """So many turns at once as a second has, but one at the least; then one by one (IQ-111)."""
     loop = asyncio.get_running_loop()
-    turns, begun = Turns(qps, None, loop.time), loop.time()
+    turns, begun = WriteRateLimiter(qps, None, loop.time), loop.time()
     times = []
     for _ in range(at_once + 2):
         await turns.take()

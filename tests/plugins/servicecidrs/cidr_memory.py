@@ -9,7 +9,7 @@ from typing import Any
 from kcm_host.api import Change, HostError, Key, Kind, Outcome, Receipt, Watch
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_servicecidrs import ServiceCidrs
 from kcm_host_servicecidrs.model import FINALIZER, SERVICE_CIDR
 
@@ -69,7 +69,7 @@ class Stream:
 
     def __init__(self, watch: Watch[Any]) -> None:
         self.watch = watch
-        self.feed = Feed(watch.kind)
+        self.feed = SharedInformer(watch.kind)
         self.queued: list[str] = []
         self.view: StoreView
         self.feed.follow(watch.model, self)

@@ -11,7 +11,7 @@ import pytest
 from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Receipt, Watch
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_ttl import ANNOTATION, NODE, Metadata, Node, Ttl
 
 
@@ -33,7 +33,7 @@ class Cluster:
         self.watch: Watch[Node]
         discovery: Discovery = NothingServed()
         (self.watch,) = self.controller.kcm_watches(None, discovery)
-        self.feed = Feed(NODE)
+        self.feed = SharedInformer(NODE)
         self.feed.follow(Node, self)
         self.view = StoreView("ttl", {(NODE, Node): self.feed.shelf(Node).store})
         self.queued: list[str] = []

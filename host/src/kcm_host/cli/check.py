@@ -14,7 +14,7 @@ from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.escaping import printable
 from kcm_host.observe.tracing_setup import TracingUnavailable
-from kcm_host.runtime.bootstrap import Verdict, assemble, tracing_of, verdicts
+from kcm_host.runtime.bootstrap import PluginVerdict, load_plugins, plugin_verdicts, tracing_of
 
 
 @click.command()
@@ -36,7 +36,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
     """
     settings = loaded.settings
     try:
-        assembly = assemble(loaded)
+        assembly = load_plugins(loaded)
         connection = None if offline else connect(settings.kubeconfig, environ=os.environ)
         tracing = tracing_of(settings.telemetry.traces)
     except (ConfigError, TracingUnavailable) as error:
@@ -45,7 +45,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
         fail(problem, problem.exit_code, form=settings.log.format)
     if tracing is not None:
         tracing.stop(timeout_seconds=1)
-    found = [_record(verdict) for verdict in verdicts(assembly)]
+    found = [_record(verdict) for verdict in plugin_verdicts(assembly)]
     warnings = [*loaded.warnings, *assembly.warnings, *(connection.warnings if connection else ())]
     if output == "json":
         show_json({**_server(connection), "warnings": warnings, **_by_role(found)})
@@ -64,7 +64,7 @@ def _server(connection: Connection | None) -> dict[str, str | None]:
     return {"server": connection.base_url, "origin": connection.origin}
 
 
-def _record(verdict: Verdict) -> dict[str, object]:
+def _record(verdict: PluginVerdict) -> dict[str, object]:
     broken = verdict.broken
     return {
         "name": verdict.plugin.name,

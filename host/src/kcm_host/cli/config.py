@@ -14,7 +14,7 @@ from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.config.schema import schema as json_schema
 from kcm_host.plugins.groups import CONTROLLER
-from kcm_host.runtime.bootstrap import assemble
+from kcm_host.runtime.bootstrap import load_plugins
 
 
 @click.group()
@@ -54,7 +54,7 @@ def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
     look secret are masked.
     """
     try:
-        assembly = assemble(loaded)
+        assembly = load_plugins(loaded)
     except ConfigError as error:
         fail(error, BAD_CONFIG, form=loaded.settings.log.format)
     for warning in (*loaded.warnings, *assembly.warnings):

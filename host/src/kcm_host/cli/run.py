@@ -17,7 +17,7 @@ from kcm_host.observe.endpoints import AddressUnusable
 from kcm_host.observe.logging import start_logging
 from kcm_host.observe.tracing_setup import TracingUnavailable
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined
-from kcm_host.runtime.bootstrap import Assembly, assemble, plan
+from kcm_host.runtime.bootstrap import LoadedPlugins, load_plugins, plan
 from kcm_host.runtime.host import Host
 from kcm_host.runtime.process import run_to_end
 
@@ -50,7 +50,7 @@ def run(loaded: Loaded) -> None:
         click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)
     try:
-        assembly = assemble(loaded)
+        assembly = load_plugins(loaded)
         _report(assembly)
         if not assembly.setups:
             fail("no controller can run, every one is broken; see above", FAILURE, form=form)
@@ -68,7 +68,7 @@ def run(loaded: Loaded) -> None:
     sys.exit(code)
 
 
-def _report(assembly: Assembly) -> None:
+def _report(assembly: LoadedPlugins) -> None:
     _warn(assembly.warnings)
     for broken in assembly.quarantined.values():
         log.error("plugin quarantined", extra={"kv": _facts(broken)}, exc_info=_with_stack(broken))

@@ -9,7 +9,7 @@ import msgspec
 from kcm_host.api.discovery import Resource
 from kcm_host.api.errors import HostError, Unreadable
 from kcm_host.api.kinds import Kind
-from kcm_host.client.errors import AnswerDecoder
+from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.rest import Client
 
 log = logging.getLogger(__name__)
@@ -56,14 +56,14 @@ class _Groups(msgspec.Struct):
     items: list[_Group] = []
 
 
-_decode = AnswerDecoder(_Groups)
+_decode = ResponseDecoder(_Groups)
 
 #: A group and a version of it.
 Version = tuple[str, str]
 Known = Mapping[Version, tuple[Resource, ...]]
 
 
-class ServedKinds:
+class APIResources:
     """The answer to `Discovery` at one moment."""
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
@@ -83,7 +83,7 @@ class ServedKinds:
         return self._resources
 
 
-class Discoverer:
+class CachedDiscoveryClient:
     """
     Asks the server what it serves (aggregated discovery, which every supported server has).
 
@@ -92,7 +92,7 @@ class Discoverer:
     """
 
     def __init__(self, client: Client, *, agent: str) -> None:
-        self.present = ServedKinds()
+        self.present = APIResources()
         self._client = client
         self._agent = agent
         self._tags: dict[str, str] = {}
@@ -108,7 +108,7 @@ class Discoverer:
         tags, known = dict(self._tags), dict(self._known)
         # One after the other: together, the failure of one would leave the other running alone.
         for path in PATHS:
-            answer = await self._client.get_news(
+            answer = await self._client.conditional_get(
                 path, tag=tags.get(path, ""), agent=self._agent, accept=ACCEPT
             )
             if answer is not None:
@@ -118,7 +118,7 @@ class Discoverer:
         self._tags, self._known = tags, known
         if changed:
             versions = (version for path in PATHS for version in known[path].values())
-            self.present = ServedKinds(itertools.chain.from_iterable(versions))
+            self.present = APIResources(itertools.chain.from_iterable(versions))
         return changed
 
     async def refresh(self) -> bool:

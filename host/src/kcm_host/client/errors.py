@@ -27,7 +27,7 @@ def decoded(decode: Callable[[bytes], M], body: bytes, what: str) -> M:
         raise Unreadable(f"{what}: unreadable answer: {error}") from error
 
 
-class AnswerDecoder(Generic[M]):
+class ResponseDecoder(Generic[M]):
     """Decodes the bodies of answers into one model."""
 
     def __init__(self, model: type[M]) -> None:
@@ -110,11 +110,11 @@ class StatusFrame(msgspec.Struct):
     object: Status
 
 
-_status = AnswerDecoder(Status)
-_frame = AnswerDecoder(StatusFrame)
+_status = ResponseDecoder(Status)
+_frame = ResponseDecoder(StatusFrame)
 
 
-def error_of_answer(status: int, body: bytes, headers: Mapping[str, str], what: str) -> ApiError:
+def error_of_response(status: int, body: bytes, headers: Mapping[str, str], what: str) -> ApiError:
     """Give the error an HTTP answer stands for; `what` names the request in the message."""
     try:
         told = _status(body, what)
@@ -124,7 +124,7 @@ def error_of_answer(status: int, body: bytes, headers: Mapping[str, str], what: 
     return _error(told, what, status=status, retry_after=headers.get("Retry-After", ""))
 
 
-def error_of_frame(line: bytes, what: str) -> ApiError:
+def error_of_event(line: bytes, what: str) -> ApiError:
     """Give the error that an ERROR event carries; raises `Unreadable` where it is none."""
     told = _frame(line, what).object
     return _error(told, what, status=told.code or 500, retry_after="")

@@ -19,14 +19,14 @@ from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.api.states import RequestRecord
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.auth.credentials import Access
+from kcm_host.client.auth.credentials import RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
 from kcm_host.client.auth.server_url import is_tls
 from kcm_host.client.connection_pool import Pool
 from kcm_host.client.errors import (
     LONGEST_BODY,
     LONGEST_LIST,
-    error_of_answer,
+    error_of_response,
     read_body,
     read_error,
     refuse_encoded,
@@ -57,7 +57,7 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class News(msgspec.Struct, frozen=True):
+class ConditionalResponse(msgspec.Struct, frozen=True):
     """A body, and the tag that lets the next request ask for another one only."""
 
     body: bytes
@@ -146,7 +146,9 @@ class Client:
         response, answered = await self._exchange(request)
         return Answer(response.status, answered)
 
-    async def get_news(self, path: str, *, tag: str, agent: str, accept: str) -> "News | None":
+    async def conditional_get(
+        self, path: str, *, tag: str, agent: str, accept: str
+    ) -> "ConditionalResponse | None":
         """Get what is at `path`, None when it is still that which came with `tag`."""
         headers = {"User-Agent": agent, "Accept": accept}
         if tag:
@@ -155,7 +157,7 @@ class Client:
         response, answer = await self._exchange(request)
         if response.status == NOT_MODIFIED:
             return None
-        return News(answer, response.headers.get("ETag", ""))
+        return ConditionalResponse(answer, response.headers.get("ETag", ""))
 
     @asynccontextmanager
     async def watch(
@@ -170,7 +172,7 @@ class Client:
             try:
                 yield lines(response.content.readany, request.what)
             finally:
-                _hang_up(response)
+                _abort_tls(response)
 
     async def _exchange(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
         """Give the head of the answer, and its whole body."""
@@ -214,14 +216,14 @@ class Client:
             error = None
         raise AssertionError("the second attempt returns or raises")
 
-    async def _identity(self) -> Access:
+    async def _identity(self) -> RequestCredentials:
         try:
             return await self.connection.credentials.current()
         except ConnectionProblem as problem:
             raise Unreachable(str(problem)) from problem
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: "_Request", identity: Access
+        self, session: aiohttp.ClientSession, request: "_Request", identity: RequestCredentials
     ) -> aiohttp.ClientResponse:
         proxy = self.connection.proxy
         login = proxy.headers if proxy is not None else {}
@@ -246,7 +248,7 @@ class Client:
         async with response:
             with unreachable(what):
                 body = await read_error(response)
-        return error_of_answer(response.status, body, response.headers, what)
+        return error_of_response(response.status, body, response.headers, what)
 
     @contextmanager
     def _lost(self, request: "_Request", started: float) -> Iterator[None]:
@@ -307,7 +309,7 @@ def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     )
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
+def _abort_tls(response: aiohttp.ClientResponse) -> None:
     """Close the connection of an answer that goes on, without the goodbye of TLS."""
     transport = response.connection.transport if response.connection is not None else None
     if transport is not None:

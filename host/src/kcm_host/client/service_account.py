@@ -11,10 +11,10 @@ import msgspec
 from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.auth.credentials import Access, Clock, Credentials, authorization
+from kcm_host.client.auth.credentials import Clock, Credentials, RequestCredentials, authorization
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.tls import ClientTls
-from kcm_host.client.errors import AnswerDecoder
+from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
 from kcm_host.client.rest import JSON, Client
 
@@ -40,10 +40,12 @@ class _TokenRequest(msgspec.Struct):
     status: _TokenStatus
 
 
-_decode = AnswerDecoder(_TokenRequest)
+_decode = ResponseDecoder(_TokenRequest)
 
 
-def acting_as(name: str, client: Client, *, agent: str, clock: Clock = time.time) -> Connection:
+def with_service_account(
+    name: str, client: Client, *, agent: str, clock: Clock = time.time
+) -> Connection:
     """
     Give the connection of `client`, but as service account `name` in kube-system (H-35).
 
@@ -74,7 +76,7 @@ class ServiceAccountTokens:
         self._tls = tls
         self._clock = clock
 
-    async def fetch(self) -> Access:
+    async def fetch(self) -> RequestCredentials:
         """Give access by a new token; raises `ConnectionProblem` after four tries."""
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, TRIES + 1):
@@ -88,7 +90,7 @@ class ServiceAccountTokens:
             pause *= 2
         raise AssertionError("the last try returns or raises")
 
-    async def _requested(self) -> Access:
+    async def _requested(self) -> RequestCredentials:
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -104,7 +106,7 @@ class ServiceAccountTokens:
         now = self._clock()
         expires_at = status.expiration_timestamp.timestamp()
         life = max(expires_at - now, SHORTEST_SECONDS)
-        return Access(
+        return RequestCredentials(
             headers=authorization("Bearer", status.token, place=f"token of {self._account}"),
             ssl=self._tls.context() if self._tls is not None else None,
             renew_at=now + life * RENEWED_AT,

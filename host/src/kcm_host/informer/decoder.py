@@ -12,43 +12,43 @@ from kcm_host.client.decoding import REFUSALS
 M = TypeVar("M")
 
 
-class HeadAnnotations(msgspec.Struct, gc=False):
+class MetaAnnotations(msgspec.Struct, gc=False):
     """The one annotation the host itself reads: the end of a streaming list (IQ-12)."""
 
     initial_events_end: str = msgspec.field(name="k8s.io/initial-events-end", default="")
 
 
-class HeadMeta(msgspec.Struct, gc=False, rename="camel"):
+class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     """Who an object is."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    annotations: HeadAnnotations | None = None
+    annotations: MetaAnnotations | None = None
 
 
-class Head(msgspec.Struct, gc=False):
+class PartialObject(msgspec.Struct, gc=False):
     """The part of every object that the host reads."""
 
-    metadata: HeadMeta | None = None
+    metadata: ObjectMeta | None = None
     kind: str = ""
 
 
-class Frame(msgspec.Struct, gc=False):
+class WatchEvent(msgspec.Struct, gc=False):
     """One line of a watch, read without the object's body."""
 
     type: str
-    object: Head
+    object: PartialObject
 
 
-class Framed(msgspec.Struct, Generic[M], gc=False):
+class EventObject(msgspec.Struct, Generic[M], gc=False):
     """One line of a watch, read for the object alone."""
 
     object: M
 
 
-class _FramedRaw(msgspec.Struct, gc=False):
+class _RawEventObject(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
@@ -67,11 +67,11 @@ class Page(msgspec.Struct):
     kind: str = ""
 
 
-_frame = msgspec.json.Decoder(Frame).decode
-_head = msgspec.json.Decoder(Head).decode
+_frame = msgspec.json.Decoder(WatchEvent).decode
+_head = msgspec.json.Decoder(PartialObject).decode
 _page = msgspec.json.Decoder(Page).decode
 _numbers = msgspec.json.Decoder(list[int]).decode
-_raw = msgspec.json.Decoder(_FramedRaw).decode
+_raw = msgspec.json.Decoder(_RawEventObject).decode
 
 _NAME = ("metadata", "name")
 _NAMESPACE = ("metadata", "namespace")
@@ -84,7 +84,7 @@ _OF_FRAME = frozenset({("type",), ("object", "kind"), *(("object", *path) for pa
 _ENOUGH_OF_FRAME = _OF_FRAME - {("object", *_NAMESPACE)}
 
 
-def frame(line: bytes) -> Frame:
+def frame(line: bytes) -> WatchEvent:
     """
     Return the type and head of one line of a watch; raise `msgspec.MsgspecError` if it has none.
 
@@ -96,15 +96,15 @@ def frame(line: bytes) -> Frame:
         found = decoding.strings(line, _OF_FRAME, _ENOUGH_OF_FRAME)
         meta = _meta({path[1:]: text for path, text in found.items() if len(path) > 2}, error)
         kind = found.get(("object", "kind"), "")
-        return Frame(found.get(("type",), ""), Head(meta, kind))
+        return WatchEvent(found.get(("type",), ""), PartialObject(meta, kind))
 
 
-def head(item: bytes | msgspec.Raw) -> Head:
+def head(item: bytes | msgspec.Raw) -> PartialObject:
     """Return the head of a list item; raise `msgspec.MsgspecError` if it has none."""
     try:
         return _head(item)
     except REFUSALS as error:
-        return Head(_meta(decoding.strings(bytes(item), _OF_HEAD, _IDENTITY), error))
+        return PartialObject(_meta(decoding.strings(bytes(item), _OF_HEAD, _IDENTITY), error))
 
 
 def page(body: bytes) -> Page:
@@ -127,12 +127,12 @@ def page(body: bytes) -> Page:
         return whole
 
 
-def _meta(found: dict[decoding.Path, str], error: Exception) -> HeadMeta:
+def _meta(found: dict[decoding.Path, str], error: Exception) -> ObjectMeta:
     """Return who an object is; raise what the decoder found wrong when it has no name."""
     name = found.get(_NAME, "")
     if not name:
         raise msgspec.DecodeError(str(error)) from error
-    return HeadMeta(name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_VERSION, ""))
+    return ObjectMeta(name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_VERSION, ""))
 
 
 class ModelDecoder(Generic[M]):
@@ -141,7 +141,7 @@ class ModelDecoder(Generic[M]):
     def __init__(self, model: type[M]) -> None:
         self.model = model
         self.bare = msgspec.json.Decoder(model).decode
-        self._framed = msgspec.json.Decoder(Framed[model]).decode  # type: ignore[valid-type] # a type known at run time only
+        self._framed = msgspec.json.Decoder(EventObject[model]).decode  # type: ignore[valid-type] # a type known at run time only
 
     def framed(self, line: bytes) -> M:
         """Give the object of one watch line; raises one of `REFUSALS` if it misfits."""
@@ -153,17 +153,17 @@ def object_of(line: bytes) -> msgspec.Raw:
     return _raw(line).object
 
 
-def key_of(meta: HeadMeta) -> Key:
+def key_of(meta: ObjectMeta) -> Key:
     """Give the key of an object; namespaces repeat, so one string serves all."""
     return Key(meta.name, sys.intern(meta.namespace))
 
 
-def version_of(frame: Frame) -> str:
+def version_of(frame: WatchEvent) -> str:
     """Give the resourceVersion of an event's object."""
     return frame.object.metadata.resource_version if frame.object.metadata else ""
 
 
-def ends_initial(frame: Frame) -> bool:
+def ends_initial(frame: WatchEvent) -> bool:
     """Whether a bookmark marks the end of a streaming list's initial objects (IQ-12)."""
     meta = frame.object.metadata
     if meta is None or meta.annotations is None:

@@ -13,9 +13,9 @@ from kcm_host.api.watches import AnyWatch
 from kcm_host.client.rest import Client, user_agent
 from kcm_host.informer.background import keep_running
 from kcm_host.informer.decoder import reads_metadata_only
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
-from kcm_host.informer.shared_informer import Feed, Follower
+from kcm_host.informer.shared_informer import EventHandler, SharedInformer
 from kcm_host.informer.store import Store
 
 UNDECODABLE_SHOWN = 10
@@ -24,11 +24,11 @@ UNDECODABLE_SHOWN = 10
 class Stream:
     """One selection, its stores, and the names of the controllers that follow it."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: ListWatchOptions) -> None:
         #: What its followers asked for, and what the server is asked for: perhaps less of it.
         self.asked = self.selection = selection
-        self.feed = Feed(selection.kind)
-        self.names: dict[Follower, str] = {}
+        self.feed = SharedInformer(selection.kind)
+        self.names: dict[EventHandler, str] = {}
         self.reflector: Reflector | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -73,7 +73,7 @@ class Stream:
         return models and not any(shelf.store.keep_whole for shelf in self.feed.shelves)
 
 
-class Streams:
+class InformerFactory:
     """
     Opens one stream for everybody who follows the same selection, and ends it with the last.
 
@@ -87,12 +87,12 @@ class Streams:
         self._clock = clock
         self._agent = user_agent("shared-informers")
         #: By what they were asked for with: one selection may need several streams.
-        self._streams: dict[Selection, list[Stream]] = {}
-        self._followed: dict[Follower, Stream] = {}
+        self._streams: dict[ListWatchOptions, list[Stream]] = {}
+        self._followed: dict[EventHandler, Stream] = {}
 
-    def follow(self, controller: str, watch: AnyWatch, follower: Follower) -> Store[Any]:
+    def follow(self, controller: str, watch: AnyWatch, follower: EventHandler) -> Store[Any]:
         """Add a follower and give the store it reads; nothing flows before `open`."""
-        selection = Selection(
+        selection = ListWatchOptions(
             watch.kind, watch.namespace, watch.label_selector, watch.field_selector
         )
         there = self._streams.setdefault(selection, [])
@@ -118,7 +118,7 @@ class Streams:
             else:
                 stream.feed.welcome()
 
-    async def leave(self, follower: Follower) -> None:
+    async def leave(self, follower: EventHandler) -> None:
         """Remove a follower; a stream without followers ends."""
         stream = self._followed.pop(follower)
         del stream.names[follower]
@@ -140,7 +140,7 @@ class Streams:
         """Give the state of every stream."""
         return tuple(stream.state() for stream in self._all())
 
-    def problems(self, followers: Iterable[Follower]) -> list[str]:
+    def problems(self, followers: Iterable[EventHandler]) -> list[str]:
         """Give the errors of the streams that these follow, each once."""
         streams = dict.fromkeys(self._followed[follower] for follower in followers)
         return [problem for stream in streams if (problem := stream.problem())]

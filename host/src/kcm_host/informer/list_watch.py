@@ -10,7 +10,7 @@ from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Kind
 from kcm_host.client.paths import collection
 from kcm_host.client.rest import Query
-from kcm_host.informer.decoder import Head
+from kcm_host.informer.decoder import PartialObject
 
 #: The server ends a watch after a random time between these, so that not all end together.
 TIMEOUT_SECONDS = (300, 600)
@@ -19,13 +19,13 @@ TIMEOUT_SECONDS = (300, 600)
 class Sink(Protocol):
     """Where a stream's objects go; called in order, never concurrently."""
 
-    def list_begins(self) -> None:
+    def init(self) -> None:
         """Start to gather a complete set; forget one that was begun before."""
 
-    def gather(self, event_type: str, line: bytes, head: Head) -> None:
+    def init_apply(self, event_type: str, line: bytes, head: PartialObject) -> None:
         """Take one event of the set that is being gathered."""
 
-    def gather_bare(self, item: msgspec.Raw) -> None:
+    def init_apply_item(self, item: msgspec.Raw) -> None:
         """Take one list item of the set that is being gathered."""
 
     def init_done(self) -> Iterator[None]:
@@ -35,11 +35,11 @@ class Sink(Protocol):
         It yields where others may be heard; nothing else is handed over meanwhile.
         """
 
-    def event(self, event_type: str, line: bytes, head: Head) -> None:
+    def event(self, event_type: str, line: bytes, head: PartialObject) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""
 
 
-class Selection(msgspec.Struct, frozen=True):
+class ListWatchOptions(msgspec.Struct, frozen=True):
     """What one stream is about. Equal selections are one stream."""
 
     kind: Kind

@@ -10,11 +10,11 @@ from typing import NoReturn
 import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
-from kcm_host.client.errors import error_of_frame, is_gone, is_too_large
+from kcm_host.client.errors import error_of_event, is_gone, is_too_large
 from kcm_host.client.rest import JSON, METADATA_ONLY, Client
 from kcm_host.informer import decoder, pager
 from kcm_host.informer.backoff import Backoff
-from kcm_host.informer.list_watch import Selection, Sink
+from kcm_host.informer.list_watch import ListWatchOptions, Sink
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ EVENTS = ("ADDED", "MODIFIED", "DELETED")
 Lines = AsyncIterator[bytes]
 
 
-class RoundEnded(HostError):
+class RelistNeeded(HostError):
     """The stream has to be listed again after a wait; nothing is wrong."""
 
 
@@ -45,7 +45,7 @@ class Reflector:
 
     def __init__(
         self,
-        selection: Selection,
+        selection: ListWatchOptions,
         client: Client,
         sink: Sink,
         *,
@@ -73,7 +73,7 @@ class Reflector:
         while True:
             try:
                 await self._round()
-            except RoundEnded as ended:
+            except RelistNeeded as ended:
                 self._log(logging.DEBUG, "stream will be listed again", reason=str(ended))
             except (HostError, msgspec.MsgspecError) as error:
                 self._broken(error)
@@ -121,20 +121,20 @@ class Reflector:
     async def _gather(self, lines: Lines) -> bool:
         """Collect until the end of the initial data; False when the stream ended before it."""
         started = self._clock()
-        self._sink.list_begins()
+        self._sink.init()
         seen = False
         async for line in lines:
             seen = True
             frame = self._frame(line)
             if frame.type == "ERROR":
-                raise error_of_frame(line, f"watch {self.selection.path}")
+                raise error_of_event(line, f"watch {self.selection.path}")
             if _is_bookmark(frame):
                 if decoder.ends_initial(frame):
                     self.version = decoder.version_of(frame) or self.version
                     await self._complete()
                     return True
             elif self._fits(frame) and self._known(frame):
-                self._sink.gather(frame.type, line, frame.object)
+                self._sink.init_apply(frame.type, line, frame.object)
         if not seen and self._clock() - started < SHORT_SECONDS:
             raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
         return False
@@ -186,7 +186,7 @@ class Reflector:
         if not _is_bookmark(frame) and self._known(frame):
             self._sink.event(frame.type, line, frame.object)
 
-    def _frame(self, line: bytes) -> decoder.Frame:
+    def _frame(self, line: bytes) -> decoder.WatchEvent:
         """Read a line's head; one that cannot be read counts as a server error (IQ-29)."""
         try:
             return decoder.frame(line)
@@ -196,9 +196,9 @@ class Reflector:
             ) from error
 
     def _raise_event(self, line: bytes) -> NoReturn:
-        error = error_of_frame(line, f"watch {self.selection.path}")
+        error = error_of_event(line, f"watch {self.selection.path}")
         if is_gone(error):
-            raise RoundEnded(str(error))
+            raise RelistNeeded(str(error))
         raise error
 
     @asynccontextmanager
@@ -210,7 +210,7 @@ class Reflector:
         ) as lines:
             yield lines
 
-    def _fits(self, frame: decoder.Frame) -> bool:
+    def _fits(self, frame: decoder.WatchEvent) -> bool:
         """Whether an event is about a named object of our kind; others are skipped (IQ-25)."""
         found = frame.object
         meta = found.metadata
@@ -219,7 +219,7 @@ class Reflector:
         self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
         return False
 
-    def _known(self, frame: decoder.Frame) -> bool:
+    def _known(self, frame: decoder.WatchEvent) -> bool:
         """Whether an event tells of an object; types of another time are told (IQ-25)."""
         if frame.type in EVENTS:
             return True
@@ -326,5 +326,5 @@ def _is_busy(error: ApiError | Unreachable) -> bool:
     return error.status == 429
 
 
-def _is_bookmark(frame: decoder.Frame) -> bool:
+def _is_bookmark(frame: decoder.WatchEvent) -> bool:
     return frame.type == "BOOKMARK"

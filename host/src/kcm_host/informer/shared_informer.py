@@ -18,7 +18,7 @@ from kcm_host.informer.store import SLICE, Entry, Store
 log = logging.getLogger(__name__)
 
 
-class Follower(Protocol):
+class EventHandler(Protocol):
     """Who hears of the changes of one store. Neither method may raise."""
 
     def changed(self, change: Change[Any]) -> None:
@@ -28,7 +28,7 @@ class Follower(Protocol):
         """Take note that all initial objects have been told."""
 
 
-class Audience:
+class HandlerRegistration:
     """
     One follower, told everything once and in order.
 
@@ -37,7 +37,7 @@ class Audience:
     exactly the initial objects when the first of them is told.
     """
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: EventHandler) -> None:
         self.follower = follower
         #: Whether the telling of the initial objects has begun.
         self.welcomed = False
@@ -83,25 +83,25 @@ class Audience:
 Decode = Callable[[Any], Any]
 
 
-class Shelf:
+class TypedInformer:
     """One model's store within a stream, with those who follow it."""
 
     def __init__(self, kind: Kind, model: type[Any]) -> None:
         self.store: Store[Any] = Store(kind)
         self.decoder = decoder.ModelDecoder(model)
-        self.audiences: list[Audience] = []
+        self.audiences: list[HandlerRegistration] = []
         self.fresh: dict[Key, Entry[Any]] = {}
 
-    def framed(self, key: Key, meta: decoder.HeadMeta, line: bytes) -> Entry[Any]:
+    def framed(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Entry[Any]:
         """Decode the object of one line of a watch."""
         return self._entry(key, meta, self.decoder.framed, line, decoder.object_of)
 
-    def bare(self, key: Key, meta: decoder.HeadMeta, item: msgspec.Raw) -> Entry[Any]:
+    def bare(self, key: Key, meta: decoder.ObjectMeta, item: msgspec.Raw) -> Entry[Any]:
         """Decode one item of a list."""
         return self._entry(key, meta, self.decoder.bare, item, bytes)
 
     def _entry(
-        self, key: Key, meta: decoder.HeadMeta, read: Decode, source: Any, cut_out: Decode
+        self, key: Key, meta: decoder.ObjectMeta, read: Decode, source: Any, cut_out: Decode
     ) -> Entry[Any]:
         """
         Decode one object; one that misfits is told once per version and marked.
@@ -123,7 +123,7 @@ class Shelf:
             return None
 
     def _tell(self, key: Key, version: str, error: BaseException) -> None:
-        if self.store.is_known_bad(key, version):
+        if self.store.is_known_undecodable(key, version):
             return
         pairs = {
             "kind": str(self.store.kind),
@@ -135,7 +135,7 @@ class Shelf:
         log.warning("object does not fit the model, last good state kept", extra={"kv": pairs})
 
 
-class Feed:
+class SharedInformer:
     """
     The sink of one stream: decodes each object once per model and tells every follower.
 
@@ -145,12 +145,12 @@ class Feed:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.synced = False
-        self._shelves: dict[type[Any], Shelf] = {}
+        self._shelves: dict[type[Any], TypedInformer] = {}
 
-    def shelf(self, model: type[Any]) -> Shelf:
+    def shelf(self, model: type[Any]) -> TypedInformer:
         """Give the shelf for `model`, a new one if it is the first follower's."""
         if model not in self._shelves:
-            self._shelves[model] = Shelf(self.kind, model)
+            self._shelves[model] = TypedInformer(self.kind, model)
         return self._shelves[model]
 
     def holds(self, model: type[Any]) -> bool:
@@ -163,13 +163,13 @@ class Feed:
         return list(self._shelves)
 
     @property
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[TypedInformer]:
         """All shelves."""
         return list(self._shelves.values())
 
-    def follow(self, model: type[Any], follower: Follower) -> None:
+    def follow(self, model: type[Any], follower: EventHandler) -> None:
         """Add a follower; one that comes late hears nothing until it is welcomed."""
-        self.shelf(model).audiences.append(Audience(follower))
+        self.shelf(model).audiences.append(HandlerRegistration(follower))
 
     def welcome(self) -> None:
         """
@@ -186,7 +186,7 @@ class Feed:
                 if not audience.welcomed:
                     audience.welcome(shelf.store.as_changes())
 
-    def leave(self, follower: Follower) -> bool:
+    def leave(self, follower: EventHandler) -> bool:
         """Remove a follower; True when nobody is left."""
         for model, shelf in list(self._shelves.items()):
             for audience in shelf.audiences:
@@ -197,13 +197,13 @@ class Feed:
                 del self._shelves[model]
         return not self._shelves
 
-    def list_begins(self) -> None:
-        """See `Sink.list_begins`."""
+    def init(self) -> None:
+        """See `Sink.init`."""
         for shelf in self._shelves.values():
             shelf.fresh = {}
 
-    def gather(self, event_type: str, line: bytes, head: decoder.Head) -> None:
-        """See `Sink.gather`; an object that goes while the list runs is not in it (IQ-11)."""
+    def init_apply(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
+        """See `Sink.init_apply`; an object that goes while the list runs is not in it (IQ-11)."""
         meta = _meta(head)
         key = decoder.key_of(meta)
         for shelf in self._shelves.values():
@@ -212,8 +212,8 @@ class Feed:
             else:
                 shelf.fresh[key] = shelf.framed(key, meta, line)
 
-    def gather_bare(self, item: msgspec.Raw) -> None:
-        """See `Sink.gather_bare`."""
+    def init_apply_item(self, item: msgspec.Raw) -> None:
+        """See `Sink.init_apply_item`."""
         meta = _meta(decoder.head(item))
         key = decoder.key_of(meta)
         if not key.name:
@@ -232,8 +232,8 @@ class Feed:
         staged = {}
         for shelf in self.shelves:
             staged[shelf] = yield from shelf.store.stage(shelf.fresh)
-        told = [(shelf, shelf.store.put_in_place(one)) for shelf, one in staged.items()]
-        self.list_begins()
+        told = [(shelf, shelf.store.commit(one)) for shelf, one in staged.items()]
+        self.init()
         self.synced = True
         for shelf, changes in told:
             for audience in shelf.audiences:
@@ -243,7 +243,7 @@ class Feed:
         for one in staged.values():
             yield from one.free_before()
 
-    def event(self, event_type: str, line: bytes, head: decoder.Head) -> None:
+    def event(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
         """See `Sink.event`."""
         meta = _meta(head)
         key = decoder.key_of(meta)
@@ -258,12 +258,12 @@ class Feed:
 
     @staticmethod
     def _apply(
-        shelf: Shelf, event_type: str, key: Key, meta: decoder.HeadMeta, line: bytes
+        shelf: TypedInformer, event_type: str, key: Key, meta: decoder.ObjectMeta, line: bytes
     ) -> Change[Any] | None:
         if event_type == "DELETED":
             return shelf.store.remove(key, final=shelf.final(line), version=meta.resource_version)
         return shelf.store.put(key, shelf.framed(key, meta, line))
 
 
-def _meta(head: decoder.Head) -> decoder.HeadMeta:
-    return head.metadata or decoder.HeadMeta()
+def _meta(head: decoder.PartialObject) -> decoder.ObjectMeta:
+    return head.metadata or decoder.ObjectMeta()

@@ -243,7 +243,7 @@ class Store(Generic[M]):
         yield from self._stage_indexes(staged)
         return staged
 
-    def put_in_place(self, staged: Staged[M]) -> list[Change[M]]:
+    def commit(self, staged: Staged[M]) -> list[Change[M]]:
         """Take a staged list as the truth, in one step, and give the differences."""
         for key in list(self._awaited):
             if key in self._entries or key in staged.entries:
@@ -306,7 +306,7 @@ class Store(Generic[M]):
             if not waiting and self._awaited.get(key) is waiting:
                 del self._awaited[key]
 
-    def is_known_bad(self, key: Key, version: str) -> bool:
+    def is_known_undecodable(self, key: Key, version: str) -> bool:
         """Whether this very version is already stored as undecodable."""
         return key in self._bad and self._entries[key].version == version
 

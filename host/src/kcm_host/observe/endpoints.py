@@ -9,8 +9,8 @@ from typing import Protocol
 from kcm_host.api.states import HostState
 from kcm_host.observe import http_messages
 from kcm_host.observe.http_messages import Answer, Request, text
-from kcm_host.observe.http_server import REQUEST_SECONDS, PageServer
-from kcm_host.observe.loop_bridge import NoReply, Questions
+from kcm_host.observe.http_server import REQUEST_SECONDS, HttpServer
+from kcm_host.observe.loop_bridge import LoopBridge, NoReply
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.plugin_metrics import Offers, Told
 from kcm_host.observe.watchdog import Watchdog
@@ -36,7 +36,7 @@ class AddressUnusable(Exception):
     """The pages cannot be served at the configured address."""
 
 
-class Pages:
+class Endpoints:
     """
     `/livez`, `/readyz`, `/status` and `/metrics` at one address, in a thread of their own.
 
@@ -68,9 +68,9 @@ class Pages:
         self._metrics = metrics
         self._plugin_metrics = plugin_metrics
         self._dead_seconds = dead_seconds
-        self._questions = Questions(loop, patience_seconds=patience_seconds)
+        self._questions = LoopBridge(loop, patience_seconds=patience_seconds)
         self._request_seconds = request_seconds
-        self._server: PageServer | None = None
+        self._server: HttpServer | None = None
 
     def start(self) -> None:
         """
@@ -80,11 +80,11 @@ class Pages:
         """
         try:
             family, address = resolve(self._bind)
-            self._server = PageServer(
+            self._server = HttpServer(
                 family, address, self._respond, request_seconds=self._request_seconds
             )
         except (OSError, ValueError) as error:
-            raise AddressUnusable(_complaint(self._bind, error)) from error
+            raise AddressUnusable(_error_text(self._bind, error)) from error
         self._server.start()
 
     @property
@@ -192,7 +192,7 @@ def resolve(bind: str) -> tuple[int, tuple[str, int]]:
     return family, (str(address[0]), int(address[1]))
 
 
-def _complaint(bind: str, error: Exception) -> str:
+def _error_text(bind: str, error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else None
     fact = FACTS.get(number or 0, str(error))
     return (

@@ -37,12 +37,12 @@ CONNECTIONS = 128
 CONNECTIONS_OF_PEER = 32
 LONGEST_HEAD = 16 * 1024
 #: What a client may send beyond its head, while it has not read the answer.
-LONGEST_REST = 64 * 1024
+LONGEST_DEBOUNCE = 64 * 1024
 
 Respond = Callable[[Request], Awaitable[Answer]]
 
 
-class PageServer:
+class HttpServer:
     """
     Listens, and answers what `respond` says to each request.
 
@@ -67,7 +67,7 @@ class PageServer:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._in_trouble)
         self._stopping = asyncio.Event()
-        self._open: dict[PageConnection, None] = {}
+        self._open: dict[HttpConnection, None] = {}
         self._failures = OncePerFact()
         self._opening: set[asyncio.Task[Any]] = set()
         self._accepts = True
@@ -91,7 +91,7 @@ class PageServer:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
-    def admit(self, new: "PageConnection") -> None:
+    def admit(self, new: "HttpConnection") -> None:
         """Count a new connection; another one makes room for it when there are too many."""
         of_peer = [one for one in self._open if one.peer == new.peer]
         if len(of_peer) >= CONNECTIONS_OF_PEER:
@@ -100,7 +100,7 @@ class PageServer:
             self._make_room(list(self._open))
         self._open[new] = None
 
-    def forget(self, one: "PageConnection") -> None:
+    def forget(self, one: "HttpConnection") -> None:
         """Take a connection as over."""
         self._open.pop(one, None)
 
@@ -114,7 +114,7 @@ class PageServer:
                 log.exception("page failed", extra={"kv": {"path": request.path}})
             return text(500, f"this page failed: {printable(fact)}\n")
 
-    def _make_room(self, oldest_first: list["PageConnection"]) -> None:
+    def _make_room(self, oldest_first: list["HttpConnection"]) -> None:
         silent = next((one for one in oldest_first if not one.asked), oldest_first[0])
         self.forget(silent)
         silent.cut()
@@ -161,7 +161,7 @@ class PageServer:
             return
         self._accepts = True
         client.setblocking(False)
-        opening = self._loop.connect_accepted_socket(lambda: PageConnection(self), client)
+        opening = self._loop.connect_accepted_socket(lambda: HttpConnection(self), client)
         task = self._loop.create_task(opening)
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -173,10 +173,10 @@ class PageServer:
         log.debug("page connection broke", extra={"kv": pairs}, exc_info=context.get("exception"))
 
 
-class PageConnection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection with one request, from its first byte to the end of its answer."""
 
-    def __init__(self, server: PageServer) -> None:
+    def __init__(self, server: HttpServer) -> None:
         self.peer = ""
         #: Whether the whole head of the request has come.
         self.asked = False
@@ -202,7 +202,7 @@ class PageConnection(asyncio.Protocol):
         """Collect the head of the request, and drop what comes after it."""
         if self.asked:
             self._rest += len(data)
-            if self._rest > LONGEST_REST:
+            if self._rest > LONGEST_DEBOUNCE:
                 self.cut()
             return
         seen = len(self._received)

@@ -12,7 +12,7 @@ class NoReply(Exception):
     """The event loop did not answer in time, or never will again."""
 
 
-class Questions:
+class LoopBridge:
     """
     Runs plain functions on the host's event loop for tasks of another loop.
 

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 TRACES_PATH = "/v1/traces"
 
 
-class Complaints(logging.Handler):
+class ExportErrors(logging.Handler):
     """
     Passes on what OpenTelemetry logs, each message once until delivery works again.
 
@@ -55,10 +55,10 @@ class Complaints(logging.Handler):
         self._logger.propagate = True
 
 
-class Settling(SpanExporter):
+class ReportingExporter(SpanExporter):
     """An exporter that also ends complaints when a batch has arrived."""
 
-    def __init__(self, exporter: SpanExporter, complaints: Complaints) -> None:
+    def __init__(self, exporter: SpanExporter, complaints: ExportErrors) -> None:
         self._exporter = exporter
         self._complaints = complaints
         self._ended = False
@@ -77,12 +77,12 @@ class Settling(SpanExporter):
             self._exporter.shutdown()
 
 
-class Delivery:
+class ExportProcessor:
     """The SDK, set up for one exporter; `provider` makes the tracers."""
 
     def __init__(self, exporter: SpanExporter, *, sample_ratio: float, version: str) -> None:
-        self._complaints = Complaints()
-        self._exporter = Settling(exporter, self._complaints)
+        self._complaints = ExportErrors()
+        self._exporter = ReportingExporter(exporter, self._complaints)
         names = {"service.name": "kcm-host", "service.version": version}
         # Of the SDK's own accord, what the program says would win over what the operator says.
         resource = Resource.create(names).merge(OTELResourceDetector().detect())

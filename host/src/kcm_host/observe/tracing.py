@@ -76,7 +76,7 @@ class Tracing:
             f"sync {controller}", context=_ROOT, attributes=attributes, links=_links(causes)
         )
         if span.is_recording():
-            _tell_causes(span, causes, merged)
+            _add_causes(span, causes, merged)
         return SyncSpan(self._tracer, span)
 
     def stop(self, timeout_seconds: float) -> None:
@@ -202,7 +202,7 @@ def _links(causes: Iterable[Cause]) -> list[Link]:
     ]
 
 
-def _tell_causes(span: Span, causes: tuple[Cause, ...], merged: int) -> None:
+def _add_causes(span: Span, causes: tuple[Cause, ...], merged: int) -> None:
     """Add an event for each of the first 16 causes, at its own time, and one for the rest."""
     # Both clocks are read anew: the wall clock may have been set since the last sync.
     epoch = time.time_ns() - time.monotonic_ns()

@@ -41,7 +41,7 @@ def start_tracing(
             f"traces exporter '{exporter}' needs a package that is not installed ({error}); "
             f"install it with: pip install '{EXTRAS[exporter]}'"
         ) from error
-    way = otel_export.Delivery(sink, sample_ratio=sample_ratio, version=version)
+    way = otel_export.ExportProcessor(sink, sample_ratio=sample_ratio, version=version)
     # Plugins ask the API for the global provider; that is how their spans join ours.
     trace.set_tracer_provider(way.provider)
     return tracing.Tracing(way.provider, version=version, stop=way.stop)

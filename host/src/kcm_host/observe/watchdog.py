@@ -83,7 +83,7 @@ class Watchdog:
             now = time.monotonic()
             stood_still = now - due - wait
             if stood_still >= self._limit:
-                self._stood_still(stood_still, time.process_time() - used)
+                self._suspended(stood_still, time.process_time() - used)
             due, used = now, time.process_time()
             try:
                 wait = self._tick(now)
@@ -140,7 +140,7 @@ class Watchdog:
         self._reported = False
         self._plugin = ""
 
-    def _stood_still(self, seconds: float, cpu_seconds: float) -> None:
+    def _suspended(self, seconds: float, cpu_seconds: float) -> None:
         """
         Report that not even this thread ran, and hold nobody to account for that time.
 

@@ -9,7 +9,7 @@ from kcm_host.api import SyncRecord
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.groups import EXTENSION
 from kcm_host.plugins.hookimpls import new_manager
-from kcm_host.plugins.loader import Loading, load_each, vetted
+from kcm_host.plugins.loader import Loading, load_each, validated
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import Stage, guarded, one_line, place_of
 
@@ -68,7 +68,7 @@ def load_extensions(
     manager = new_manager()
 
     def admit(candidate: Candidate) -> Plugin:
-        plugin, instance = vetted(candidate, EXTENSION, host_version=host_version)
+        plugin, instance = validated(candidate, EXTENSION, host_version=host_version)
         with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
             manager.register(instance, candidate.name)
         return plugin

@@ -9,7 +9,7 @@ import pluggy
 
 from kcm_host.api import hooks as specs
 from kcm_host.plugins.groups import ROLES, Role
-from kcm_host.plugins.quarantine import Fault
+from kcm_host.plugins.quarantine import PluginError
 
 _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -55,7 +55,9 @@ def check_known(found: Sequence[Implementation], role: Role) -> None:
     """Refuse marked methods that are no hook, unless they are marked `optionalhook`."""
     for one in found:
         if not one.optional and not any(one.hook in each.hooks for each in ROLES):
-            raise Fault(f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role))
+            raise PluginError(
+                f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role)
+            )
 
 
 def check_unwrapped(found: Sequence[Implementation]) -> None:
@@ -72,7 +74,7 @@ def check_unwrapped(found: Sequence[Implementation]) -> None:
                 if one.hook == "kcm_sync"
                 else "each hook is called on one plugin at a time"
             )
-            raise Fault(
+            raise PluginError(
                 f"{one.method!r} is a wrapper of {one.hook!r}, but {why}",
                 "mark it with plain @hookimpl and put what the wrapper did into the hook itself",
             )
@@ -93,12 +95,12 @@ def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementatio
         choice = f"take any of: {', '.join(allowed) or 'none'}"
         for argument in inspect.signature(one.function).parameters.values():
             if argument.kind not in _BY_POSITION or argument.default is not argument.empty:
-                raise Fault(
+                raise PluginError(
                     f"{one.hook!r} declares '{argument}', which is no plain argument",
                     f"{choice}; without defaults, '*' or '**'",
                 )
             if argument.name not in allowed:
-                raise Fault(
+                raise PluginError(
                     f"{one.hook!r} has no argument {argument.name!r}", f"{choice}, by these names"
                 )
 
@@ -108,7 +110,7 @@ def check_role(found: Sequence[Implementation], role: Role) -> None:
     for one in found:
         for other in ROLES:
             if other is not role and one.hook in other.hooks:
-                raise Fault(
+                raise PluginError(
                     f"{one.hook!r} is a hook of {other.name}s, but the entry point is in "
                     f"{role.group!r}",
                     f"move it to a class of its own with an entry point in {other.group!r}",
@@ -125,11 +127,11 @@ def check_marked(instance: object, found: Sequence[Implementation], role: Role) 
         if not callable(attribute) and not isinstance(attribute, classmethod):
             continue
         if any(method in each.hooks for each in ROLES):
-            raise Fault(
+            raise PluginError(
                 f"{method!r} is there but lacks @hookimpl, so it would never be called",
                 f"put @hookimpl (from kcm_host.api) on {method!r}",
             )
-        raise Fault(
+        raise PluginError(
             f"{method!r} is no hook, and names that begin with '{_PREFIX}' are kept for hooks",
             _nearest(method, role),
         )
@@ -140,10 +142,10 @@ def check_complete(found: Sequence[Implementation], role: Role) -> None:
     hooks = [one.hook for one in found]
     for hook in dict.fromkeys(hooks):
         if hooks.count(hook) > 1:
-            raise Fault(f"{hook!r} is implemented twice", "keep one of the two methods")
+            raise PluginError(f"{hook!r} is implemented twice", "keep one of the two methods")
     missing = [repr(hook) for hook in role.required if hook not in hooks]
     if missing:
-        raise Fault(
+        raise PluginError(
             f"it lacks {' and '.join(missing)}",
             f"implement {' and '.join(missing)} in the class and mark with @hookimpl",
         )
@@ -153,9 +155,11 @@ def check_async(found: Sequence[Implementation]) -> None:
     """Refuse a `kcm_sync` that is not async, and any other hook that is."""
     for one in found:
         if one.hook == "kcm_sync" and not inspect.iscoroutinefunction(one.function):
-            raise Fault("'kcm_sync' is no async function", "write it as 'async def', without yield")
+            raise PluginError(
+                "'kcm_sync' is no async function", "write it as 'async def', without yield"
+            )
         if one.hook != "kcm_sync" and inspect.iscoroutinefunction(one.function):
-            raise Fault(
+            raise PluginError(
                 f"{one.hook!r} is async, but only 'kcm_sync' is awaited", "write it as 'def'"
             )
 

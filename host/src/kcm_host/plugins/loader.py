@@ -16,7 +16,7 @@ from kcm_host.plugins.groups import CONTROLLER, Role
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import (
     BrokenPlugin,
-    Fault,
+    PluginError,
     Quarantined,
     Stage,
     guarded,
@@ -27,7 +27,7 @@ from kcm_host.plugins.validation import checked_workers
 
 def check_host_version(candidate: Candidate, host_version: str) -> None:
     """
-    Raise `Fault` when the plugin's distribution demands another version of `kcm-host`.
+    Raise `PluginError` when the plugin's distribution demands another version of `kcm-host`.
 
     Prereleases of the host count like any version. No demand at all is accepted.
     """
@@ -35,7 +35,7 @@ def check_host_version(candidate: Candidate, host_version: str) -> None:
         demand = _parsed(text)
         applies = demand.marker is None or demand.marker.evaluate({"extra": ""})
         if applies and not demand.specifier.contains(host_version, prereleases=True):
-            raise Fault(
+            raise PluginError(
                 f"it needs 'kcm-host{demand.specifier}', and this host is {host_version}",
                 f"install a version of {candidate.distribution!r} made for kcm-host "
                 f"{host_version}, or a kcm-host that fits",
@@ -46,7 +46,7 @@ def _parsed(text: str) -> Requirement:
     try:
         return Requirement(text)
     except InvalidRequirement as error:
-        raise Fault(
+        raise PluginError(
             f"its requirement {text!r} is no valid one",
             "correct 'dependencies' in its pyproject.toml",
         ) from error
@@ -70,7 +70,7 @@ def _module(candidate: Candidate) -> ModuleType:
         except ModuleNotFoundError as error:
             if not _is_within(candidate.module, error.name):
                 raise
-            raise Fault(
+            raise PluginError(
                 f"module {error.name!r} does not exist, but the entry point names it",
                 f"reinstall {candidate.distribution!r}; if that does not help, "
                 f"{_correct_entry_point(candidate)}",
@@ -95,12 +95,12 @@ def _class(candidate: Candidate, module: ModuleType) -> type:
         try:
             found = getattr(found, part)
         except AttributeError as error:
-            raise Fault(
+            raise PluginError(
                 f"module {module.__name__!r} has no {candidate.attribute!r}{_hint(part, found)}",
                 _correct_entry_point(candidate),
             ) from error
     if not isinstance(found, type):
-        raise Fault(
+        raise PluginError(
             f"{candidate.value!r} is a {type(found).__name__}, not a class",
             _correct_entry_point(candidate) + " so that it names the plugin's class",
         )
@@ -117,7 +117,7 @@ def _correct_entry_point(candidate: Candidate) -> str:
     return f"correct the entry point '{entry}' in the pyproject.toml of {candidate.distribution!r}"
 
 
-def vetted(candidate: Candidate, role: Role, *, host_version: str) -> tuple[Plugin, object]:
+def validated(candidate: Candidate, role: Role, *, host_version: str) -> tuple[Plugin, object]:
     """
     Give the plugin, and the instance it was tried with.
 
@@ -180,7 +180,7 @@ def _settings_model(result: object) -> type[BaseModel] | None:
     if result is None:
         return None
     if not isinstance(result, type) or not issubclass(result, BaseModel):
-        raise Fault(
+        raise PluginError(
             f"'kcm_settings' returned {result!r}, no subclass of pydantic's BaseModel",
             "return the model class itself, or leave 'kcm_settings' out",
         )
@@ -205,7 +205,7 @@ def load(
     """Load the controllers that are enabled; nothing of the others is imported."""
 
     def admit(candidate: Candidate) -> Plugin:
-        return vetted(candidate, CONTROLLER, host_version=host_version)[0]
+        return validated(candidate, CONTROLLER, host_version=host_version)[0]
 
     return load_each(candidates, enabled, admit)
 

@@ -23,7 +23,7 @@ from kcm_host.api import (
 )
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import new_manager
-from kcm_host.plugins.quarantine import Fault, Stage, guarded
+from kcm_host.plugins.quarantine import PluginError, Stage, guarded
 from kcm_host.plugins.validation import (
     checked_metrics,
     checked_more_watches,
@@ -117,7 +117,7 @@ class Instance:
         result = self._hook.kcm_more_watches(view=view, settings=settings, discovery=discovery)
         try:
             return checked_more_watches(result, besides=self._watches)
-        except Fault as fault:
+        except PluginError as fault:
             raise self._wrong(fault) from None
 
     def writes(self, settings: Any) -> frozenset[Permission]:
@@ -155,8 +155,8 @@ class Instance:
         """Give the controller's own metrics; what is in them is checked where they are shown."""
         try:
             return checked_metrics(self._hook.kcm_metrics(view=view, settings=settings))
-        except Fault as fault:
+        except PluginError as fault:
             raise self._wrong(fault) from None
 
-    def _wrong(self, fault: Fault) -> WrongResult:
+    def _wrong(self, fault: PluginError) -> WrongResult:
         return WrongResult(f"{fault.reason} (plugin {self.plugin.name!r}); {fault.remedy}")

@@ -56,7 +56,7 @@ class BrokenPlugin(Exception):
         self.quarantined = quarantined
 
 
-class Fault(Exception):
+class PluginError(Exception):
     """Something a check found wrong; `guarded` adds whose fault it is and the stage."""
 
     def __init__(self, reason: str, remedy: str) -> None:
@@ -84,7 +84,7 @@ def guarded(
         yield
     except (KeyboardInterrupt, BrokenPlugin):
         raise
-    except Fault as fault:
+    except PluginError as fault:
         raise _broken(candidate, stage, fault.reason, fault.remedy) from fault.__cause__
     except BaseException as error:
         reason = f"{doing} raised {one_line(error, module=candidate.module)}"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kcm_host.api import AnyWatch, Kind, Metric, Permission, Timer, Watch
-from kcm_host.plugins.quarantine import Fault
+from kcm_host.plugins.quarantine import PluginError
 
 #: What is wrong, and what to do.
 Finding = tuple[str, str]
@@ -120,13 +120,13 @@ def _flag_findings(watch: AnyWatch) -> Iterator[Finding]:
 
 
 def checked_watches(result: object) -> tuple[AnyWatch, ...]:
-    """Give what `kcm_watches` returned, once every watch is known to be usable; or `Fault`."""
+    """Return what `kcm_watches` returned if every watch is valid; raise `PluginError` if not."""
     return _watches(result, hook="kcm_watches")
 
 
 def checked_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tuple[AnyWatch, ...]:
     """
-    Give what `kcm_more_watches` returned, nothing when it returned None; or `Fault`.
+    Give what `kcm_more_watches` returned, nothing when it returned None; or `PluginError`.
 
     `besides` are the watches that the controller follows all the time.
     """
@@ -136,7 +136,7 @@ def checked_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tu
     always = {(one.kind, one.model) for one in besides}
     for number, watch in enumerate(watches, 1):
         if (watch.kind, watch.model) in always:
-            raise Fault(
+            raise PluginError(
                 f"watch {number} of 'kcm_more_watches' follows {watch.kind} as "
                 f"{watch.model.__name__!r}, which 'kcm_watches' follows already",
                 "leave it out, or give it a model class of its own",
@@ -145,18 +145,18 @@ def checked_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tu
 
 
 def checked_writes(result: object) -> frozenset[Permission]:
-    """Give what `kcm_writes` returned as a set, nothing when it returned None; or `Fault`."""
+    """Give what `kcm_writes` returned as a set, nothing when it returned None; or `PluginError`."""
     if result is None:
         return frozenset()
     remedy = "return a list of Permission(kind, verb)"
     writes = _sequence(result, hook="kcm_writes", remedy=remedy)
     for number, write in enumerate(writes, 1):
         if not isinstance(write, Permission):
-            raise Fault(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
+            raise PluginError(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
         for fact, advice in kind_findings(write.kind):
-            raise Fault(f"write {number} of 'kcm_writes': {fact}", advice)
+            raise PluginError(f"write {number} of 'kcm_writes': {fact}", advice)
         if not write.verb or not isinstance(write.verb, str):
-            raise Fault(
+            raise PluginError(
                 f"write {number} of 'kcm_writes' has the verb {write.verb!r}",
                 "use a verb of RBAC: get, create, update, patch, delete",
             )
@@ -164,34 +164,36 @@ def checked_writes(result: object) -> frozenset[Permission]:
 
 
 def checked_timers(result: object) -> tuple[Timer, ...]:
-    """Give what `kcm_timers` returned, nothing when it returned None; or `Fault`."""
+    """Give what `kcm_timers` returned, nothing when it returned None; or `PluginError`."""
     if result is None:
         return ()
     timers = _sequence(result, hook="kcm_timers", remedy="return a list of Timer(every=, keys=)")
     for number, timer in enumerate(timers, 1):
         for fact, remedy in _timer_findings(timer):
-            raise Fault(f"timer {number} of 'kcm_timers': {fact}", remedy)
+            raise PluginError(f"timer {number} of 'kcm_timers': {fact}", remedy)
     return timers
 
 
 def checked_metrics(result: object) -> tuple[Metric, ...]:
-    """Give what `kcm_metrics` returned, nothing when it returned None; or `Fault`."""
+    """Give what `kcm_metrics` returned, nothing when it returned None; or `PluginError`."""
     if result is None:
         return ()
     remedy = "return a list of Metric(name, help, type, series)"
     metrics = _sequence(result, hook="kcm_metrics", remedy=remedy)
     for number, metric in enumerate(metrics, 1):
         if not isinstance(metric, Metric):
-            raise Fault(f"metric {number} of 'kcm_metrics' is {what(metric)}, no Metric", remedy)
+            raise PluginError(
+                f"metric {number} of 'kcm_metrics' is {what(metric)}, no Metric", remedy
+            )
     return metrics
 
 
 def checked_workers(result: object) -> int | None:
-    """Give what `kcm_workers` returned; or `Fault`."""
+    """Give what `kcm_workers` returned; or `PluginError`."""
     if result is None:
         return None
     if isinstance(result, bool) or not isinstance(result, int) or result < 1:
-        raise Fault(
+        raise PluginError(
             f"'kcm_workers' returned {result!r}, no number of workers",
             "return a whole number of at least 1, or leave 'kcm_workers' out",
         )
@@ -200,7 +202,7 @@ def checked_workers(result: object) -> int | None:
 
 def _sequence(result: object, *, hook: str, remedy: str) -> tuple[Any, ...]:
     if isinstance(result, str) or not isinstance(result, Sequence):
-        raise Fault(f"{hook!r} returned {what(result)}, not a list", remedy)
+        raise PluginError(f"{hook!r} returned {what(result)}, not a list", remedy)
     return tuple(result)
 
 
@@ -209,7 +211,7 @@ def _watches(result: object, *, hook: str) -> tuple[AnyWatch, ...]:
     watches = _sequence(result, hook=hook, remedy=remedy)
     for number, watch in enumerate(watches, 1):
         for fact, advice in watch_findings(watch):
-            raise Fault(f"watch {number} of {hook!r}{_named(watch)}: {fact}", advice)
+            raise PluginError(f"watch {number} of {hook!r}{_named(watch)}: {fact}", advice)
     _refuse_twins(watches, hook)
     return watches
 
@@ -235,7 +237,7 @@ def _refuse_twins(watches: Sequence[AnyWatch], hook: str) -> None:
     for number, one in enumerate(watches, 1):
         first = seen.setdefault((one.kind, one.model), number)
         if first != number:
-            raise Fault(
+            raise PluginError(
                 f"watches {first} and {number} of {hook!r} both follow {one.kind} as "
                 f"{one.model.__name__!r}, so a view could not tell them apart",
                 "make it one Watch, or give each a model class of its own",

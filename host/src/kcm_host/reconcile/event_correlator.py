@@ -22,7 +22,7 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 
 
-class Remark(msgspec.Struct, frozen=True, gc=False):
+class EventOccurrence(msgspec.Struct, frozen=True, gc=False):
     """
     What users are to be told about an object, at one moment.
 
@@ -59,7 +59,7 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
 class Event(msgspec.Struct, frozen=True, gc=False):
     """One Event as it is to be on the server: the remark it says last, and how often by now."""
 
-    remark: Remark
+    remark: EventOccurrence
     name: str
     count: int
     #: When it was first said, in nanoseconds since the epoch.
@@ -102,7 +102,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-def first_event(remark: Remark) -> Event:
+def first_event(remark: EventOccurrence) -> Event:
     """Give the Event that says a remark for the first time."""
     return Event(remark, event_name(remark.key.name, remark.at), 1, remark.at)
 
@@ -124,7 +124,7 @@ def rfc3339(at: int) -> str:
     return datetime.fromtimestamp(at // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _reference(remark: Remark) -> dict[str, str]:
+def _reference(remark: EventOccurrence) -> dict[str, str]:
     fields = {
         "apiVersion": remark.kind.api_version,
         "kind": remark.kind.name,
@@ -176,7 +176,7 @@ class _Group(msgspec.Struct, frozen=True):
     last: float
 
 
-class Aggregation:
+class EventAggregator:
     """
     Combines remarks that differ in their messages alone, once there are ten of them (IQ-123).
 
@@ -188,7 +188,7 @@ class Aggregation:
         self._clock = clock
         self._groups: Recent[Hashable, _Group] = Recent()
 
-    def aggregated(self, remark: Remark) -> tuple[Remark, Hashable]:
+    def aggregated(self, remark: EventOccurrence) -> tuple[EventOccurrence, Hashable]:
         """Give what to say, and by what its repetitions are known."""
         now = self._clock()
         group = self._groups.get(remark.group)
@@ -204,13 +204,13 @@ class Aggregation:
         return combined, remark.group
 
 
-class Counting:
+class EventCounter:
     """Knows what was said before, so that a repetition only raises a count (IQ-124)."""
 
     def __init__(self) -> None:
         self._said: Recent[Hashable, Event] = Recent()
 
-    def counted(self, remark: Remark, known_by: Hashable) -> Event:
+    def counted(self, remark: EventOccurrence, known_by: Hashable) -> Event:
         """Give the Event with this remark counted in."""
         before = self._said.get(known_by)
         event = first_event(remark)
@@ -232,7 +232,7 @@ class SpamFilter:
         self._clock = clock
         self._sources: Recent[Hashable, _Tokens] = Recent()
 
-    def admits(self, remark: Remark) -> bool:
+    def admits(self, remark: EventOccurrence) -> bool:
         """Whether it may be sent; if so, that is one less."""
         now = self._clock()
         tokens = self._sources.get(remark.source) or _Tokens(SPAM_BURST, now)
@@ -242,15 +242,15 @@ class SpamFilter:
         return admitted
 
 
-class Correlation:
+class EventCorrelator:
     """All three, in their order (IQ-122)."""
 
     def __init__(self, clock: Clock) -> None:
-        self._aggregation = Aggregation(clock)
-        self._counting = Counting()
+        self._aggregation = EventAggregator(clock)
+        self._counting = EventCounter()
         self._spam = SpamFilter(clock)
 
-    def event(self, remark: Remark) -> Event | None:
+    def event(self, remark: EventOccurrence) -> Event | None:
         """
         Give the Event to send for a remark, None when there were too many.
 

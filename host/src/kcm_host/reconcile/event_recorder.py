@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kcm_host.api.errors import Conflict, HostError, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.observe.repeats import Repeats, sort_of_error
-from kcm_host.reconcile.event_correlator import Clock, Correlation, Event, Remark
+from kcm_host.reconcile.event_correlator import Clock, Event, EventCorrelator, EventOccurrence
 from kcm_host.reconcile.sender import Sender
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ MOST_TRIES = 12
 RETRY_SECONDS = 10.0
 
 
-class Recorder:
+class EventRecorder:
     """
     The Events of one start of a controller.
 
@@ -39,8 +39,8 @@ class Recorder:
         self._sender = sender
         self._wall_nanoseconds = wall_nanoseconds
         self._jitter = jitter
-        self._correlation = Correlation(clock)
-        self._waiting: asyncio.Queue[Remark] = asyncio.Queue(MOST_WAITING)
+        self._correlation = EventCorrelator(clock)
+        self._waiting: asyncio.Queue[EventOccurrence] = asyncio.Queue(MOST_WAITING)
         self._full = False
         self._over = False
         self._not_sent = Repeats(log, "event not sent")
@@ -66,7 +66,7 @@ class Recorder:
         if self._over:
             return
         at = self._wall_nanoseconds()
-        remark = Remark(kind, key, uid, version, reason, message, warning, component, at)
+        remark = EventOccurrence(kind, key, uid, version, reason, message, warning, component, at)
         try:
             self._waiting.put_nowait(remark)
             self._full = False
@@ -84,7 +84,7 @@ class Recorder:
             self._over = True
             self._not_sent.close()
 
-    async def _tell(self, remark: Remark) -> None:
+    async def _tell(self, remark: EventOccurrence) -> None:
         event = self._correlation.event(remark)
         if event is None:
             return
@@ -119,12 +119,12 @@ class Recorder:
             # Events end after an hour or so, and the first one may never have arrived.
             await self._sender.send(event.create())
 
-    def _complain(self, remark: Remark, error: Exception) -> None:
+    def _complain(self, remark: EventOccurrence, error: Exception) -> None:
         """Log why an Event was not sent; for each reason and sort of error a line and counts."""
         text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
         fact = (remark.reason, sort_of_error(error))
         self._not_sent.say(fact, {**_pairs(remark), "error": text})
 
 
-def _pairs(remark: Remark) -> dict[str, str]:
+def _pairs(remark: EventOccurrence) -> dict[str, str]:
     return {"kind": str(remark.kind), "key": str(remark.key), "reason": remark.reason}

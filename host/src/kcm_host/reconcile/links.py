@@ -13,7 +13,7 @@ KEPT = 1000
 SpanContext = tuple[int, int]
 
 
-class Echoes:
+class WriteLinks:
     """The last writes of one controller with the spans they were made in; for traces only."""
 
     def __init__(self) -> None:

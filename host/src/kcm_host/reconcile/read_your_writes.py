@@ -67,7 +67,7 @@ class _Unseen:
         return now - self.at > KEPT_SECONDS or all(one.shown() for one in self.awaited)
 
 
-class OwnWrites:
+class ReadYourWrites:
     """
     What the syncs of one controller did that its stores have not shown yet, by their keys.
 
@@ -80,9 +80,9 @@ class OwnWrites:
         #: In the order of their last writes.
         self._unseen: dict[Key, _Unseen] = {}
 
-    def of(self, key: Key) -> "KeyWrites":
+    def of(self, key: Key) -> "SyncWrites":
         """Give what the sync of `key` that is about to begin tells about its writes."""
-        return KeyWrites(self, key)
+        return SyncWrites(self, key)
 
     async def seen(self, key: Key) -> bool:
         """Wait until the stores show what the last sync of `key` did, 1 s at most; whether so."""
@@ -126,10 +126,10 @@ class OwnWrites:
         return len(self._unseen)
 
 
-class KeyWrites:
+class SyncWrites:
     """Takes note of what one sync does."""
 
-    def __init__(self, own: OwnWrites, key: Key) -> None:
+    def __init__(self, own: ReadYourWrites, key: Key) -> None:
         self._own = own
         self._key = key
         self._written: dict[tuple[Kind, Key], str] = {}

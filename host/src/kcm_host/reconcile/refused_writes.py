@@ -31,7 +31,7 @@ class _Refusal(msgspec.Struct):
     remedy: str
 
 
-class Refusals:
+class RefusedWrites:
     """
     What the syncs of one controller ask for in vain, by kind, verb and subresource.
 

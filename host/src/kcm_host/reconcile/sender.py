@@ -9,10 +9,10 @@ import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.writes import Receipt, Write
-from kcm_host.client.errors import AnswerDecoder
+from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
 from kcm_host.client.rest import JSON, METADATA_ONLY, Answer, Client
-from kcm_host.workqueue.rate_limiter import Turns
+from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class _Answer(msgspec.Struct):
     details: _Details | None = None
 
 
-_answer = AnswerDecoder(_Answer)
+_answer = ResponseDecoder(_Answer)
 
 
 class LiveSender:
@@ -85,7 +85,7 @@ class LiveSender:
         self._client = client
         self._agent = agent
         self._heard = heard
-        self._turns = Turns(qps, burst, clock)
+        self._turns = WriteRateLimiter(qps, burst, clock)
 
     async def send(self, write: Write) -> Receipt:
         """See `Sender.send`."""

@@ -35,7 +35,7 @@ class Running:
         self.cancelled = asked > 0
 
 
-class SyncLimits:
+class SyncTimeLimit:
     """
     Cancels syncs whose time is over, and tells of those that go on.
 

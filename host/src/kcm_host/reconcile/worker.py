@@ -17,16 +17,16 @@ from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
 from kcm_host.observe.repeats import Repeats, sort_of_error
-from kcm_host.reconcile.links import Echoes
-from kcm_host.reconcile.read_your_writes import OwnWrites
+from kcm_host.reconcile.links import WriteLinks
+from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
-from kcm_host.reconcile.time_limit import SYNC_SECONDS, Running, SyncLimits
+from kcm_host.reconcile.time_limit import SYNC_SECONDS, Running, SyncTimeLimit
 from kcm_host.reconcile.writer import OnWrite, SyncWriter, TellUsers
-from kcm_host.workqueue.queue import Item, QueueClosed, WorkQueue
+from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
 
 if TYPE_CHECKING:
     from kcm_host.observe.tracing import SyncSpan, Tracing
-    from kcm_host.reconcile.event_recorder import Recorder
+    from kcm_host.reconcile.event_recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Sync(Protocol):
         """Call `kcm_sync`."""
 
 
-class Bench(msgspec.Struct, frozen=True):
+class WorkerContext(msgspec.Struct, frozen=True):
     """What the workers of one controller share."""
 
     controller: str
@@ -52,12 +52,12 @@ class Bench(msgspec.Struct, frozen=True):
     on_write: OnWrite
     #: Whether only the slow sweep has asked for a running key.
     is_unasked: Callable[[Key], bool]
-    own_writes: OwnWrites
+    own_writes: ReadYourWrites
     #: What tells of failed syncs.
     failures: Repeats
     tracing: "Tracing | None" = None
-    echoes: Echoes | None = None
-    events: "Recorder | None" = None
+    echoes: WriteLinks | None = None
+    events: "EventRecorder | None" = None
 
 
 def failed_syncs() -> Repeats:
@@ -73,12 +73,12 @@ class _End(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-async def work(bench: Bench, limits: SyncLimits) -> None:
+async def work(bench: WorkerContext, limits: SyncTimeLimit) -> None:
     """Sync keys until the queue is closed, the task is cancelled, or a sync was stuck in it."""
     while True:
         try:
             item = await bench.queue.get()
-        except QueueClosed:
+        except QueueShutDown:
             return
         try:
             goes_on = await sync_one(bench, limits, item)
@@ -91,7 +91,7 @@ async def work(bench: Bench, limits: SyncLimits) -> None:
         await asyncio.sleep(0)
 
 
-async def sync_one(bench: Bench, limits: SyncLimits, item: Item) -> bool:
+async def sync_one(bench: WorkerContext, limits: SyncTimeLimit, item: Item) -> bool:
     """
     Run one sync and settle it: forget its failures, queue it again, tell the observers.
 
@@ -115,7 +115,7 @@ async def sync_one(bench: Bench, limits: SyncLimits, item: Item) -> bool:
 
 
 async def _sync(
-    bench: Bench, limits: SyncLimits, item: Item, attempt: int, span: "SyncSpan | None"
+    bench: WorkerContext, limits: SyncTimeLimit, item: Item, attempt: int, span: "SyncSpan | None"
 ) -> bool:
     view = SyncView(bench.controller, bench.stores)
     writer = SyncWriter(
@@ -154,7 +154,7 @@ async def _sync(
             writer.missed is not None,
         )
         if writer.missed is not None:
-            _tell_missed(bench, item.key, writer.missed)
+            _report_missed(bench, item.key, writer.missed)
         if span is not None:
             span.finish(
                 record.outcome,
@@ -167,7 +167,7 @@ async def _sync(
 
 
 async def _end_of(
-    bench: Bench, item: Item, running: Running, view: View, span: "SyncSpan | None"
+    bench: WorkerContext, item: Item, running: Running, view: View, span: "SyncSpan | None"
 ) -> _End:
     """Call the plugin's sync and settle how it ends; raises what ends the worker too."""
     try:
@@ -183,7 +183,7 @@ async def _end_of(
     if running.late:
         # It answered its cancellation with a result, but was cut somewhere on the way to it.
         return _retry(bench, item, TimeoutError(), span, late=True)
-    return _settle(bench, item, outcome, span)
+    return _handle_result(bench, item, outcome, span)
 
 
 def _ends_worker(error: BaseException, running: Running) -> bool:
@@ -198,7 +198,7 @@ def _ends_worker(error: BaseException, running: Running) -> bool:
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
 
 
-def _tell_missed(bench: Bench, key: Key, write: Write) -> None:
+def _report_missed(bench: WorkerContext, key: Key, write: Write) -> None:
     pairs = {
         "controller": bench.controller,
         "key": str(key),
@@ -209,7 +209,7 @@ def _tell_missed(bench: Bench, key: Key, write: Write) -> None:
 
 
 def _linked(
-    echoes: Echoes | None, span: "SyncSpan | None"
+    echoes: WriteLinks | None, span: "SyncSpan | None"
 ) -> Callable[[Write, Receipt], None] | None:
     """Give what lets traces find the sync behind an echo."""
     if echoes is None or span is None:
@@ -217,7 +217,7 @@ def _linked(
     return lambda write, receipt: echoes.remember(write, receipt, span.context)
 
 
-def _told(bench: Bench) -> TellUsers | None:
+def _told(bench: WorkerContext) -> TellUsers | None:
     """Give what records an Event about an object that a store of the controller holds."""
     recorder = bench.events
     if recorder is None:
@@ -243,7 +243,9 @@ def _told(bench: Bench) -> TellUsers | None:
     return tell
 
 
-def _settle(bench: Bench, item: Item, outcome: Outcome, span: "SyncSpan | None") -> _End:
+def _handle_result(
+    bench: WorkerContext, item: Item, outcome: Outcome, span: "SyncSpan | None"
+) -> _End:
     bench.queue.forget(item.key)
     match outcome:
         case Done():
@@ -255,7 +257,7 @@ def _settle(bench: Bench, item: Item, outcome: Outcome, span: "SyncSpan | None")
 
 
 def _retry(
-    bench: Bench, item: Item, error: BaseException, span: "SyncSpan | None", *, late: bool
+    bench: WorkerContext, item: Item, error: BaseException, span: "SyncSpan | None", *, late: bool
 ) -> _End:
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
     if late:

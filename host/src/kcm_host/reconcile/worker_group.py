@@ -6,8 +6,8 @@ from collections.abc import Collection
 from itertools import islice
 
 from kcm_host.api.errors import HostError
-from kcm_host.reconcile.time_limit import GRACE_SECONDS, Running, SyncLimits
-from kcm_host.reconcile.worker import Bench, work
+from kcm_host.reconcile.time_limit import GRACE_SECONDS, Running, SyncTimeLimit
+from kcm_host.reconcile.worker import WorkerContext, work
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +25,10 @@ class WorkerGroup:
     they end; they may outlive the group.
     """
 
-    def __init__(self, bench: Bench, *, count: int, stuck: set[Running]) -> None:
+    def __init__(self, bench: WorkerContext, *, count: int, stuck: set[Running]) -> None:
         self._bench = bench
         self._stuck = stuck
-        self._limits = SyncLimits(self._on_stuck)
+        self._limits = SyncTimeLimit(self._on_stuck)
         self._ending = False
         self._started = 0
         self._nobody_left = asyncio.Event()

@@ -12,7 +12,7 @@ from kcm_host.api.writes import EVENT, Permission, Receipt, Write
 from kcm_host.client.errors import decoded
 from kcm_host.client.paths import check_key
 from kcm_host.reconcile import requests
-from kcm_host.reconcile.read_your_writes import KeyWrites
+from kcm_host.reconcile.read_your_writes import SyncWrites
 from kcm_host.reconcile.sender import Sender
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SyncWriter:
         permissions: frozenset[Permission],
         span: "SyncSpan | None" = None,
         *,
-        own_writes: KeyWrites | None = None,
+        own_writes: SyncWrites | None = None,
         on_written: Callable[[Write, Receipt], None] | None = None,
         on_write: OnWrite = lambda _controller, _record: None,
         uid_read: Callable[[Kind, Key], str] = lambda _kind, _key: "",

@@ -21,7 +21,7 @@ from kcm_host.plugins.groups import CONTROLLER, EXTENSION
 from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage, guarded
-from kcm_host.runtime.controller_run import Setup
+from kcm_host.runtime.controller_run import ControllerConfig
 
 if TYPE_CHECKING:
     from kcm_host.observe.tracing import Tracing
@@ -68,17 +68,17 @@ def _named_at(loaded: Loaded, section: str, name: str) -> Origin:
 WORKERS = 5
 
 
-class Assembly(msgspec.Struct, frozen=True):
+class LoadedPlugins(msgspec.Struct, frozen=True):
     """The controllers of a configuration: those that can run, and those that are broken."""
 
-    setups: tuple[Setup, ...]
+    setups: tuple[ControllerConfig, ...]
     #: Controllers and extensions, by name.
     quarantined: Mapping[str, Quarantined]
     extensions: Extensions
     warnings: tuple[str, ...]
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class PluginVerdict(msgspec.Struct, frozen=True):
     """Whether one enabled plugin could run; `broken` says why not."""
 
     role: str
@@ -88,7 +88,7 @@ class Verdict(msgspec.Struct, frozen=True):
     workers: int | None = None
 
 
-def assemble(loaded: Loaded) -> Assembly:
+def load_plugins(loaded: Loaded) -> LoadedPlugins:
     """
     Load what the configuration names and check each plugin's settings.
 
@@ -112,25 +112,28 @@ def assemble(loaded: Loaded) -> Assembly:
             quarantined[name] = broken.quarantined
     if problems:
         raise ConfigError(sorted(problems, key=_place))
-    return Assembly(tuple(setups), quarantined, extensions, tuple(warnings))
+    return LoadedPlugins(tuple(setups), quarantined, extensions, tuple(warnings))
 
 
-def verdicts(assembly: Assembly) -> tuple[Verdict, ...]:
+def plugin_verdicts(assembly: LoadedPlugins) -> tuple[PluginVerdict, ...]:
     """Give what became of each enabled plugin: controllers first, each sort by name."""
     extensions = assembly.extensions.loading
     found = [
-        *(Verdict(CONTROLLER.name, one.plugin, workers=one.workers) for one in assembly.setups),
-        *(Verdict(EXTENSION.name, plugin) for plugin in extensions.plugins.values()),
+        *(
+            PluginVerdict(CONTROLLER.name, one.plugin, workers=one.workers)
+            for one in assembly.setups
+        ),
+        *(PluginVerdict(EXTENSION.name, plugin) for plugin in extensions.plugins.values()),
     ]
     for name, broken in assembly.quarantined.items():
         role = EXTENSION if name in extensions.quarantined else CONTROLLER
-        found.append(Verdict(role.name, broken, broken))
+        found.append(PluginVerdict(role.name, broken, broken))
     return tuple(sorted(found, key=lambda verdict: (verdict.role, verdict.plugin.name)))
 
 
-def _setup(loaded: Loaded, name: str, plugin: Plugin) -> Setup:
+def _setup(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
     section = loaded.settings.controllers[name]
-    return Setup(
+    return ControllerConfig(
         plugin=plugin,
         settings=_settings(loaded, name, plugin),
         workers=section.workers or plugin.workers or WORKERS,
@@ -166,7 +169,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Everything a host runs with."""
 
     connection: Connection
-    setups: Sequence[Setup]
+    setups: Sequence[ControllerConfig]
     quarantined: Mapping[str, Quarantined]
     extensions: Extensions
     bind: str
@@ -177,7 +180,7 @@ class Plan(msgspec.Struct, frozen=True):
     tracing: "Tracing | None" = None
 
 
-def plan(settings: HostSettings, assembly: Assembly, *, connection: Connection) -> Plan:
+def plan(settings: HostSettings, assembly: LoadedPlugins, *, connection: Connection) -> Plan:
     """
     Give what a host runs with.
 

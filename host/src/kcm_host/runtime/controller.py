@@ -14,14 +14,14 @@ from kcm_host.informer.backoff import Backoff
 from kcm_host.plugins.quarantine import BrokenPlugin
 from kcm_host.reconcile.time_limit import Running
 from kcm_host.reconcile.worker_group import stuck_problems
-from kcm_host.runtime.controller_run import Crew, Services, Setup, Start
+from kcm_host.runtime.controller_run import ControllerConfig, RunTasks, SharedDependencies, Start
 
 log = logging.getLogger(__name__)
 
 IDLE = "the server serves nothing that it follows"
 
 
-class Outdated(Exception):
+class WatchesChanged(Exception):
     """A start follows what it would not follow any more if it began now."""
 
 
@@ -34,12 +34,12 @@ class Controller:
     when the plugin turns out broken or the host drains it.
     """
 
-    def __init__(self, setup: Setup, services: Services) -> None:
+    def __init__(self, setup: ControllerConfig, services: SharedDependencies) -> None:
         self.name = setup.plugin.name
         self._setup = setup
         self._services = services
         self._start: Start | None = None
-        self._crew: Crew | None = None
+        self._crew: RunTasks | None = None
         self._phase = "starting"
         self._problem = ""
         self._restarts = 0
@@ -57,7 +57,7 @@ class Controller:
         return self._phase == "running"
 
     @property
-    def heeds_discovery(self) -> bool:
+    def depends_on_discovery(self) -> bool:
         """Whether anything depends on what the server serves."""
         start = self._start
         return start is not None and (start.discovery.asked or start.more is not None)
@@ -116,7 +116,9 @@ class Controller:
             log.error("watches not told", extra={"kv": self._pairs(problem=str(broken))})  # noqa: TRY400 - the reason is told, the stack is the plugin's own
             return
         if difference:
-            start.functions.fail(Outdated(f"the server serves other kinds now: it {difference}"))
+            start.functions.fail(
+                WatchesChanged(f"the server serves other kinds now: it {difference}")
+            )
         elif start.more is not None:
             start.more.ask_soon()
 
@@ -163,7 +165,7 @@ class Controller:
     async def _live_and_leave(self, start: Start) -> None:
         try:
             await self._live(start)
-        except Outdated as outdated:
+        except WatchesChanged as outdated:
             log.info("controller restarts", extra={"kv": self._pairs(problem=str(outdated))})
             await self._leave(start, str(outdated))
         except Exception as error:  # noqa: BLE001 - plugin code failed: start again
@@ -177,7 +179,7 @@ class Controller:
         self._enter("running", "")
         if start.idle:
             log.info("controller idle", extra={"kv": self._pairs(reason=IDLE)})
-        self._crew = Crew(start, workers=self._setup.workers, stuck=self._stuck)
+        self._crew = RunTasks(start, workers=self._setup.workers, stuck=self._stuck)
         await self._crew.broken()
 
     async def _fall(self, start: Start, error: Exception) -> None:

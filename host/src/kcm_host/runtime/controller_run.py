@@ -12,25 +12,25 @@ import msgspec
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host.plugins.plugin import Instance, Plugin
-from kcm_host.reconcile.event_recorder import Recorder
-from kcm_host.reconcile.links import Echoes
-from kcm_host.reconcile.read_your_writes import OwnWrites
-from kcm_host.reconcile.refused_writes import Refusals
+from kcm_host.reconcile.event_recorder import EventRecorder
+from kcm_host.reconcile.links import WriteLinks
+from kcm_host.reconcile.read_your_writes import ReadYourWrites
+from kcm_host.reconcile.refused_writes import RefusedWrites
 from kcm_host.reconcile.sender import LiveSender
 from kcm_host.reconcile.time_limit import Running
-from kcm_host.reconcile.worker import Bench, failed_syncs
+from kcm_host.reconcile.worker import WorkerContext, failed_syncs
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.reconcile.writer import OnWrite
-from kcm_host.runtime.discovery_poller import NotedDiscovery, difference
-from kcm_host.runtime.dynamic_watches import HOOK, MoreWatches
-from kcm_host.runtime.event_handlers import Followed, Following, Functions, Mark
-from kcm_host.runtime.resync import Sweep
+from kcm_host.runtime.discovery_poller import RecordedDiscovery, difference
+from kcm_host.runtime.dynamic_watches import HOOK, DynamicWatches
+from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, Mark, WatchSet
+from kcm_host.runtime.resync import Resync
 from kcm_host.runtime.timers import run_timer
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -45,7 +45,7 @@ PROVE_AGAIN_SECONDS = 10.0
 TELL_USERS = Permission(EVENT, "create")
 
 
-class Setup(msgspec.Struct, frozen=True):
+class ControllerConfig(msgspec.Struct, frozen=True):
     """What the configuration says about one controller."""
 
     plugin: Plugin
@@ -56,14 +56,14 @@ class Setup(msgspec.Struct, frozen=True):
     resync_period: timedelta = timedelta(hours=10)
 
 
-class Services(msgspec.Struct, frozen=True):
+class SharedDependencies(msgspec.Struct, frozen=True):
     """What the host offers to every controller."""
 
     client: Client
     #: By the name of a controller that writes under an identity of its own.
     own_clients: Mapping[str, Client]
-    streams: Streams
-    discoverer: Discoverer
+    streams: InformerFactory
+    discoverer: CachedDiscoveryClient
     on_sync: Callable[[SyncRecord], None]
     on_write: OnWrite
     tracing: "Tracing | None" = None
@@ -77,24 +77,24 @@ class Start:
     plugin's memory, so only a new instance from a new list can be trusted.
     """
 
-    def __init__(self, setup: Setup, services: Services) -> None:
+    def __init__(self, setup: ControllerConfig, services: SharedDependencies) -> None:
         loop = asyncio.get_running_loop()
         self.name = setup.plugin.name
         self.queue = WorkQueue(loop)
         #: What it may not write, against what it declares.
-        self.refusals = Refusals(loop.time)
+        self.refusals = RefusedWrites(loop.time)
         self.instance: Instance = setup.plugin.new()
         self._setup = setup
         self._services = services
         self._stores: dict[Mark, Store[Any]] = {}
         #: What this controller follows, for its watch functions and its status.
         self.view = StoreView(self.name, self._stores)
-        self.functions = Functions(self.queue, self.view)
+        self.functions = EventDispatcher(self.queue, self.view)
         self.following = self._following()
         #: The watches nobody waits for.
         self.aside = self._following()
         self.more = self._more_watches()
-        self.discovery = NotedDiscovery(services.discoverer)
+        self.discovery = RecordedDiscovery(services.discoverer)
         self._watches = self.instance.watches(setup.settings, self.discovery)
         self._permissions = self.instance.writes(setup.settings)
         self.sender = LiveSender(
@@ -105,7 +105,7 @@ class Start:
             heard=self.refusals.heard,
         )
         self.timers = self.instance.timers(setup.settings)
-        self.sweep = Sweep(
+        self.sweep = Resync(
             self.queue,
             self.functions,
             followed=self._followed,
@@ -171,9 +171,9 @@ class Start:
         watches = fresh.watches(self._setup.settings, self._services.discoverer.present)
         return difference(self._watches, watches)
 
-    def bench(self) -> Bench:
+    def bench(self) -> WorkerContext:
         """Give what the workers of this start share."""
-        return Bench(
+        return WorkerContext(
             controller=self.name,
             sync=self.instance.sync,
             settings=self._setup.settings,
@@ -185,10 +185,10 @@ class Start:
             on_write=self._services.on_write,
             tracing=self._services.tracing,
             is_unasked=self.sweep.is_unasked,
-            own_writes=OwnWrites(self._stores),
+            own_writes=ReadYourWrites(self._stores),
             failures=failed_syncs(),
-            echoes=Echoes() if self._services.tracing else None,
-            events=Recorder(self.sender) if TELL_USERS in self._permissions else None,
+            echoes=WriteLinks() if self._services.tracing else None,
+            events=EventRecorder(self.sender) if TELL_USERS in self._permissions else None,
         )
 
     async def leave(self) -> None:
@@ -206,27 +206,27 @@ class Start:
         if self._awaited == 0:
             self._synced.set()
 
-    def _followed(self) -> list[Followed]:
+    def _followed(self) -> list[ActiveWatch]:
         """Give every watch with its store, those that come and go included."""
         more = self.more.followed() if self.more is not None else []
         return [*self.following.followed(), *self.aside.followed(), *more]
 
-    def _following(self) -> Following:
-        return Following(self.name, self._services.streams, self.functions, self._stores)
+    def _following(self) -> WatchSet:
+        return WatchSet(self.name, self._services.streams, self.functions, self._stores)
 
-    def _more_watches(self) -> MoreWatches | None:
+    def _more_watches(self) -> DynamicWatches | None:
         if not self.instance.has(HOOK):
             return None
-        return MoreWatches(
+        return DynamicWatches(
             self.instance,
             self._setup.settings,
-            discovery=NotedDiscovery(self._services.discoverer),
+            discovery=RecordedDiscovery(self._services.discoverer),
             functions=self.functions,
             following=self._following(),
         )
 
 
-class Crew:
+class RunTasks:
     """
     Workers, and beside them timers, watches that come and go, and the sending of Events.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from kcm_host.api.discovery import Resource
 from kcm_host.api.kinds import Kind
 from kcm_host.api.watches import AnyWatch
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.runtime.event_handlers import declaration_of
 
 log = logging.getLogger(__name__)
@@ -88,10 +88,10 @@ class Flapping:
 REFRESH_SECONDS = 30.0
 
 
-class NotedDiscovery:
+class RecordedDiscovery:
     """A `Discovery` that is always up to date and remembers whether it was asked anything."""
 
-    def __init__(self, discoverer: Discoverer) -> None:
+    def __init__(self, discoverer: CachedDiscoveryClient) -> None:
         self.asked = False
         self._discoverer = discoverer
 
@@ -111,18 +111,20 @@ class NotedDiscovery:
         return self._discoverer.present.resources()
 
 
-class Heeding(Protocol):
+class DiscoveryListener(Protocol):
     """A controller that may depend on what is served."""
 
     @property
-    def heeds_discovery(self) -> bool:
+    def depends_on_discovery(self) -> bool:
         """Whether it does."""
 
     def discovery_changed(self) -> None:
         """Do what follows from a change."""
 
 
-async def heed_discovery(discoverer: Discoverer, controllers: Collection[Heeding]) -> None:
+async def poll_discovery(
+    discoverer: CachedDiscoveryClient, controllers: Collection[DiscoveryListener]
+) -> None:
     """
     Ask the server every 30 s, if anybody depends on it, and tell who does of changes.
 
@@ -131,7 +133,7 @@ async def heed_discovery(discoverer: Discoverer, controllers: Collection[Heeding
     flapping = Flapping(discoverer.present.resources(), asyncio.get_running_loop().time)
     while True:
         await asyncio.sleep(REFRESH_SECONDS)
-        heeding = [one for one in controllers if one.heeds_discovery]
+        heeding = [one for one in controllers if one.depends_on_discovery]
         if not heeding:
             continue
         if await discoverer.refresh():

@@ -9,7 +9,7 @@ from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.watches import AnyWatch
 from kcm_host.plugins.plugin import Instance, WrongResult
-from kcm_host.runtime.event_handlers import Followed, Following, Functions, Mark, mark_of
+from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, Mark, WatchSet, mark_of
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ HOOK = "kcm_more_watches"
 PAUSE_SECONDS = 0.1
 
 
-class MoreWatches:
+class DynamicWatches:
     """
     What one start follows beyond its `kcm_watches`, as the plugin says at the moment.
 
@@ -31,8 +31,8 @@ class MoreWatches:
         settings: Any,
         *,
         discovery: Discovery,
-        functions: Functions,
-        following: Following,
+        functions: EventDispatcher,
+        following: WatchSet,
     ) -> None:
         self._instance = instance
         self._settings = settings
@@ -60,8 +60,8 @@ class MoreWatches:
         """Follow none of them any more."""
         await self._following.end_all()
 
-    def followed(self) -> list[Followed]:
-        """See `Following.followed`."""
+    def followed(self) -> list[ActiveWatch]:
+        """See `WatchSet.followed`."""
         return self._following.followed()
 
     def problems(self) -> list[str]:

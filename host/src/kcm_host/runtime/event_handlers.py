@@ -11,12 +11,12 @@ from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.wakes import Lane, Rewatch, Wake, Wanted
 from kcm_host.api.watches import AnyWatch, Change
-from kcm_host.informer.informer_factory import Streams
+from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host.workqueue.queue import WorkQueue
 
 
-class Functions:
+class EventDispatcher:
     """
     The watch functions and timers of one start, on their way to its queue.
 
@@ -117,34 +117,38 @@ def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
     )
 
 
-class Following:
+class WatchSet:
     """Some watches of one start: its places in the streams, and the stores its view reads."""
 
     def __init__(
-        self, name: str, streams: Streams, functions: Functions, stores: dict[Mark, Store[Any]]
+        self,
+        name: str,
+        streams: InformerFactory,
+        functions: EventDispatcher,
+        stores: dict[Mark, Store[Any]],
     ) -> None:
         self._name = name
         self._streams = streams
         self._functions = functions
         self._stores = stores
-        self._followers: dict[Mark, WatchFollower] = {}
-        self._replaced: list[WatchFollower] = []
+        self._followers: dict[Mark, WatchEventHandler] = {}
+        self._replaced: list[WatchEventHandler] = []
 
     @property
     def marks(self) -> frozenset[Mark]:
         """Which watches these are."""
         return frozenset(self._followers)
 
-    def followed(self) -> list["Followed"]:
+    def followed(self) -> list["ActiveWatch"]:
         """Give each of these watches with the store that serves it."""
         return [
-            Followed(one.watch, self._stores[mark], one.is_synced)
+            ActiveWatch(one.watch, self._stores[mark], one.is_synced)
             for mark, one in self._followers.items()
         ]
 
     def begin(self, watch: AnyWatch, on_synced: Callable[[], None] | None = None) -> None:
         """Follow one more; nothing flows before `open`."""
-        follower = WatchFollower(watch, self._functions, on_synced)
+        follower = WatchEventHandler(watch, self._functions, on_synced)
         store = self._streams.follow(self._name, watch, follower)
         self._followers[mark_of(watch)] = follower
         self._stores[mark_of(watch)] = store
@@ -192,7 +196,7 @@ class Following:
         return self._streams.problems(self._followers.values())
 
 
-class Followed(NamedTuple):
+class ActiveWatch(NamedTuple):
     """A watch, its store, and whether its initial objects have gone through `keys`."""
 
     watch: AnyWatch
@@ -200,11 +204,11 @@ class Followed(NamedTuple):
     is_synced: bool
 
 
-class WatchFollower:
+class WatchEventHandler:
     """Turns the changes of one watch into keys, as the plugin says."""
 
     def __init__(
-        self, watch: AnyWatch, functions: Functions, on_synced: Callable[[], None] | None
+        self, watch: AnyWatch, functions: EventDispatcher, on_synced: Callable[[], None] | None
     ) -> None:
         self.watch = watch
         self._functions = functions
@@ -213,7 +217,7 @@ class WatchFollower:
         self._rest_seconds = watch.rest.total_seconds()
 
     def changed(self, change: Change[Any]) -> None:
-        """See `Follower.changed`."""
+        """See `EventHandler.changed`."""
         if change.same and not self.watch.every_event:
             return
         self._functions.call(
@@ -224,7 +228,7 @@ class WatchFollower:
         )
 
     def synced(self) -> None:
-        """See `Follower.synced`."""
+        """See `EventHandler.synced`."""
         self.is_synced = True
         if self.watch.synced is not None:
             kind = str(self.watch.kind)

@@ -13,18 +13,18 @@ from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState, HostState
 from kcm_host.client.rest import Client, user_agent
-from kcm_host.client.service_account import acting_as
+from kcm_host.client.service_account import with_service_account
 from kcm_host.config.names import service_account
 from kcm_host.informer.background import keep_running
-from kcm_host.informer.informer_factory import Streams
-from kcm_host.observe.endpoints import Pages
+from kcm_host.informer.informer_factory import InformerFactory
+from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.plugins.quarantine import Quarantined
 from kcm_host.runtime.bootstrap import Plan
 from kcm_host.runtime.controller import Controller
-from kcm_host.runtime.controller_run import Services
-from kcm_host.runtime.discovery_poller import heed_discovery
+from kcm_host.runtime.controller_run import SharedDependencies
+from kcm_host.runtime.discovery_poller import poll_discovery
 from kcm_host.runtime.process import collect_garbage, raise_file_limit
 from kcm_host.runtime.signals import StopSignals
 from kcm_host.runtime.startup_probe import reach
@@ -45,7 +45,7 @@ class Host:
         self._metrics = Metrics()
         self._started = time.monotonic()
         self._controllers: dict[str, Controller] = {}
-        self._streams: Streams | None = None
+        self._streams: InformerFactory | None = None
 
     async def run(self) -> int:
         """
@@ -60,7 +60,7 @@ class Host:
         gc.enable()
         loop = asyncio.get_running_loop()
         watchdog = Watchdog(loop, plugins=self._packages())
-        pages = Pages(
+        pages = Endpoints(
             self._plan.bind,
             loop=loop,
             host_state=self.state,
@@ -106,7 +106,9 @@ class Host:
             client = await stack.enter_async_context(Client(self._plan.connection, told))
             own_clients = {}
             for name in self._own_identities():
-                connection = acting_as(service_account(name), client, agent=user_agent(name))
+                connection = with_service_account(
+                    service_account(name), client, agent=user_agent(name)
+                )
                 own_clients[name] = await stack.enter_async_context(Client(connection, told))
             yield client, own_clients
 
@@ -139,7 +141,7 @@ class Host:
             asyncio.create_task(keep_running(name, begin), name=name)
             for name, begin in (
                 ("garbage collection", partial(collect_garbage, [one.known for one in runnable])),
-                ("discovery", partial(heed_discovery, reached.discoverer, runnable)),
+                ("discovery", partial(poll_discovery, reached.discoverer, runnable)),
             )
         ]
         try:
@@ -151,14 +153,14 @@ class Host:
             await asyncio.wait([*aside, *lives])
             await self._streams.close()
 
-    async def _arrive(self, client: Client, own_clients: dict[str, Client]) -> Services:
+    async def _arrive(self, client: Client, own_clients: dict[str, Client]) -> SharedDependencies:
         """Reach the server and learn what it serves."""
         discoverer = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
         log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
-        return Services(
+        return SharedDependencies(
             client=client,
             own_clients=own_clients,
-            streams=Streams(client, asyncio.get_running_loop().time),
+            streams=InformerFactory(client, asyncio.get_running_loop().time),
             discoverer=discoverer,
             on_sync=self._on_sync,
             on_write=self._metrics.on_write,

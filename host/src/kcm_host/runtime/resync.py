@@ -12,7 +12,7 @@ from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
 from kcm_host.api.watches import AnyWatch
 from kcm_host.informer.store import Store
-from kcm_host.runtime.event_handlers import Followed, Functions
+from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher
 from kcm_host.runtime.timers import fire
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -22,7 +22,7 @@ SLICE = 100
 JITTER = 0.1
 
 
-class Sweep:
+class Resync:
     """
     Queues the key of every object of the watches that say which (`Watch.resync`).
 
@@ -33,9 +33,9 @@ class Sweep:
     def __init__(
         self,
         queue: WorkQueue,
-        functions: Functions,
+        functions: EventDispatcher,
         *,
-        followed: Callable[[], Iterable[Followed]],
+        followed: Callable[[], Iterable[ActiveWatch]],
         timers: Sequence[Timer],
         period: timedelta,
         random: Callable[[], float],

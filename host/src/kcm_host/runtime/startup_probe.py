@@ -13,13 +13,13 @@ from kcm_host.client.auth.diagnosis import (
     unseen,
 )
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.discovery import Discoverer
+from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client
 
 PAUSE_SECONDS = 1.0
 
 
-async def reach(client: Client, *, agent: str, timeout: timedelta) -> Discoverer:  # noqa: ASYNC109 - the error must say what the last try met
+async def reach(client: Client, *, agent: str, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - the error must say what the last try met
     """
     Give who knows what the server serves, once it says that it is healthy (H-41).
 
@@ -31,16 +31,18 @@ async def reach(client: Client, *, agent: str, timeout: timedelta) -> Discoverer
     while True:
         # The last try may overrun a little: cut short, it could not tell what is wrong.
         met = await _ask(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
-        if isinstance(met, Discoverer):
+        if isinstance(met, CachedDiscoveryClient):
             return met
         if met.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
             raise met
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _ask(client: Client, agent: str, seconds: float) -> Discoverer | ConnectionProblem:
+async def _ask(
+    client: Client, agent: str, seconds: float
+) -> CachedDiscoveryClient | ConnectionProblem:
     connection = client.connection
-    discoverer = Discoverer(client, agent=agent)
+    discoverer = CachedDiscoveryClient(client, agent=agent)
     try:
         async with asyncio.timeout(seconds):
             await _see_health(client, agent)

@@ -5,10 +5,10 @@ import time
 
 from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
-from kcm_host.runtime.event_handlers import Functions
+from kcm_host.runtime.event_handlers import EventDispatcher
 
 
-async def run_timer(timer: Timer, functions: Functions) -> None:
+async def run_timer(timer: Timer, functions: EventDispatcher) -> None:
     """Call a timer each time its interval has passed, counted from now, until cancelled."""
     loop = asyncio.get_running_loop()
     every = timer.every.total_seconds()
@@ -21,7 +21,7 @@ async def run_timer(timer: Timer, functions: Functions) -> None:
         due += every * (missed + 1)
 
 
-def fire(timer: Timer, functions: Functions) -> None:
+def fire(timer: Timer, functions: EventDispatcher) -> None:
     """Queue what a timer asks for now."""
     functions.call(timer.keys, cause=_passed, culprit="a timer")
 

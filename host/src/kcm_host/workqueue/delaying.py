@@ -47,7 +47,7 @@ class Waiting(msgspec.Struct):
     pushed: float = 0.0
 
 
-class Delays:
+class DelayingQueue:
     """Hands keys to `release` when they are due, in order of due times (IQ-88)."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Delays:
         known.latest = min(known.latest, due)
         self._move(key, known, min(known.due, due))
 
-    def put_off(self, key: Key, pending: Pending, *, due: float, latest: float) -> None:
+    def debounce(self, key: Key, pending: Pending, *, due: float, latest: float) -> None:
         """
         Let `key` wait until `due`, later again at each further call, but not beyond `latest`.
 

@@ -10,7 +10,7 @@ from kcm_host.api.wakes import Lane
 PATIENCE = 8
 
 
-class Lanes:
+class PriorityQueue:
     """
     Keys in order within each lane, higher lanes first, and no lane starved.
 

@@ -9,13 +9,13 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.states import QueueState
 from kcm_host.api.wakes import Lane
-from kcm_host.workqueue.delaying import Delays, Pending
-from kcm_host.workqueue.priority import Lanes
-from kcm_host.workqueue.rate_limiter import RetryLimiter
+from kcm_host.workqueue.delaying import DelayingQueue, Pending
+from kcm_host.workqueue.priority import PriorityQueue
+from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 
 FAILING_SHOWN = 10
 #: A key that changes without end is synced after so many rests.
-LONGEST_REST = 5
+LONGEST_DEBOUNCE = 5
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Item(msgspec.Struct, frozen=True):
     lane: Lane = Lane.NORMAL
 
 
-class QueueClosed(Exception):
+class QueueShutDown(Exception):
     """No more keys will be handed out."""
 
 
@@ -43,12 +43,12 @@ class WorkQueue:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._lanes = Lanes()
+        self._lanes = PriorityQueue()
         self._dirty: dict[Key, Pending] = {}
         self._processing: dict[Key, float] = {}
-        self._delays = Delays(loop, self._mark)
+        self._delays = DelayingQueue(loop, self._mark)
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._limiter = RetryLimiter(loop.time)
+        self._limiter = RetryRateLimiter(loop.time)
         #: Queued or running only because of the slow sweep: nobody has asked for them since.
         self._unasked: set[Key] = set()
         #: How many keys of the slow sweep no worker has taken yet.
@@ -86,8 +86,8 @@ class WorkQueue:
         self._unasked.discard(key)
         pending = Pending(self._loop.time(), [cause], 1, lane)
         due = pending.since + seconds
-        latest = pending.since + seconds * LONGEST_REST
-        self._delays.put_off(key, pending, due=due, latest=latest)
+        latest = pending.since + seconds * LONGEST_DEBOUNCE
+        self._delays.debounce(key, pending, due=due, latest=latest)
 
     def sweep(self, key: Key, cause: Cause) -> None:
         """
@@ -139,12 +139,12 @@ class WorkQueue:
         """
         Take the first key; wait until there is one.
 
-        `done` must be called for it exactly once. Raises `QueueClosed` when the queue is closed.
+        `done` must be called for it exactly once. Raises `QueueShutDown` when the queue is closed.
         """
         while (key := self._lanes.pop(self._stands)) is None and not self._closed:
             await self._wait_for_key()
         if key is None:
-            raise QueueClosed
+            raise QueueShutDown
         pending = self._dirty.pop(key)
         if pending.swept:
             self._sweeping -= 1

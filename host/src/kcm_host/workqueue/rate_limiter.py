@@ -17,7 +17,7 @@ BUCKET_SIZE = 100.0
 NEARLY = 1e-9
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket that begins full."""
 
     def __init__(self, rate: float, size: float, clock: Callable[[], float]) -> None:
@@ -52,7 +52,7 @@ class Bucket:
         self._last = now
 
 
-class Turns:
+class WriteRateLimiter:
     """
     Turns to write, given in the order they are asked for.
 
@@ -62,7 +62,7 @@ class Turns:
 
     def __init__(self, qps: float | None, burst: float | None, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._bucket = Bucket(qps, burst or max(1.0, qps), clock) if qps else None
+        self._bucket = TokenBucket(qps, burst or max(1.0, qps), clock) if qps else None
         self._pause_until = clock()
         self._line = asyncio.Lock()
 
@@ -89,7 +89,7 @@ class Turns:
         return self._bucket.take() if self._bucket is not None else 0.0
 
 
-class RetryLimiter:
+class RetryRateLimiter:
     """
     The default controller rate limiter: the longer of two delays (IQ-76 to IQ-80).
 
@@ -99,7 +99,7 @@ class RetryLimiter:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._failures: dict[Key, int] = {}
-        self._bucket = Bucket(BUCKET_RATE, BUCKET_SIZE, clock)
+        self._bucket = TokenBucket(BUCKET_RATE, BUCKET_SIZE, clock)
 
     def when(self, key: Key) -> float:
         """Record one more failure of `key` and give the seconds it waits."""

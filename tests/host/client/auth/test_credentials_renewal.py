@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kcm_host.client.auth.credentials import Access, Credentials, renewal_time
+from kcm_host.client.auth.credentials import Credentials, RequestCredentials, renewal_time
 from kcm_host.client.auth.errors import ConnectionProblem
 
 
@@ -25,7 +25,7 @@ class Source:
         if self.broken:
             raise ConnectionProblem("the source is broken")
         now = self.clock()
-        return Access(
+        return RequestCredentials(
             headers={"Authorization": f"Bearer {number}"}, renew_at=now + 900, expires_at=now + 1000
         )
 

@@ -10,7 +10,7 @@ from kcm_host.api.states import RequestRecord
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.informer import backoff
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -37,7 +37,7 @@ async def follow(fault_proxy: FaultProxy, namespace: str) -> AsyncIterator[Follo
             records: list[RequestRecord] = []
             connection = connect(str(fault_proxy.kubeconfig()), environ={})
             client = await stack.enter_async_context(Client(connection, records.append))
-            selection = Selection(CONFIG_MAP, namespace, **selected)  # type: ignore[arg-type]  # as the test says
+            selection = ListWatchOptions(CONFIG_MAP, namespace, **selected)  # type: ignore[arg-type]  # as the test says
             mirror = Mirror(client, selection, fault_proxy)
             mirror.records = records
             stack.push_async_callback(mirror.stop)

@@ -12,9 +12,9 @@ from kcm_host.api.kinds import Kind
 from kcm_host.api.states import RequestRecord
 from kcm_host.api.watches import Change
 from kcm_host.client.rest import Client, user_agent
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
-from kcm_host.informer.shared_informer import Feed
+from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Store
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
@@ -88,8 +88,8 @@ def _sign(change: Change[Any]) -> str:
 class Mirror:
     """A reflector, the stores behind it and a reader of them."""
 
-    def __init__(self, client: Client, selection: Selection, proxy: FaultProxy) -> None:
-        self.feed = Feed(selection.kind)
+    def __init__(self, client: Client, selection: ListWatchOptions, proxy: FaultProxy) -> None:
+        self.feed = SharedInformer(selection.kind)
         self.reader = Reader()
         self.feed.follow(ConfigMap, self.reader)
         self.selection = selection

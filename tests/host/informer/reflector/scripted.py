@@ -12,11 +12,11 @@ import msgspec
 
 from kcm_host.api.kinds import Kind
 from kcm_host.informer import decoder
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 
 POD = Kind("", "v1", "Pod", "pods")
-PODS = Selection(POD)
+PODS = ListWatchOptions(POD)
 #: Longer than a stream has to last to be no early end.
 LASTING = 1.5
 END = {"k8s.io/initial-events-end": "true"}
@@ -161,15 +161,15 @@ class Told:
         #: How often the loop may turn while a set is put in place.
         self.pauses = 0
 
-    def list_begins(self) -> None:
+    def init(self) -> None:
         """See `Sink`."""
         self.calls.append("begin")
 
-    def gather(self, event_type: str, line: bytes, head: decoder.Head) -> None:
+    def init_apply(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
         """See `Sink`."""
         self.calls.append(f"gather {self._words(event_type, line, head)}")
 
-    def gather_bare(self, item: msgspec.Raw) -> None:
+    def init_apply_item(self, item: msgspec.Raw) -> None:
         """See `Sink`."""
         self.calls.append(f"item {json.loads(bytes(item))['metadata']['name']}")
 
@@ -179,14 +179,14 @@ class Told:
             yield
         self.calls.append("done")
 
-    def event(self, event_type: str, line: bytes, head: decoder.Head) -> None:
+    def event(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
         """See `Sink`."""
         self.calls.append(self._words(event_type, line, head))
         if self.trouble is not None:
             trouble, self.trouble = self.trouble, None
             raise trouble
 
-    def _words(self, event_type: str, line: bytes, head: decoder.Head) -> str:
+    def _words(self, event_type: str, line: bytes, head: decoder.PartialObject) -> str:
         assert head.metadata is not None
         assert json.loads(line)["object"]["metadata"]["name"] == head.metadata.name
         return f"{event_type} {head.metadata.name}"
@@ -214,7 +214,7 @@ class Played:
 
 async def play(
     *answers: Answer,
-    selection: Selection = PODS,
+    selection: ListWatchOptions = PODS,
     prepare: Callable[[Told], None] = lambda _: None,
     silent_seconds: float = 0.0,
 ) -> Played:

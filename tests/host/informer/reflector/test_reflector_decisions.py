@@ -24,7 +24,7 @@ from host.informer.reflector.scripted import (
 
 from kcm_host.api.errors import ApiError, Unreachable, Unreadable
 from kcm_host.client.rest import JSON, METADATA_LIST, METADATA_ONLY
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 
 pytestmark = pytest.mark.virtual_time
 
@@ -70,7 +70,7 @@ async def test_a_streaming_list_goes_on_as_a_watch() -> None:
 
 async def test_what_is_asked() -> None:
     """The parameters of a streaming list and of a watch (IQ-10, IQ-24)."""
-    selection = Selection(POD, "team", "a=b", "c=d")
+    selection = ListWatchOptions(POD, "team", "a=b", "c=d")
     played = await play(LASTED, selection=selection)
     initial, watch = played.client.requests
     limit = int(initial.query.pop("timeoutSeconds"))
@@ -88,7 +88,7 @@ async def test_what_is_asked() -> None:
 
 async def test_metadata_alone_is_asked_for() -> None:
     """Watches, streaming lists and pages then have the form without the rest of an object."""
-    selection = Selection(POD, metadata_only=True)
+    selection = ListWatchOptions(POD, metadata_only=True)
     partial = event("ADDED", pod("a", kind="PartialObjectMetadata"))
     stream = Stream((partial, bookmark("5", ends_list=True), LASTING))
     played = await play(stream, GONE, INVALID, page(), selection=selection)

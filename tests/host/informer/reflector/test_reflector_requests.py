@@ -4,7 +4,7 @@ import pytest
 from host.informer.reflector.mirror import CONFIG_MAP, STREAMING, ConfigMaps, Follow, status, until
 
 from kcm_host.client.rest import METADATA_LIST, METADATA_ONLY
-from kcm_host.informer.list_watch import Selection
+from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -77,7 +77,7 @@ async def test_metadata_alone_is_asked_for(
 def test_the_time_a_watch_may_last_is_drawn_anew_each_time() -> None:
     """TimeoutSeconds is a random whole number of at least 300 and less than 600 (IQ-10, IQ-24)."""
     drawn = {
-        int(dict(Selection(CONFIG_MAP).watch_query("1", initial=False))["timeoutSeconds"])
+        int(dict(ListWatchOptions(CONFIG_MAP).watch_query("1", initial=False))["timeoutSeconds"])
         for _ in range(500)
     }
     assert min(drawn) >= 300

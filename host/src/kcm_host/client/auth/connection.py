@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kcm_host.client.auth.credentials import (
-    Access,
     Clock,
     Credentials,
     Fetch,
-    Fixed,
     Monotonic,
+    RequestCredentials,
+    StaticCredentials,
     TokenFile,
     auth_provider,
     authorization,
@@ -28,7 +28,7 @@ from kcm_host.client.auth.proxy_env import (
     usable_proxy,
 )
 from kcm_host.client.auth.server_url import is_tls, server_url
-from kcm_host.client.auth.tls import SYSTEM_TRUST, ClientTls, KeyPair, Trust, private_folder
+from kcm_host.client.auth.tls import SYSTEM_CA_BUNDLE, CABundle, ClientTls, KeyPair, private_folder
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -49,8 +49,8 @@ class Connection:
     base_url: str
     credentials: Credentials
     origin: str
-    authority: str = SYSTEM_TRUST
-    trust: Trust = field(default=Trust(), repr=False)
+    authority: str = SYSTEM_CA_BUNDLE
+    trust: CABundle = field(default=CABundle(), repr=False)
     proxy: Proxy | None = None
     tls_server_name: str | None = None
     certificate: ClientTls | None = field(default=None, repr=False)
@@ -124,7 +124,7 @@ def _from_service_account(
 ) -> Connection:
     token, authority = folder / "token", folder / "ca.crt"
     place = f"certificate authority '{authority}'"
-    trust = Trust(_text(authority, place=place), place)
+    trust = CABundle(_text(authority, place=place), place)
     source = TokenFile(token, "token file", ClientTls(trust))
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     address = f"[{host}]" if ":" in host else host
@@ -166,19 +166,19 @@ def _from_kubeconfig(
     )
 
 
-def _trust(chosen: Chosen) -> Trust:
+def _trust(chosen: Chosen) -> CABundle:
     cluster = chosen.cluster
     insecure = cluster.insecure_skip_tls_verify
     if cluster.certificate_authority_data:
         place = f"certificate-authority-data of {chosen.cluster_place}"
-        return Trust(decoded(cluster.certificate_authority_data).decode(errors="replace"), place)
+        return CABundle(decoded(cluster.certificate_authority_data).decode(errors="replace"), place)
     if cluster.certificate_authority:
         place = f"certificate-authority of {chosen.cluster_place}"
-        return Trust(_text(Path(cluster.certificate_authority), place=place), place)
-    return Trust(insecure=insecure)
+        return CABundle(_text(Path(cluster.certificate_authority), place=place), place)
+    return CABundle(insecure=insecure)
 
 
-def _tls(chosen: Chosen, trust: Trust) -> ClientTls:
+def _tls(chosen: Chosen, trust: CABundle) -> ClientTls:
     """Give the TLS side of a user; embedded keys are on disk only while OpenSSL reads them."""
     user = chosen.user
     data = (user.client_certificate_data, user.client_key_data)
@@ -216,7 +216,7 @@ def _source(
     tls: ClientTls | None,
     environ: Mapping[str, str],
     clock: Clock,
-) -> tuple[Fetch, Access | None]:
+) -> tuple[Fetch, RequestCredentials | None]:
     user, place = chosen.user, chosen.user_place
     if user.auth_provider is not None:
         return auth_provider(chosen, tls=tls).fetch, None
@@ -232,7 +232,7 @@ def _source(
             f"not tried; give it a token, tokenFile, client certificate (https only), exec, "
             f"auth-provider, or username and password"
         )
-    fixed = Fixed(headers, tls)
+    fixed = StaticCredentials(headers, tls)
     return fixed.fetch, fixed.read()
 
 

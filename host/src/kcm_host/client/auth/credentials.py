@@ -31,7 +31,7 @@ RETRY_AFTER = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class RequestCredentials:
     """
     What one request takes along: its headers, and the TLS context that shows our certificate.
 
@@ -47,7 +47,7 @@ class Access:
     again_after: float | None = None
 
 
-Fetch = Callable[[], Awaitable[Access]]
+Fetch = Callable[[], Awaitable[RequestCredentials]]
 
 
 class Credentials:
@@ -63,7 +63,7 @@ class Credentials:
         self,
         fetch: Fetch,
         *,
-        first: Access | None = None,
+        first: RequestCredentials | None = None,
         clock: Clock = time.time,
         monotonic: Monotonic = time.monotonic,
         source: str = "the source of credentials",
@@ -77,9 +77,9 @@ class Credentials:
         self._refused = False
         self._problem: ConnectionProblem | None = None
         self._rest_until = 0.0
-        self._renewal: asyncio.Task[Access] | None = None
+        self._renewal: asyncio.Task[RequestCredentials] | None = None
 
-    async def current(self) -> Access:
+    async def current(self) -> RequestCredentials:
         """
         Give the access for a request that starts now; cheap unless it must be fetched.
 
@@ -94,7 +94,7 @@ class Credentials:
                 return self._held
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew(), name="credentials renewal")
-            self._renewal.add_done_callback(self._settle)
+            self._renewal.add_done_callback(self._handle_result)
         renewal = self._renewal
         # Not a plain await: one cancelled request must not take the renewal from the others.
         await asyncio.wait((renewal,))
@@ -109,7 +109,7 @@ class Credentials:
         """Whether the source is being asked at this moment."""
         return self._renewal is not None
 
-    def invalidate(self, refused: Access | None = None) -> None:
+    def invalidate(self, refused: RequestCredentials | None = None) -> None:
         """
         Have the next `current` ask the source anew, because the server answered 401.
 
@@ -118,20 +118,20 @@ class Credentials:
         if refused is None or refused is self._held:
             self._refused = True
 
-    def _due(self, held: Access) -> bool:
+    def _due(self, held: RequestCredentials) -> bool:
         if self._refused or (held.renew_at is not None and self._clock() >= held.renew_at):
             return True
         age = self._monotonic() - self._held_since
         return held.again_after is not None and age >= held.again_after
 
-    def _kept(self, problem: ConnectionProblem) -> Access:
+    def _kept(self, problem: ConnectionProblem) -> RequestCredentials:
         held = self._held
         expired = held is None or (held.expires_at is not None and self._clock() >= held.expires_at)
         if held is None or expired or self._refused:
             raise problem
         return held
 
-    async def _renew(self) -> Access:
+    async def _renew(self) -> RequestCredentials:
         try:
             fresh = await self._fetch()
         except ConnectionProblem as problem:
@@ -154,7 +154,7 @@ class Credentials:
     def _rest(self) -> None:
         self._rest_until = self._monotonic() + RETRY_AFTER.total_seconds()
 
-    def _settle(self, renewal: asyncio.Task[Access]) -> None:
+    def _handle_result(self, renewal: asyncio.Task[RequestCredentials]) -> None:
         self._renewal = None
         if not renewal.cancelled():
             # Looked at here, so that a failure nobody waited for is not reported by asyncio.
@@ -193,21 +193,21 @@ PROVIDERS = ("gcp", "oidc")
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class StaticCredentials:
     """Credentials that stand in the kubeconfig; only client certificate files may change."""
 
     headers: Mapping[str, str] = field(repr=False)
     tls: ClientTls | None
 
-    async def fetch(self) -> Access:
+    async def fetch(self) -> RequestCredentials:
         """Give the same headers always, and the context of the newest certificate files."""
         return self.read()
 
-    def read(self) -> Access:
+    def read(self) -> RequestCredentials:
         """Do the same without a loop."""
         lasting = self.tls is not None and self.tls.lasting
         again = LOOK_AGAIN.total_seconds() if lasting else None
-        return Access(headers=self.headers, ssl=_context(self.tls), again_after=again)
+        return RequestCredentials(headers=self.headers, ssl=_context(self.tls), again_after=again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +218,11 @@ class TokenFile:
     place: str
     tls: ClientTls | None
 
-    async def fetch(self) -> Access:
+    async def fetch(self) -> RequestCredentials:
         """Give the token that is in the file now; raises ConnectionProblem when there is none."""
         return self.read()
 
-    def read(self) -> Access:
+    def read(self) -> RequestCredentials:
         """Do the same without a loop."""
         try:
             token = self.path.read_text(encoding="utf-8").strip()
@@ -233,7 +233,7 @@ class TokenFile:
             ) from None
         headers = authorization("Bearer", token, place=f"{self.place} '{self.path}'")
         again = READ_AGAIN.total_seconds()
-        return Access(headers=headers, ssl=_context(self.tls), again_after=again)
+        return RequestCredentials(headers=headers, ssl=_context(self.tls), again_after=again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class AuthProvider:
     config: dict[str, Any] = field(repr=False)
     tls: ClientTls | None
 
-    async def fetch(self) -> Access:
+    async def fetch(self) -> RequestCredentials:
         """Give the provider's token; raises ConnectionProblem, after 60 s at the latest."""
         name = self._name
         try:
@@ -263,7 +263,7 @@ class AuthProvider:
         kind, _, token = value.partition(" ")
         headers = authorization(kind, token, place=f"{name} token of {self.chosen.user_place}")
         again = READ_AGAIN.total_seconds()
-        return Access(headers=headers, ssl=_context(self.tls), again_after=again)
+        return RequestCredentials(headers=headers, ssl=_context(self.tls), again_after=again)
 
     @property
     def _name(self) -> str:

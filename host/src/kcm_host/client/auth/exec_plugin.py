@@ -15,7 +15,7 @@ from typing import IO, Annotated, Any
 
 import msgspec
 
-from kcm_host.client.auth.credentials import Access, Clock, authorization, renewal_time
+from kcm_host.client.auth.credentials import Clock, RequestCredentials, authorization, renewal_time
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.kubeconfig import Chosen, Exec
 from kcm_host.client.auth.tls import ClientTls
@@ -185,11 +185,11 @@ class ExecPlugin:
         exists = Path(self.command).exists()
         raise self._problem("is no program that may be run" if exists else "does not exist")
 
-    async def fetch(self) -> Access:
+    async def fetch(self) -> RequestCredentials:
         """Give the printed credentials; raises ConnectionProblem that names the program."""
         return self.access(await self._output())
 
-    def access(self, output: bytes) -> Access:
+    def access(self, output: bytes) -> RequestCredentials:
         """Return what a run of the program printed, as credentials; raises ConnectionProblem."""
         return self._access(self._decoded(output))
 
@@ -228,7 +228,7 @@ class ExecPlugin:
             )
         return answer.status
 
-    def _access(self, status: Status) -> Access:
+    def _access(self, status: Status) -> RequestCredentials:
         certificate, key = status.client_certificate_data, status.client_key_data
         if not status.token and not certificate:
             raise self._problem("printed neither a token nor a client certificate")
@@ -243,7 +243,7 @@ class ExecPlugin:
         now, expires_at = self.clock(), None
         if status.expiration_timestamp is not None:
             expires_at = status.expiration_timestamp.timestamp()
-        return Access(
+        return RequestCredentials(
             headers=authorization("Bearer", status.token, place=f"the token in {place}")
             if status.token
             else {},

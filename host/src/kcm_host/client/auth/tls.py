@@ -91,11 +91,11 @@ def _element(der: bytes) -> tuple[bytes, bytes]:
     return der[start:end], der[end:]
 
 
-SYSTEM_TRUST = "the system's trust store"
+SYSTEM_CA_BUNDLE = "the system's trust store"
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class CABundle:
     """
     How the server proves itself.
 
@@ -104,7 +104,7 @@ class Trust:
     """
 
     authorities: str | None = None
-    place: str = SYSTEM_TRUST
+    place: str = SYSTEM_CA_BUNDLE
     insecure: bool = False
 
 
@@ -131,7 +131,7 @@ class ClientTls:
     as long as they are valid. Raises ConnectionProblem for unusable PEM.
     """
 
-    def __init__(self, trust: Trust, pair: KeyPair | None = None) -> None:
+    def __init__(self, trust: CABundle, pair: KeyPair | None = None) -> None:
         self._trust = trust
         self._pair = pair
         self._stamp = self._files_stamp()
@@ -208,7 +208,7 @@ def private_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _trusting(trust: Trust) -> ssl.SSLContext:
+def _trusting(trust: CABundle) -> ssl.SSLContext:
     try:
         # Never an empty text: that would silently mean the system's trust store.
         given = None if trust.authorities is None else f"{trust.authorities}\n"
