@@ -7,10 +7,10 @@ import pytest
 
 PROGRAM = """
 import resource
-from kcm_host.runtime import file_limit
-file_limit.MOST_FILES = {most}
+from kcm_host.runtime import process
+process.MOST_FILES = {most}
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-print(file_limit.raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+print(process.raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
