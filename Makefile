@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz parity bench soak mutants cluster wheels constraints clean
+.PHONY: help demo test test-lowest test-pythons check fuzz parity bench soak mutants cluster wheels constraints clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ demo: cluster ## Run all five controllers against a real API server and show wha
 
 test: check cluster ## Lint, types, import contracts and all tests
 	$(BIN)/pytest
+
+test-lowest: $(VENV)/ready ## Tests without servers, with the lowest versions of all that is declared
+	@$(BIN)/python tools/matrix.py lowest
+
+test-pythons: $(VENV)/ready ## Tests without servers, with each Python from 3.11 to 3.14 that is found
+	@$(BIN)/python tools/matrix.py pythons
 
 check: $(VENV)/ready ## Lint, types and import contracts
 	$(BIN)/ruff check .
@@ -58,10 +64,11 @@ constraints: $(VENV)/ready ## Write down the versions that are installed now
 clean: ## Remove what make made here (the binaries' cache stays)
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
-$(VENV)/ready: constraints.txt dev-requirements.txt $(PACKAGES:%=%/pyproject.toml)
+$(VENV)/ready: constraints.txt pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	@echo "setting up $(VENV) with $$($(PYTHON) --version) (about a minute the first time)"
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { .ci/system-packages && $(PYTHON) -m venv --clear $(VENV); }
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r dev-requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'pip>=25.1'  # the first that reads groups
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --group dev
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt $(PACKAGES:%=-e ./%)
 	@touch $@
