@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from cluster_roles import Manifest, manifest, rule
 from eventually import eventually
 from kubernetes import client
-from ttl_nodes import TTL
+from plugins.clusterrole_aggregation.cluster_roles import Manifest, manifest, rule
+from plugins.ttl.ttl_nodes import TTL
 from urllib3.exceptions import HTTPError
 
 from kcm_host_testing.api_server import ApiServer

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from granted_roles import binding
 from kubernetes import client
+from plugins.granted_roles import binding
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.etcd import Etcd

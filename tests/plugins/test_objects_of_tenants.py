@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from claims_on_server import Claims
 from eventually import eventually
 from kubernetes import client
+from plugins.resourceclaim.claims_on_server import Claims
 from quota_server import QuotaNamespace, widgets
 from running_host import RunningHost
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client
+from plugins.ttl.ttl_nodes import TTL
 from running_host import RunningHost
-from ttl_nodes import TTL
 
 from kcm_host_testing.api_server import ApiServer
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from eventually import eventually
-from granted_roles import granted
 from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
+from plugins.granted_roles import granted
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

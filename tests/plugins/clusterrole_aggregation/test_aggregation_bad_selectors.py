@@ -4,9 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from cluster_roles import CONTROLLER, R1, R2, Roles, aggregation_host, manifest
 from eventually import eventually
 from kubernetes import client
+from plugins.clusterrole_aggregation.cluster_roles import (
+    CONTROLLER,
+    R1,
+    R2,
+    Roles,
+    aggregation_host,
+    manifest,
+)
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Rewrite

@@ -1,6 +1,6 @@
 """The roles admin, edit and view that every server has, and what somebody adds to them."""
 
-from cluster_roles import Roles
+from plugins.clusterrole_aggregation.cluster_roles import Roles
 
 AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 WIDGETS = {"verbs": ["get"], "apiGroups": ["widgets.example"], "resources": ["widgets"]}

@@ -1,6 +1,6 @@
 """What an apply without rules does on a real server (CRA-53, CRA-56)."""
 
-from cluster_roles import R1, R2, R9, Roles
+from plugins.clusterrole_aggregation.cluster_roles import R1, R2, R9, Roles
 
 
 def test_rules_that_were_applied_are_cleared(roles: Roles, own: str) -> None:

@@ -1,8 +1,8 @@
 """A role that is deleted while the controller is about to write it."""
 
 import pytest
-from cluster_roles import R1, USER, Roles, aggregation_host
 from eventually import eventually
+from plugins.clusterrole_aggregation.cluster_roles import R1, USER, Roles, aggregation_host
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Stall

@@ -1,8 +1,8 @@
 """Which permissions the aggregation controller needs on a real server."""
 
-from cluster_roles import PATH, R1, USER, aggregation_host
 from eventually import eventually
-from granted_roles import GROUP, granted
+from plugins.clusterrole_aggregation.cluster_roles import PATH, R1, USER, aggregation_host
+from plugins.granted_roles import GROUP, granted
 
 from kcm_host_testing.api_server import ApiServer
 

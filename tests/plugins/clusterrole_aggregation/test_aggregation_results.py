@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from cluster_roles import R1, R2, R3, R9, Roles
+from plugins.clusterrole_aggregation.cluster_roles import R1, R2, R3, R9, Roles
 
 Manifest = Mapping[str, Any]
 AX: Manifest = {"matchLabels": {"a": "x"}}

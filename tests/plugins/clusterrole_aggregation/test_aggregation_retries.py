@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 import pytest
-from cluster_roles import CONTROLLER, R1, R2, Roles
 from eventually import eventually
+from plugins.clusterrole_aggregation.cluster_roles import CONTROLLER, R1, R2, Roles
 
 from kcm_host_testing.faults import Answer
 

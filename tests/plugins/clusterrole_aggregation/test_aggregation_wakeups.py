@@ -3,8 +3,8 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster_roles import R1, Roles, rule
 from eventually import eventually
+from plugins.clusterrole_aggregation.cluster_roles import R1, Roles, rule
 
 from kcm_host_testing.faults import Answer, Cut, Stall
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from cluster_roles import PATH, R1, R2, R9, Roles
+from plugins.clusterrole_aggregation.cluster_roles import PATH, R1, R2, R9, Roles
 
 MANAGER = "clusterrole-aggregation-controller"
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from kcm_host.api import Key
-from kcm_host_clusterrole_aggregation.logic import apply_body, collect_rules
-from kcm_host_clusterrole_aggregation.model import AggregationRule, Role, Rule
+from kcm_host_clusterrole_aggregation.aggregation import apply_body, collect_rules
+from kcm_host_clusterrole_aggregation.models import AggregationRule, Role, Rule
 from kcm_host_clusterrole_aggregation.selectors import BadSelector
 
 Manifest = Mapping[str, Any]

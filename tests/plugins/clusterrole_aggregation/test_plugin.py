@@ -21,8 +21,8 @@ from kcm_host.api import (
     Unreachable,
     Watch,
 )
-from kcm_host_clusterrole_aggregation import CLUSTER_ROLE, ClusterRoleAggregation
-from kcm_host_clusterrole_aggregation.model import Role, Rule
+from kcm_host_clusterrole_aggregation.models import Role, Rule
+from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
 from kcm_host_clusterrole_aggregation.selectors import BadSelector
 
 M = TypeVar("M", bound=msgspec.Struct)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcm_host_clusterrole_aggregation.model import LabelSelector
+from kcm_host_clusterrole_aggregation.models import LabelSelector
 from kcm_host_clusterrole_aggregation.selectors import BadSelector, Matcher, compile_selector
 
 LONGEST_NAME = "n" * 63

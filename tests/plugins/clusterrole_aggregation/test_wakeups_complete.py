@@ -7,7 +7,7 @@ from typing import Any
 from worlds.completeness import check_completeness
 from worlds.running import World
 
-from kcm_host_clusterrole_aggregation import CLUSTER_ROLE, ClusterRoleAggregation
+from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
 
 LABELS = ("a", "b", "c")
 NAMES = tuple(f"role-{number}" for number in range(9))

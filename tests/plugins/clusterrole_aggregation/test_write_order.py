@@ -6,16 +6,15 @@ import pytest
 from worlds.running import World, running
 
 from kcm_host.api import Key
-from kcm_host_clusterrole_aggregation import CLUSTER_ROLE
-from kcm_host_clusterrole_aggregation.logic import matchers_of
-from kcm_host_clusterrole_aggregation.model import (
+from kcm_host_clusterrole_aggregation.aggregation import WriteOrder, matchers_of
+from kcm_host_clusterrole_aggregation.models import (
     AggregationRule,
     LabelSelector,
     Metadata,
     Role,
     Rule,
 )
-from kcm_host_clusterrole_aggregation.order import WriteOrder
+from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE
 
 CHAIN = 12
 

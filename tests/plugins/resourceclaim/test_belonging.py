@@ -4,21 +4,28 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_objects import FOREIGN, by_name, by_template, claim, group, group_user, pod, user
+from plugins.resourceclaim.claim_objects import (
+    FOREIGN,
+    by_name,
+    by_template,
+    claim,
+    group,
+    group_user,
+    pod,
+    user,
+)
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.belonging import (
+from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.models.claim import Claim, Consumer
+from kcm_host_resourceclaim.models.pod import Entry, Pod, PodGroup
+from kcm_host_resourceclaim.reservation import (
     binding_target,
     is_for_group,
     is_for_pod,
     is_reserved_for,
     needs_reservation,
 )
-from kcm_host_resourceclaim.claim import Claim, Consumer
-from kcm_host_resourceclaim.entries import Entry
-from kcm_host_resourceclaim.pod import Pod
-from kcm_host_resourceclaim.podgroup import PodGroup
-from kcm_host_resourceclaim.problems import Problem
 
 P = msgspec.convert(pod(group="g"), Pod)
 G = msgspec.convert(group("g", by_name("s", "c"), by_template()), PodGroup)

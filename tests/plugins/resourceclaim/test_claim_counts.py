@@ -5,14 +5,14 @@ from collections import Counter
 from typing import Any
 
 import msgspec
-from claim_cluster import ClaimCluster
-from claim_objects import claim
 from hypothesis import given
 from hypothesis import strategies as st
+from plugins.resourceclaim.claim_cluster import ClaimCluster
+from plugins.resourceclaim.claim_objects import claim
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.counting import ClaimCounts
+from kcm_host_resourceclaim.metrics import ClaimCounts
+from kcm_host_resourceclaim.models.claim import Claim
 
 EXTENDED = {"resource.kubernetes.io/extended-resource-claim": "true"}
 STATES = st.none() | st.builds(

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from claim_cluster import ClaimCluster, refused
-from claim_objects import FOREIGN, claim, pod, user
+from plugins.resourceclaim.claim_cluster import ClaimCluster, refused
+from plugins.resourceclaim.claim_objects import FOREIGN, claim, pod, user
 
 from kcm_host.api import ApiError, Conflict
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 
 STATUS, MAIN, DELETE = (
     "update resourceclaims/status",

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from claim_objects import by_name, by_template
-from claims_on_server import WatchedClaims, bodies, consumer
+from plugins.resourceclaim.claim_objects import by_name, by_template
+from plugins.resourceclaim.claims_on_server import WatchedClaims, bodies, consumer
 
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 
 CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
 STATUS, MAIN, DELETE = (

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from claim_objects import by_name, by_template, claim_spec
-from claims_on_server import Claims, WatchedClaims
 from eventually import eventually
 from kubernetes import client
+from plugins.resourceclaim.claim_objects import by_name, by_template, claim_spec
+from plugins.resourceclaim.claims_on_server import Claims, WatchedClaims
 
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 
 TENANT = "nobody"
 STATUS, MAIN = "PUT resourceclaims/status", "PUT resourceclaims"

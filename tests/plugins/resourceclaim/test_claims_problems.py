@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from claim_objects import by_name, by_template
-from claims_on_server import WatchedClaims, consumer
 from eventually import eventually
+from plugins.resourceclaim.claim_objects import by_name, by_template
+from plugins.resourceclaim.claims_on_server import WatchedClaims, consumer
 
 from kcm_host_testing.faults import Answer, Stall
 

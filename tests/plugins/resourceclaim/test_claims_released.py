@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from claim_objects import FOREIGN, by_name, user
-from claims_on_server import WatchedClaims, consumer
 from eventually import eventually
+from plugins.resourceclaim.claim_objects import FOREIGN, by_name, user
+from plugins.resourceclaim.claims_on_server import WatchedClaims, consumer
 
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 
 STATUS, MAIN, DELETE = (
     "PUT resourceclaims/status",

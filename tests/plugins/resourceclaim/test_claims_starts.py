@@ -1,9 +1,9 @@
 """Hosts of their own on a real server: after a down time, with settings, with few permissions."""
 
-from claim_objects import by_name
-from claims_on_server import WatchedClaims, claims_host, consumer
 from eventually import eventually
-from granted_roles import granted
+from plugins.granted_roles import granted
+from plugins.resourceclaim.claim_objects import by_name
+from plugins.resourceclaim.claims_on_server import WatchedClaims, claims_host, consumer
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -1,8 +1,8 @@
 """Trouble between the host and the server is not told to the users of a namespace."""
 
 import pytest
-from claims_on_server import WatchedClaims
 from eventually import eventually
+from plugins.resourceclaim.claims_on_server import WatchedClaims
 
 from kcm_host_testing.faults import Answer, Cut, Fault
 

@@ -3,8 +3,14 @@
 import json
 from collections.abc import Callable
 
-from claims_on_server import DISCOVERY, Claims, WatchedClaims, claims_host, consumer
 from eventually import eventually
+from plugins.resourceclaim.claims_on_server import (
+    DISCOVERY,
+    Claims,
+    WatchedClaims,
+    claims_host,
+    consumer,
+)
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_objects import claim
+from plugins.resourceclaim.claim_objects import claim
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.created import CreatedClaims
-from kcm_host_resourceclaim.recent import RecentUids
+from kcm_host_resourceclaim.cache import RecentUids
+from kcm_host_resourceclaim.models.claim import Claim
+from kcm_host_resourceclaim.mutation_cache import CreatedClaims
 
 C = Key("c", "ns")
 

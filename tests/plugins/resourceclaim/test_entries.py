@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_objects import by_name, by_template, pod
+from plugins.resourceclaim.claim_objects import by_name, by_template, pod
 
-from kcm_host_resourceclaim.entries import (
+from kcm_host_resourceclaim.models.pod import (
     Entry,
     Named,
+    Pod,
     Recorded,
     Unnamed,
     claim_names,
@@ -17,7 +18,6 @@ from kcm_host_resourceclaim.entries import (
     resolve,
     template_names,
 )
-from kcm_host_resourceclaim.pod import Pod
 
 OTHER = {"name": "other", "resourceClaimName": "x"}
 C1 = {"name": "res", "resourceClaimName": "c1"}

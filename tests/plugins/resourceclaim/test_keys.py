@@ -3,8 +3,16 @@
 from typing import Any
 
 import pytest
-from claim_cluster import ClaimCluster
-from claim_objects import bare, by_name, by_template, claim, pod, template, user
+from plugins.resourceclaim.claim_cluster import ClaimCluster
+from plugins.resourceclaim.claim_objects import (
+    bare,
+    by_name,
+    by_template,
+    claim,
+    pod,
+    template,
+    user,
+)
 
 from kcm_host.api import Undecodable
 

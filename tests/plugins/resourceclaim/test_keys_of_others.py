@@ -3,11 +3,20 @@
 from typing import Any
 
 import pytest
-from claim_cluster import GROUPS, ClaimCluster
-from claim_objects import bare, by_name, claim, group, group_user, pod, template, user
+from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster
+from plugins.resourceclaim.claim_objects import (
+    bare,
+    by_name,
+    claim,
+    group,
+    group_user,
+    pod,
+    template,
+    user,
+)
 
 from kcm_host.api import Done, Later
-from kcm_host_resourceclaim import LOOK_AGAIN
+from kcm_host_resourceclaim.plugin import LOOK_AGAIN
 
 POD_KEY, CLAIM_KEY, GROUP_KEY = "pod:ns/p", "claim:ns/c", "podgroup:ns/g"
 USED: Any = {"allocated": True, "protected": True, "consumers": [user("p")]}

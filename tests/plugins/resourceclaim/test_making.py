@@ -5,14 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_objects import claim_spec
+from plugins.resourceclaim.claim_objects import claim_spec
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.devices import ClaimSpec
-from kcm_host_resourceclaim.making import generate_name, new_claim
-from kcm_host_resourceclaim.pod import POD
-from kcm_host_resourceclaim.podgroup import POD_GROUPS
-from kcm_host_resourceclaim.template import Template
+from kcm_host_resourceclaim.claim_creation import generate_name, new_claim
+from kcm_host_resourceclaim.models.claim import ClaimSpec, Template
+from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from claim_cluster import GROUPS, ClaimCluster, Served
-from claim_objects import claim, group, pod, template
+from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster, Served
+from plugins.resourceclaim.claim_objects import claim, group, pod, template
 from pydantic import ValidationError
 
 from kcm_host_resourceclaim import ResourceClaims
-from kcm_host_resourceclaim.problems import Problem
+from kcm_host_resourceclaim.errors import Problem
 from kcm_host_resourceclaim.settings import Settings
 
 DEFAULTS = Settings()

@@ -4,12 +4,20 @@ from typing import Any
 
 import msgspec
 import pytest
-from claim_cluster import ClaimCluster, refused
-from claim_objects import by_name, by_template, claim, claim_spec, pod, template, user
+from plugins.resourceclaim.claim_cluster import ClaimCluster, refused
+from plugins.resourceclaim.claim_objects import (
+    by_name,
+    by_template,
+    claim,
+    claim_spec,
+    pod,
+    template,
+    user,
+)
 
 from kcm_host.api import ApiError, Conflict, HostError, Key, Unreachable
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.problems import Problem
+from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.models.claim import Claim
 
 CREATE, APPLY = "create resourceclaims", "apply pods/status"
 RESERVE = "update resourceclaims/status"

@@ -4,11 +4,20 @@ import logging
 from typing import Any
 
 import pytest
-from claim_cluster import GROUPS, ClaimCluster, refused
-from claim_objects import bare, by_name, by_template, claim, group, group_user, pod, template
+from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster, refused
+from plugins.resourceclaim.claim_objects import (
+    bare,
+    by_name,
+    by_template,
+    claim,
+    group,
+    group_user,
+    pod,
+    template,
+)
 
 from kcm_host.api import ApiError
-from kcm_host_resourceclaim.problems import Problem
+from kcm_host_resourceclaim.errors import Problem
 
 CREATE, RECORD, RECORD_GROUP = (
     "create resourceclaims",

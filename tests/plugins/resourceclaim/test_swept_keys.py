@@ -3,12 +3,11 @@
 import pytest
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.memory import Memory
-from kcm_host_resourceclaim.pod import POD
-from kcm_host_resourceclaim.podgroup import POD_GROUPS
-from kcm_host_resourceclaim.served import api_of
+from kcm_host_resourceclaim.api_version import api_of
+from kcm_host_resourceclaim.cache import Memory
+from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
+from kcm_host_resourceclaim.plugin import watches_of
 from kcm_host_resourceclaim.settings import Settings
-from kcm_host_resourceclaim.watching import watches_of
 
 OBJECT = Key("a", "ns")
 

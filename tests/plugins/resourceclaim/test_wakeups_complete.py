@@ -9,9 +9,8 @@ from worlds.objects import Object, Refused
 from worlds.running import World
 
 from kcm_host.api import Kind
-from kcm_host_resourceclaim.claim import FINALIZER, POD_CLAIM_NAME
-from kcm_host_resourceclaim.pod import POD
-from kcm_host_resourceclaim.podgroup import POD_GROUPS
+from kcm_host_resourceclaim.models.claim import FINALIZER, POD_CLAIM_NAME
+from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 
 CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 TEMPLATE = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")

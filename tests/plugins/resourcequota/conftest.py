@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from granted_roles import binding
 from kubernetes import client
+from plugins.granted_roles import binding
 from quota_server import ROLE, USER, QuotaNamespace, quota_host
 from running_host import RunningHost
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from granted_roles import binding
 from kubernetes import client
+from plugins.granted_roles import binding
 from quota_server import CONTROLLER, ROLE, USER, QuotaNamespace, pod_manifest
 from running_host import RunningHost
 

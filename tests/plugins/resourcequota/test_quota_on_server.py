@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from granted_roles import granted
 from kubernetes import client
+from plugins.granted_roles import granted
 from quota_server import CONTROLLER, QuotaNamespace, quota_host, widgets
 from running_host import RunningHost
 

@@ -11,7 +11,7 @@ from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import StoreView
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_servicecidrs import ServiceCidrs
-from kcm_host_servicecidrs.model import FINALIZER, SERVICE_CIDR
+from kcm_host_servicecidrs.models import FINALIZER, SERVICE_CIDR
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 ADD = {"metadata": {"finalizers": [FINALIZER]}}
@@ -69,10 +69,10 @@ class Stream:
 
     def __init__(self, watch: Watch[Any]) -> None:
         self.watch = watch
-        self.feed = SharedInformer(watch.kind)
+        self.informer = SharedInformer(watch.kind)
         self.queued: list[str] = []
         self.view: StoreView
-        self.feed.follow(watch.model, self)
+        self.informer.follow(watch.model, self)
 
     def changed(self, change: Change[Any]) -> None:
         """Queue what the controller says, as the host does."""
@@ -84,18 +84,18 @@ class Stream:
 
     def relist(self, objects: Mapping[str, Manifest]) -> None:
         """Read a complete list."""
-        self.feed.list_begins()
+        self.informer.init()
         for name, body in objects.items():
             line = self.line("ADDED", name, body)
-            self.feed.gather("ADDED", line, decoder.frame(line).object)
-        for _ in self.feed.init_done():
+            self.informer.init_apply("ADDED", line, decoder.frame(line).object)
+        for _ in self.informer.init_done():
             pass
 
     def tell(self, kind: str, name: str, body: Manifest) -> list[str]:
         """Tell one event and give the keys queued for it."""
         self.queued.clear()
         line = self.line(kind, name, body)
-        self.feed.event(kind, line, decoder.frame(line).object)
+        self.informer.event(kind, line, decoder.frame(line).object)
         return sorted(self.queued)
 
     def line(self, kind: str, name: str, body: Manifest) -> bytes:
@@ -116,7 +116,7 @@ class Cluster:
         self.controller = ServiceCidrs(lambda: NOW)
         self.cidrs, self.addresses = map(Stream, self.controller.kcm_watches())
         stores = {
-            (stream.watch.kind, stream.watch.model): stream.feed.shelf(stream.watch.model).store
+            (stream.watch.kind, stream.watch.model): stream.informer.shelf(stream.watch.model).store
             for stream in (self.cidrs, self.addresses)
         }
         self.cidrs.view = self.addresses.view = self.view = StoreView("servicecidrs", stores)

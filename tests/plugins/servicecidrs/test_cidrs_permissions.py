@@ -1,7 +1,7 @@
 """Which permissions the servicecidrs controller needs on a real server."""
 
 from eventually import eventually
-from granted_roles import granted
+from plugins.granted_roles import granted
 from plugins.servicecidrs.cidr_cluster import (
     FIN_PLUS,
     PATH,

@@ -3,12 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host_servicecidrs.addresses import Addresses
-from kcm_host_servicecidrs.keepers import Keepers
-from kcm_host_servicecidrs.memory import Memory
-from kcm_host_servicecidrs.model import ALLOCATOR, IPAddress, Labelled, Labels
+from kcm_host_servicecidrs.indexes import Addresses, Ranges
+from kcm_host_servicecidrs.models import ALLOCATOR, IPAddress, Labelled, Labels
 from kcm_host_servicecidrs.prefixes import Address
-from kcm_host_servicecidrs.ranges import Ranges
+from kcm_host_servicecidrs.state import Keepers, Memory
 
 CIDRS = ("10.0.0.0/28", "10.0.0.0/29", "10.0.0.8/29", "10.0.0.0/24", "2001:db8::/124")
 NAMES = (*(f"10.0.0.{number}" for number in range(20)), "2001:db8::1", "2001:db8::2")

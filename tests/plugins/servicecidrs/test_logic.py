@@ -6,11 +6,10 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kcm_host_servicecidrs.addresses import Addresses
-from kcm_host_servicecidrs.keepers import Keepers, has_parent
-from kcm_host_servicecidrs.model import ALLOCATOR, IPAddress, Labelled, Labels
+from kcm_host_servicecidrs.indexes import Addresses, Ranges
+from kcm_host_servicecidrs.models import ALLOCATOR, IPAddress, Labelled, Labels
 from kcm_host_servicecidrs.prefixes import parse_address, parse_prefix
-from kcm_host_servicecidrs.ranges import Ranges
+from kcm_host_servicecidrs.state import Keepers, has_parent
 
 Cidrs = Mapping[str, Sequence[str]]
 OTHER_MANAGER = "other.example"

@@ -36,7 +36,7 @@ from kcm_host.api import (
     Writer,
 )
 from kcm_host_servicecidrs import ServiceCidrs
-from kcm_host_servicecidrs.model import IP_ADDRESS, SERVICE_CIDR, IPAddress, ServiceCIDR
+from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR, IPAddress, ServiceCIDR
 
 
 @pytest.mark.parametrize(

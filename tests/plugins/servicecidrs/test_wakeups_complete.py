@@ -8,7 +8,7 @@ from worlds.objects import Object, at
 from worlds.running import World
 
 from kcm_host_servicecidrs import ServiceCidrs
-from kcm_host_servicecidrs.model import IP_ADDRESS, SERVICE_CIDR
+from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR
 
 NAMES = ("a", "b", "c", "d")
 RANGES = ("10.0.0.0/29", "10.0.0.8/29", "10.0.0.0/28", "10.0.0.0/24", "2001:db8::/124")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcm_host_ttl.logic import STEPS, NodeCount, parse_seconds
+from kcm_host_ttl.boundaries import STEPS, NodeCount, parse_seconds
 
 
 def counted(*marks: int) -> NodeCount:

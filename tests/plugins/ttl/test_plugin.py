@@ -12,7 +12,7 @@ from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Receipt
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import StoreView
 from kcm_host.informer.shared_informer import SharedInformer
-from kcm_host_ttl import ANNOTATION, NODE, Metadata, Node, Ttl
+from kcm_host_ttl.plugin import ANNOTATION, NODE, Metadata, Node, Ttl
 
 
 class NothingServed:
@@ -33,9 +33,9 @@ class Cluster:
         self.watch: Watch[Node]
         discovery: Discovery = NothingServed()
         (self.watch,) = self.controller.kcm_watches(None, discovery)
-        self.feed = SharedInformer(NODE)
-        self.feed.follow(Node, self)
-        self.view = StoreView("ttl", {(NODE, Node): self.feed.shelf(Node).store})
+        self.informer = SharedInformer(NODE)
+        self.informer.follow(Node, self)
+        self.view = StoreView("ttl", {(NODE, Node): self.informer.shelf(Node).store})
         self.queued: list[str] = []
         self.written: list[tuple[str, Any]] = []
         self.relist(**ttls)
@@ -49,18 +49,18 @@ class Cluster:
 
     def relist(self, **ttls: str | None) -> None:
         """Read a complete list of nodes with these annotations."""
-        self.feed.list_begins()
+        self.informer.init()
         for name, ttl in ttls.items():
             line = event("ADDED", name, ttl)
-            self.feed.gather("ADDED", line, head_of(line))
-        for _ in self.feed.init_done():
+            self.informer.init_apply("ADDED", line, head_of(line))
+        for _ in self.informer.init_done():
             pass
 
     def tell(self, kind: str, name: str, ttl: str | None = None) -> list[str]:
         """Tell one event and give the names of the keys queued for it."""
         before = len(self.queued)
         line = event(kind, name, ttl)
-        self.feed.event(kind, line, head_of(line))
+        self.informer.event(kind, line, head_of(line))
         return sorted(self.queued[before:])
 
     async def sync(self, name: str) -> Done:
@@ -99,7 +99,7 @@ def event(kind: str, name: str, ttl: str | None) -> bytes:
     return json.dumps({"type": kind, "object": {"kind": "Node", "metadata": metadata}}).encode()
 
 
-def head_of(line: bytes) -> decoder.Head:
+def head_of(line: bytes) -> decoder.ObjectMeta:
     """Give the head that the host reads from a line."""
     return decoder.frame(line).object
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from ttl_nodes import TTL, Nodes, delete_all_nodes, ttl_host
+from plugins.ttl.ttl_nodes import TTL, Nodes, delete_all_nodes, ttl_host
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Stall

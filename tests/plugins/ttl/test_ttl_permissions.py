@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eventually import eventually
-from granted_roles import granted
-from ttl_nodes import USER, Nodes, create_nodes, delete_all_nodes, ttl_host
+from plugins.granted_roles import granted
+from plugins.ttl.ttl_nodes import USER, Nodes, create_nodes, delete_all_nodes, ttl_host
 
 from kcm_host_testing.api_server import ApiServer
 

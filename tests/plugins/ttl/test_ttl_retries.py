@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from eventually import eventually
-from ttl_nodes import Nodes
+from plugins.ttl.ttl_nodes import Nodes
 
 from kcm_host_testing.faults import Answer, Stall
 

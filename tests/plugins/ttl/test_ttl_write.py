@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from eventually import eventually
-from ttl_nodes import TTL, Nodes
+from plugins.ttl.ttl_nodes import TTL, Nodes
 
 NewName = Callable[[], str]
 

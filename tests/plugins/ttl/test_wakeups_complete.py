@@ -5,7 +5,7 @@ import random
 from worlds.completeness import check_completeness
 from worlds.running import World
 
-from kcm_host_ttl import ANNOTATION, NODE
+from kcm_host_ttl.plugin import ANNOTATION, NODE
 
 VALUES = ("0", "15", "30", "00", "no number", "")
 

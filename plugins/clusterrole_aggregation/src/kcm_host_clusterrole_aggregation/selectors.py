@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from kcm_host_clusterrole_aggregation.model import LabelSelector, Requirement
+from kcm_host_clusterrole_aggregation.models import LabelSelector, Requirement
 
 Matcher = Callable[[Mapping[str, str]], bool]
 

@@ -13,8 +13,8 @@ from datetime import timedelta
 import msgspec
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.owners import owner_values
+from kcm_host_resourceclaim.models.claim import Claim
+from kcm_host_resourceclaim.ownership import owner_values
 
 CAPACITY = 1000
 LIFETIME = timedelta(hours=1)

@@ -3,8 +3,10 @@
 from typing import Any
 
 from kcm_host.api import Key, NotFound, Writer, decode_object
-from kcm_host_resourceclaim.claim import FINALIZER, Claim, Consumer
-from kcm_host_resourceclaim.consumers import (
+from kcm_host_resourceclaim.cache import Known
+from kcm_host_resourceclaim.models.claim import FINALIZER, Claim, Consumer
+from kcm_host_resourceclaim.models.pod import POD, Pod, PodGroup
+from kcm_host_resourceclaim.reservation import (
     Standing,
     group_standing,
     is_deletable,
@@ -12,9 +14,6 @@ from kcm_host_resourceclaim.consumers import (
     pod_standing,
     standing,
 )
-from kcm_host_resourceclaim.known import Known
-from kcm_host_resourceclaim.pod import POD, Pod
-from kcm_host_resourceclaim.podgroup import PodGroup
 
 
 async def sync_claim(key: Key, known: Known, writer: Writer) -> None:

@@ -1,19 +1,37 @@
-"""The sync of a pod: each entry gets its claim, and each allocated claim gets the pod."""
+"""The reconcilers of pods and PodGroups."""
 
 import logging
 
 from kcm_host.api import Key, Writer
-from kcm_host_resourceclaim.belonging import binding_target, is_for_pod, needs_reservation
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.entries import Entry, Named, resolve
-from kcm_host_resourceclaim.finding import new_name_for_pod
-from kcm_host_resourceclaim.known import Known
-from kcm_host_resourceclaim.pod import POD, Pod
-from kcm_host_resourceclaim.podgroup import PodGroup
-from kcm_host_resourceclaim.problems import Problem
-from kcm_host_resourceclaim.recording import record_claims
+from kcm_host_resourceclaim.cache import Known
+from kcm_host_resourceclaim.claim_creation import (
+    new_name_for_group,
+    new_name_for_pod,
+    record_claims,
+)
+from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.models.claim import Claim
+from kcm_host_resourceclaim.models.pod import POD, Entry, Named, Pod, PodGroup, resolve
+from kcm_host_resourceclaim.reservation import binding_target, is_for_pod, needs_reservation
 
 log = logging.getLogger(__name__)
+
+
+async def sync_group(key: Key, known: Known, writer: Writer) -> None:
+    """
+    Make and record the claims of one PodGroup; reserving is left to its pods (RC-50 to RC-56).
+
+    Raises `Problem`.
+    """
+    group, kind = known.group(key), known.api.groups
+    if group is None or kind is None or group.deleting:
+        return
+
+    async def find(entry: Entry) -> str | None:
+        return await new_name_for_group(key, group, entry, kind, known, writer)
+
+    await record_claims(kind, key, group, find, writer)
+
 
 Group = tuple[Key, PodGroup] | None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kcm_host_servicecidrs.model import FINALIZER, Condition, ServiceCIDR
+from kcm_host_servicecidrs.models import FINALIZER, Condition, ServiceCIDR
 
 #: How long a free ServiceCIDR stays, so that every API server stops handing out its addresses.
 GRACE = timedelta(seconds=10)

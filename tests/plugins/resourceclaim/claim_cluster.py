@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from claim_objects import Manifest
+from plugins.resourceclaim.claim_objects import Manifest
 
 from kcm_host.api import (
     AnyWatch,

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from claim_objects import Manifest, by_template, claim_spec
 from eventually import eventually
 from kubernetes import client
+from plugins.resourceclaim.claim_objects import Manifest, by_template, claim_spec
 from running_host import RunningHost
 
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request, Stall
 from kcm_host_testing.proxy import FaultProxy

@@ -1,11 +1,92 @@
-"""What is read of a ResourceClaim; writes send everything else as the server gave it."""
+"""The fields read of ResourceClaims and ResourceClaimTemplates."""
 
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
-from kcm_host_resourceclaim.devices import ClaimSpec
-from kcm_host_resourceclaim.podgroup import GROUP
+from kcm_host_resourceclaim.models.pod import GROUP
+
+
+class Exactly(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A request without alternatives, as v1 and v1beta2 write it."""
+
+    admin_access: bool | None = None
+
+
+class Alternative(msgspec.Struct, frozen=True, gc=False):
+    """One of several alternatives; only that it is there counts."""
+
+
+class Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One request for devices."""
+
+    exactly: Exactly | None = None
+    #: Where v1beta1 has it; the other versions never write it here (RC-41).
+    admin_access: bool | None = None
+    first_available: tuple[Alternative, ...] = ()
+
+
+class Devices(msgspec.Struct, frozen=True, gc=False):
+    """All requests of one claim."""
+
+    requests: tuple[Request, ...] = ()
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, gc=False):
+    """The spec of a claim, also inside a template."""
+
+    devices: Devices = Devices()
+
+    @property
+    def asks_for_admin_access(self) -> bool:
+        """Whether a request itself asks for it; alternatives cannot (RC-41)."""
+        return any(
+            request.admin_access or (request.exactly and request.exactly.admin_access)
+            for request in self.devices.requests
+        )
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a request is a prioritized list."""
+        return any(request.first_available for request in self.devices.requests)
+
+
+_claim_spec = msgspec.json.Decoder(ClaimSpec).decode
+
+
+class ClaimLabels(msgspec.Struct, frozen=True, gc=False):
+    """What the metadata of new claims takes over."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class TemplateSpec(msgspec.Struct, frozen=True):
+    """
+    What new claims get.
+
+    The claim's spec stays as the server wrote it, for it is only passed on (RC-87): parameters
+    of drivers may be nested deeper than an encoder goes, and their numbers keep their text.
+    """
+
+    metadata: ClaimLabels = ClaimLabels()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        # A copy: what was decoded would hold the whole page of the list in memory.
+        force_setattr(self, "spec", self.spec.copy())
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A ResourceClaimTemplate; its own metadata never matters (RC-44)."""
+
+    spec: TemplateSpec = TemplateSpec()
+
+    def claim_spec(self) -> ClaimSpec:
+        """Give what is read of the spec of new claims; raises `msgspec.ValidationError`."""
+        return _claim_spec(self.spec.spec)
+
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kcm_host_resourceclaim.claim import FINALIZER
+from kcm_host_resourceclaim.models.claim import FINALIZER
 
 Manifest = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from kcm_host.api import Key, Kind, Metric
-from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.models.claim import Claim
 
 CREATES = "dynamic_resource_allocation_resourceclaim_creates_total"
 CLAIMS = "dynamic_resource_allocation_resource_claims"

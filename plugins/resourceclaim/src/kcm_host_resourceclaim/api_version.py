@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kcm_host.api import Discovery, Kind
-from kcm_host_resourceclaim.podgroup import POD_GROUPS
+from kcm_host_resourceclaim.models.pod import POD_GROUPS
 from kcm_host_resourceclaim.settings import Settings
 
 VERSIONS = ("v1", "v1beta2", "v1beta1")

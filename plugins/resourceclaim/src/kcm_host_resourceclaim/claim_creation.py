@@ -1,32 +1,149 @@
-"""One entry of a pod or PodGroup: find the claim it stands for, or make it (section 7)."""
+"""Claims made from templates: found or created for each entry, and recorded in the status."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from kcm_host.api import HostError, Key, Kind, Writer, decode_object
-from kcm_host_resourceclaim.belonging import binding_target, is_for_group, is_for_pod
-from kcm_host_resourceclaim.claim import Claim
-from kcm_host_resourceclaim.devices import ClaimSpec
-from kcm_host_resourceclaim.entries import Entry, Holder, Named, Unnamed, resolve
-from kcm_host_resourceclaim.known import Known
-from kcm_host_resourceclaim.making import new_claim
-from kcm_host_resourceclaim.pod import POD, Pod
-from kcm_host_resourceclaim.podgroup import PodGroup
-from kcm_host_resourceclaim.problems import (
+from kcm_host_resourceclaim.cache import Known
+from kcm_host_resourceclaim.errors import (
     CHECKING,
     CREATE,
     NO_ADMIN_ACCESS,
     NO_ALTERNATIVES,
     NO_GROUP_CLAIMS,
     NO_TEMPLATE,
+    UNEXPECTED,
     UNKNOWN_ENTRY,
     PermanentProblem,
     Problem,
     server_message,
 )
+from kcm_host_resourceclaim.models.claim import POD_CLAIM_NAME, Claim, ClaimSpec, Template
+from kcm_host_resourceclaim.models.pod import (
+    POD,
+    Entry,
+    Holder,
+    Named,
+    Pod,
+    PodGroup,
+    Unnamed,
+    records_to_apply,
+    resolve,
+)
+from kcm_host_resourceclaim.reservation import binding_target, is_for_group, is_for_pod
 
 log = logging.getLogger(__name__)
+
+
+#: The server appends 5 characters, and the result is to fit a DNS label of 63, with one in hand.
+LONGEST_BASE = 57
+
+
+def generate_name(owner: str, entry: str) -> str:
+    """
+    Give the `generateName` for an entry of a pod or PodGroup (RC-45).
+
+    Where both names are too long they shrink in proportion, each to one character at least
+    (D-12), and the hyphen at the end is left out.
+    """
+    length = len(owner) + len(entry) + 2
+    if length <= LONGEST_BASE:
+        return f"{owner}-{entry}-"
+    owner_part = len(owner) * LONGEST_BASE // length
+    entry_part = len(entry) * LONGEST_BASE // length
+    if owner_part == 0:
+        owner_part, entry_part = 1, entry_part - 1
+    elif entry_part == 0:
+        owner_part, entry_part = owner_part - 1, 1
+    return f"{owner[:owner_part]}-{entry[:entry_part]}"
+
+
+def new_claim(
+    template: Template, *, entry: str, kind: Kind, owner: Key, uid: str
+) -> dict[str, Any]:
+    """
+    Give the body of the claim for an entry of `owner`, an object of `kind` (RC-44).
+
+    It gets no finalizer: the scheduler adds its own when it allocates. The template stays as
+    it is.
+    """
+    labels = template.spec.metadata
+    metadata: dict[str, Any] = {
+        "generateName": generate_name(owner.name, entry),
+        "annotations": {**labels.annotations, POD_CLAIM_NAME: entry},
+        "ownerReferences": [
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.name,
+                "name": owner.name,
+                "uid": uid,
+                "controller": True,
+            }
+        ],
+    }
+    if labels.labels:
+        metadata["labels"] = labels.labels
+    return {"metadata": metadata, "spec": template.spec.spec}
+
+
+FIELD_MANAGER = "ResourceClaimController"
+COMPONENT = "resource_claim"
+REASON = "FailedResourceClaimCreation"
+
+
+async def record_claims(
+    kind: Kind,
+    key: Key,
+    holder: Holder,
+    find: Callable[[Entry], Awaitable[str | None]],
+    writer: Writer,
+) -> bool:
+    """
+    Record what `find` gives for the entries, in one apply; say whether there was anything new.
+
+    The first problem is told to users and raised, and nothing is recorded (RC-35, RC-54): claims
+    that were made before it stay, and are found at the next sync.
+    """
+    names = await _new_names(kind, key, holder.entries, find, writer)
+    if names:
+        records = records_to_apply(holder.recorded, names)
+        body = {"status": {"resourceClaimStatuses": records}}
+        await writer.apply(kind, key, body, field_manager=FIELD_MANAGER, subresource="status")
+    return bool(names)
+
+
+async def _new_names(
+    kind: Kind,
+    key: Key,
+    entries: Iterable[Entry],
+    find: Callable[[Entry], Awaitable[str | None]],
+    writer: Writer,
+) -> Mapping[str, str]:
+    names: dict[str, str] = {}
+    for entry in entries:
+        try:
+            name = await find(entry)
+        except Exception as problem:
+            _tell_users(writer, kind, key, entry, problem)
+            raise
+        if name is not None:
+            names[entry.name] = name
+    return names
+
+
+def _tell_users(writer: Writer, kind: Kind, key: Key, entry: Entry, problem: Exception) -> None:
+    """Record on a pod or PodGroup why the claim of an entry cannot be made (RC-70)."""
+    match problem:
+        case HostError():
+            cause = server_message(problem)
+        case Problem():
+            cause = str(problem)
+        case _:
+            cause = UNEXPECTED.format(sort=type(problem).__name__, error=problem)
+    message = f"{kind.name}ResourceClaim {entry.name}: {cause}"
+    writer.event(kind, key, reason=REASON, message=message, component=COMPONENT)
 
 
 async def new_name_for_pod(

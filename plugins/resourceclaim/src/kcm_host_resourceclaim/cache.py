@@ -1,18 +1,64 @@
-"""What the stores and the controller's own memory know at this moment."""
+"""The informers' caches and the controller's own state, as a sync reads them."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from kcm_host.api import Key, View
-from kcm_host_resourceclaim.claim import Claim, with_status
-from kcm_host_resourceclaim.memory import Memory
-from kcm_host_resourceclaim.owners import group_value, owner_value, pod_value
-from kcm_host_resourceclaim.pod import POD, Pod
-from kcm_host_resourceclaim.podgroup import PodGroup
-from kcm_host_resourceclaim.problems import NO_GROUP, NO_GROUPS, PermanentProblem, Problem
-from kcm_host_resourceclaim.served import Api
-from kcm_host_resourceclaim.template import Template
+from kcm_host_resourceclaim.api_version import Api
+from kcm_host_resourceclaim.errors import NO_GROUP, NO_GROUPS, PermanentProblem, Problem
+from kcm_host_resourceclaim.metrics import ClaimCounts, Creations
+from kcm_host_resourceclaim.models.claim import Claim, Template, with_status
+from kcm_host_resourceclaim.models.pod import POD, Pod, PodGroup
+from kcm_host_resourceclaim.mutation_cache import CreatedClaims
+from kcm_host_resourceclaim.ownership import group_value, owner_value, pod_value
+
+
+class RecentUids:
+    """
+    UIDs of objects that are gone, to know it before the stores do or without asking the server.
+
+    Finding a UID counts as use (RC-16).
+    """
+
+    def __init__(self, capacity: int = 500) -> None:
+        self._capacity = capacity
+        self._uids: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, uid: str) -> None:
+        """Remember one more, and forget the one used longest ago when there are too many."""
+        self._uids[uid] = None
+        self._uids.move_to_end(uid)
+        if len(self._uids) > self._capacity:
+            self._uids.popitem(last=False)
+
+    def __contains__(self, uid: str) -> bool:
+        if uid not in self._uids:
+            return False
+        self._uids.move_to_end(uid)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._uids)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Own creations, removed consumers, claims let go, and counts."""
+
+    created: CreatedClaims = field(default_factory=CreatedClaims)
+    #: Pods and PodGroups that were seen being removed (RC-16).
+    removed: RecentUids = field(default_factory=RecentUids)
+    #: Deleted claims whose last finalizer was removed here. The answer to that carries no newer
+    #: version than the store has, so nothing else tells that they are gone already.
+    let_go: RecentUids = field(default_factory=RecentUids)
+    #: UIDs of pods and PodGroups for which a claim is being created at this moment.
+    creating: set[str] = field(default_factory=set)
+    counts: ClaimCounts = field(default_factory=ClaimCounts)
+    creations: Creations = field(default_factory=Creations)
+
 
 #: The names of the indexes, as the watches declare them.
 BY_CLAIM, BY_TEMPLATE, BY_GROUP = "claim", "template", "group"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.claim import Claim
+from kcm_host_resourceclaim.models.claim import Claim
 
 
 def owner_value(namespace: str, uid: str) -> str:

@@ -1,0 +1,1 @@
+"""The fields read of each kind, and nothing more."""
