@@ -8,12 +8,13 @@ from typing import Any
 from fuzz_input import one_input
 from hypothesis import given
 from hypothesis import strategies as st
-from quantity_vectors import PARSED, REFUSED
+from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
 from kcm_host.informer import decoder
 from kcm_host.informer.shared_informer import SharedInformer
-from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
-from kcm_host_resourcequota.pods import Pod
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VolumeClaim
+from kcm_host_resourcequota.evaluators.pods import Pod
+from kcm_host_resourcequota.models import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.quantity import (
     MOST_DIGITS,
     NANO,
@@ -27,7 +28,6 @@ from kcm_host_resourcequota.quantity import (
     rounded_up,
     shown,
 )
-from kcm_host_resourcequota.volume_claims import VolumeClaim
 
 VECTORS = [row[1] for row in PARSED] + [row[1] for row in REFUSED]
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

@@ -11,7 +11,7 @@ import pytest
 from eventually import eventually
 from kubernetes import client
 from plugins.resourceclaim.claims_on_server import Claims
-from quota_server import QuotaNamespace, widgets
+from plugins.resourcequota.quota_server import QuotaNamespace, widgets
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 from plugins.granted_roles import binding
-from quota_server import ROLE, USER, QuotaNamespace, quota_host
+from plugins.resourcequota.quota_server import ROLE, USER, QuotaNamespace, quota_host
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -15,8 +15,8 @@ from worlds.running import World, running
 
 from kcm_host.api import ApiError, Conflict, HostError, NotFound, Unreachable
 from kcm_host_resourcequota import ResourceQuota
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 HARD = 6
 STEPS = 120

@@ -7,14 +7,12 @@ import msgspec
 import pytest
 
 from kcm_host.api import Key, Kind, View
-from kcm_host_resourcequota.calculation import calculate, format_of, plan_for
-from kcm_host_resourcequota.evaluator import Evaluator
-from kcm_host_resourcequota.ledger import Ledger, Total
-from kcm_host_resourcequota.model import ScopeSelector, Spec
+from kcm_host_resourcequota.calculator import calculate, format_of, plan_for
+from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator
+from kcm_host_resourcequota.models import Asked, ScopeSelector, Spec
 from kcm_host_resourcequota.quantity import NANO, Format, Quantity
-from kcm_host_resourcequota.quotas import Asked
-from kcm_host_resourcequota.selection import Requirement
-from kcm_host_resourcequota.usage import NO_SCOPES, Contribution, Vector
+from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, Vector
+from kcm_host_resourcequota.usage_index import Ledger, Total
 
 SI, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
 IN_SCOPE = Vector(frozenset({"Terminating"}))

@@ -1,11 +1,11 @@
 """Objects of which only the number counts."""
 
 import pytest
-from quota_objects import Namespace, counted, nano, pod
+from plugins.resourcequota.quota_objects import Namespace, counted, nano, pod
 
 from kcm_host.api import Kind
 from kcm_host.informer.decoder import reads_metadata_only
-from kcm_host_resourcequota.counts import Counted, CountEvaluator, count_name
+from kcm_host_resourcequota.evaluators.object_count import Counted, CountEvaluator, count_name
 
 
 def test_objects_are_counted_under_both_names() -> None:

@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
-from quota_objects import IMPLICIT_GPU, REQUESTS_GPU, Namespace
+from plugins.resourcequota.quota_objects import IMPLICIT_GPU, REQUESTS_GPU, Namespace
 
-from kcm_host_resourcequota.device_classes import DeviceClass, DeviceClasses
+from kcm_host_resourcequota.evaluators.extended_resources import DeviceClass, DeviceClasses
 
 GPU = "example.com/gpu"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from quota_objects import NOW, REQUESTS_GPU, Namespace, container, nano, pod
+from plugins.resourcequota.quota_objects import NOW, REQUESTS_GPU, Namespace, container, nano, pod
 
 from kcm_host.informer.decoder import reads_metadata_only
-from kcm_host_resourcequota.pods import Pod, PodEvaluator
+from kcm_host_resourcequota.evaluators.pods import Pod, PodEvaluator
 
 PODS = PodEvaluator()
 DOMAIN_253 = ".".join(["d" * 63] * 3 + ["d" * 61])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from quota_cluster import BEGINNING, QuotaCluster
-from quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from quota_draws import (
+from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
+from plugins.resourcequota.quota_draws import (
     NAMES,
     NAMESPACES,
     SCOPES,
@@ -17,20 +17,19 @@ from quota_draws import (
     drawn_volume_claim,
     timestamp,
 )
-from quota_manifests import named
-from quota_objects import Manifest
+from plugins.resourcequota.quota_manifests import named
+from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key, Kind
-from kcm_host_resourcequota.calculation import format_of
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.evaluator import Evaluator
-from kcm_host_resourcequota.model import RESOURCE_QUOTA, QuotaObject
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.calculator import format_of
+from kcm_host_resourcequota.evaluators.base import Evaluator
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.models import RESOURCE_QUOTA, Asked, QuotaObject
 from kcm_host_resourcequota.quantity import Format
-from kcm_host_resourcequota.quotas import Asked
-from kcm_host_resourcequota.services import SERVICE
-from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
 
 SEEDS = range(24)
 STEPS = 250

@@ -3,9 +3,10 @@
 import pytest
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.ledger import Difference, Ledger
+from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.quantity import NANO, Format
-from kcm_host_resourcequota.usage import Contribution, Vector
+from kcm_host_resourcequota.scopes import Vector
+from kcm_host_resourcequota.usage_index import Difference, Ledger
 
 SI, BINARY = Format.DECIMAL_SI, Format.BINARY_SI
 BEST_EFFORT = Vector(frozenset({"BestEffort"}))

@@ -6,16 +6,22 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quota_cluster import BEGINNING, QuotaCluster
-from quota_draws import timestamp
-from quota_manifests import named, pod
-from quota_objects import Manifest
+from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_draws import timestamp
+from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM, ResourceClaim
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.oldest_claims import PART, Entry, OldestClaims, Ordered
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import (
+    PART,
+    RESOURCE_CLAIM,
+    Entry,
+    OldestClaims,
+    Ordered,
+    ResourceClaim,
+)
 
 DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
 IMPLICIT = "requests.deviceclass.resource.kubernetes.io/gpu"

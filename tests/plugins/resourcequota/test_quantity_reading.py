@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from quantity_vectors import PARSED, REFUSED, B, D, E
+from plugins.resourcequota.quantity_vectors import PARSED, REFUSED, B, D, E
 
 from kcm_host_resourcequota.quantity import (
     MOST_DIGITS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
-from quantity_vectors import PARSED, REFUSED
+from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
 from kcm_host_resourcequota.quantity import NANO, QuantityError, canonical, parse, shown
 from kcm_host_testing.api_server import ApiServer

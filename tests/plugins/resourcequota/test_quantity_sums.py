@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import reduce
 
 import pytest
-from quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
+from plugins.resourcequota.quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
 
 from kcm_host_resourcequota.quantity import (
     NANO,

@@ -3,19 +3,19 @@
 import datetime as dt
 
 import pytest
-from quota_cluster import BEGINNING, QuotaCluster
-from quota_manifests import named, pod
-from quota_objects import Manifest
+from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.books import Books
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.evaluators.base import Contribution
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.quantity import NANO, Format
-from kcm_host_resourcequota.services import SERVICE
-from kcm_host_resourcequota.usage import Contribution
-from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
+from kcm_host_resourcequota.usage_index import Books
 
 
 def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:

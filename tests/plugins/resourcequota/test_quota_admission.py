@@ -10,7 +10,7 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client, watch
-from quota_server import QuotaNamespace, pod_manifest
+from plugins.resourcequota.quota_server import QuotaNamespace, pod_manifest
 
 LIMIT = 12
 THREADS = 4

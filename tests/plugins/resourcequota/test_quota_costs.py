@@ -4,18 +4,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from quota_cluster import QuotaCluster
-from quota_discovery import CONFIG_MAP
-from quota_manifests import named, pod
+from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_discovery import CONFIG_MAP
+from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Key
-from kcm_host_resourcequota import counting as counting_module
-from kcm_host_resourcequota.ledger import Ledger
-from kcm_host_resourcequota.model import RESOURCE_QUOTA, Spec
-from kcm_host_resourcequota.pods import POD
-from kcm_host_resourcequota.quotas import MOST_SEEN, Asked
-from kcm_host_resourcequota.usage import Vector
-from kcm_host_resourcequota.volume_claims import VolumeClaimEvaluator
+from kcm_host_resourcequota import quota_monitor as counting_module
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VolumeClaimEvaluator
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.models import MOST_SEEN, RESOURCE_QUOTA, Asked, Spec
+from kcm_host_resourcequota.scopes import Vector
+from kcm_host_resourcequota.usage_index import Ledger
 
 
 class Unwalkable(dict[Any, Any]):

@@ -1,16 +1,16 @@
 """Resources that come, go, move, cannot be listed or cannot be counted."""
 
 import pytest
-from quota_cluster import QuotaCluster, followed
-from quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
-from quota_manifests import named, pod
+from plugins.resourcequota.quota_cluster import QuotaCluster, followed
+from plugins.resourcequota.quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
+from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Kind, Resource, Timer
-from kcm_host_resourcequota.catalog import countable
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.registry import countable
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("", "v1", "Event", "events")

@@ -1,17 +1,17 @@
 """Which resources are followed, and which quotas an object's change wakes."""
 
 import pytest
-from quota_cluster import QuotaCluster, followed
-from quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from quota_manifests import named, pod
+from plugins.resourcequota.quota_cluster import QuotaCluster, followed
+from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
+from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
-from kcm_host_resourcequota.services import SERVICE
-from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
 def test_only_mentioned_resources_are_followed() -> None:

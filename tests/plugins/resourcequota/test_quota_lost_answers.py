@@ -8,7 +8,7 @@ import pytest
 from eventually import eventually
 from kubernetes import client
 from plugins.granted_roles import binding
-from quota_server import CONTROLLER, ROLE, USER, QuotaNamespace, pod_manifest
+from plugins.resourcequota.quota_server import CONTROLLER, ROLE, USER, QuotaNamespace, pod_manifest
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -6,7 +6,7 @@ import pytest
 from eventually import eventually
 from kubernetes import client
 from plugins.granted_roles import granted
-from quota_server import CONTROLLER, QuotaNamespace, quota_host, widgets
+from plugins.resourcequota.quota_server import CONTROLLER, QuotaNamespace, quota_host, widgets
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from quota_cluster import QuotaCluster
-from quota_manifests import pod
+from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_manifests import pod
 
 from kcm_host.api import ApiError, Conflict, Key, Unreachable
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
-from kcm_host_resourcequota.settling import Settling
+from kcm_host_resourcequota.deferred_release import Settling
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
 def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, Key]:

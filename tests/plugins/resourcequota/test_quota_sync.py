@@ -1,14 +1,14 @@
 """What one sync of a quota writes, and when it writes nothing."""
 
 import pytest
-from quota_cluster import QuotaCluster
-from quota_discovery import CONFIG_MAP
-from quota_manifests import named, pod
+from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_discovery import CONFIG_MAP
+from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import ApiError, Conflict, Key, NotFound, Unreachable
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
-from kcm_host_resourcequota.services import SERVICE
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 BIG = {"cpu": "100m", "memory": "1Gi"}
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 import pytest
-from quota_cluster import QuotaCluster
-from quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from quota_manifests import named, pod
+from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
+from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import EVENT, Key, Permission
 from kcm_host_resourcequota import ResourceQuota
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.settings import Settings
 
 PREFIX = "kcm_host_resourcequota_"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kcm_host_resourcequota.selection import Requirement, Selection, label_matches, selection_of
+from kcm_host_resourcequota.scopes import Requirement, Selection, label_matches, selection_of
 
 LONGEST = "n" * 63
 OTHER_SCOPES = [

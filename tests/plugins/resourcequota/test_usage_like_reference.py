@@ -9,8 +9,15 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client
-from quota_objects import GPU_DEVICES, IMPLICIT_GPU, KINDS, REQUESTS_GPU, Manifest, Namespace
-from quota_population import (
+from plugins.resourcequota.quota_objects import (
+    GPU_DEVICES,
+    IMPLICIT_GPU,
+    KINDS,
+    REQUESTS_GPU,
+    Manifest,
+    Namespace,
+)
+from plugins.resourcequota.quota_population import (
     LEAVING_SECONDS,
     deployment,
     random_pod,
@@ -20,7 +27,7 @@ from quota_population import (
 )
 
 from kcm_host_resourcequota.quantity import parse
-from kcm_host_resourcequota.selection import Requirement, selection_of
+from kcm_host_resourcequota.scopes import Requirement, selection_of
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.reference import Reference
 

@@ -8,7 +8,15 @@ in effect is taken for each container before anything is summed.
 from typing import Any
 
 import pytest
-from quota_objects import Manifest, Namespace, container, nano, pod, resize, status
+from plugins.resourcequota.quota_objects import (
+    Manifest,
+    Namespace,
+    container,
+    nano,
+    pod,
+    resize,
+    status,
+)
 
 FOUR = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 SIDECAR_1 = container({"cpu": 1}, always=True)

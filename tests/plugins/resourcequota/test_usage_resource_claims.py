@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from quota_objects import (
+from plugins.resourcequota.quota_objects import (
     CREATED,
     GPU_DEVICES,
     IMPLICIT_GPU,
@@ -19,9 +19,12 @@ from quota_objects import (
 )
 
 from kcm_host.api import Key
-from kcm_host_resourcequota.claims import ClaimEvaluator, claims_of_class
-from kcm_host_resourcequota.device_classes import DeviceClasses
-from kcm_host_resourcequota.oldest_claims import OldestClaims
+from kcm_host_resourcequota.evaluators.extended_resources import DeviceClasses
+from kcm_host_resourcequota.evaluators.resourceclaims import (
+    ClaimEvaluator,
+    OldestClaims,
+    claims_of_class,
+)
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 COUNT = "count/resourceclaims.resource.k8s.io"

@@ -4,9 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from quota_objects import Manifest, Namespace, container, counted, nano, pod, requirement
+from plugins.resourcequota.quota_objects import (
+    Manifest,
+    Namespace,
+    container,
+    counted,
+    nano,
+    pod,
+    requirement,
+)
 
-from kcm_host_resourcequota.selection import Requirement
+from kcm_host_resourcequota.scopes import Requirement
 
 CLASSES = ("high", "low", "")
 OWN_KINDS_ONLY = ("VolumeAttributesClass", "Foo", "")

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from quota_objects import Manifest, Namespace, nano
+from plugins.resourcequota.quota_objects import Manifest, Namespace, nano
 
-from kcm_host_resourcequota.services import ServiceEvaluator
+from kcm_host_resourcequota.evaluators.services import ServiceEvaluator
 
 ALL = ("services", "count/services", "services.nodeports", "services.loadbalancers")
 

@@ -4,9 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from quota_objects import Manifest, Namespace, nano, requirement
+from plugins.resourcequota.quota_objects import Manifest, Namespace, nano, requirement
 
-from kcm_host_resourcequota.volume_claims import VolumeClaim, VolumeClaimEvaluator
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
+    VolumeClaim,
+    VolumeClaimEvaluator,
+)
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 INFIX = ".storageclass.storage.k8s.io/"

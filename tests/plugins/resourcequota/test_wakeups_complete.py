@@ -6,21 +6,28 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from quota_discovery import CONFIG_MAP, WIDGET
-from quota_draws import NAMES, NAMESPACES, SCOPES, drawn_pod, drawn_service, drawn_volume_claim
-from quota_manifests import named
+from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET
+from plugins.resourcequota.quota_draws import (
+    NAMES,
+    NAMESPACES,
+    SCOPES,
+    drawn_pod,
+    drawn_service,
+    drawn_volume_claim,
+)
+from plugins.resourcequota.quota_manifests import named
 from worlds.completeness import check_completeness
 from worlds.objects import Object, at
 from worlds.running import World
 
 from kcm_host.api import Kind
 from kcm_host_resourcequota import ResourceQuota
-from kcm_host_resourcequota.claim_model import RESOURCE_CLAIM
-from kcm_host_resourcequota.device_classes import DEVICE_CLASS
-from kcm_host_resourcequota.model import RESOURCE_QUOTA
-from kcm_host_resourcequota.pods import POD
-from kcm_host_resourcequota.services import SERVICE
-from kcm_host_resourcequota.volume_claims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 COUNTED = (POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM, CONFIG_MAP, WIDGET)
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"

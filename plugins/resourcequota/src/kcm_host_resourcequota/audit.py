@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from kcm_host.api import Key, View
-from kcm_host_resourcequota.books import Books
-from kcm_host_resourcequota.evaluator import Evaluator
+from kcm_host_resourcequota.evaluators.base import Evaluator
+from kcm_host_resourcequota.usage_index import Books
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,7 @@
-"""Exact quantities: what a text such as `1.5Gi` means, and how a number is written."""
+"""Exact quantities and lists of them: what a text such as `1.5Gi` means, and how it is written."""
 
 import re
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Literal
@@ -219,3 +220,53 @@ def _expanded(text: str, digits: str, exponent: int) -> int:
         return number and number * 10**exponent
     # The power of an exponent of some billions would fill the memory; the result is 0 or 1 anyway.
     return _quotient_away_from_zero(number, 10 ** min(-exponent, len(digits)))
+
+
+ResourceList = Mapping[str, Quantity]
+
+#: A resource list as JSON has it.
+Written = dict[str, str | int | float | None]
+
+NOTHING: ResourceList = {}
+
+
+class Requirements(msgspec.Struct, frozen=True, gc=False):
+    """Requests and limits, as written."""
+
+    requests: Written | None = None
+    limits: Written | None = None
+
+
+def read_list(written: Written | None) -> ResourceList:
+    """Give the quantities of a list; ValueError names the resource whose text is none (RQ-75)."""
+    try:
+        return {name: parse(text) for name, text in written.items()} if written else NOTHING
+    except QuantityError as error:
+        name = next(name for name, text in (written or {}).items() if not _is_quantity(text))
+        raise ValueError(f"resource {name!r}: {error}") from error
+
+
+def total(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Give the sum name by name, in the order given (RQ-303)."""
+    result: dict[str, Quantity] = {}
+    for each in lists:
+        for name, quantity in each.items():
+            result[name] = plus(result[name], quantity) if name in result else quantity
+    return result
+
+
+def highest(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Give the maximum name by name; of equal quantities the earlier one is kept (RQ-305)."""
+    result: dict[str, Quantity] = {}
+    for each in lists:
+        for name, quantity in each.items():
+            result[name] = largest(result[name], quantity) if name in result else quantity
+    return result
+
+
+def _is_quantity(text: str | float | None) -> bool:
+    try:
+        parse(text)
+    except QuantityError:
+        return False
+    return True

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from kcm_host.api import View, Wanted
 from kcm_host_resourcequota.audit import Audit
-from kcm_host_resourcequota.routing import Routing
+from kcm_host_resourcequota.replenishment import Routing
 
 #: Deadlines are wall-clock instants, looked at so often because the clock may be set (RQ-B21).
 TICK = timedelta(seconds=1)

@@ -1,0 +1,1 @@
+"""The evaluators: what the objects of each kind use of a quota."""

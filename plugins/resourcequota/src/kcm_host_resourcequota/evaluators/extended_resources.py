@@ -1,0 +1,124 @@
+"""Extended resources: their names, and the device classes that declare them."""
+
+import re
+from collections import Counter
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from kcm_host.api import Kind
+
+REQUESTS_PREFIX = "requests."
+
+#: Before a device class's name: the extended resource that every device class declares.
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+_NATIVE = "kubernetes.io/"
+_DOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_DOMAIN_LENGTH = 253
+_LAST_PART = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+
+
+def is_extended_request(name: str) -> bool:
+    """Say whether a quota's name stands for requests of an extended resource (RQ-102 to RQ-104)."""
+    if not name.startswith(REQUESTS_PREFIX):
+        return False
+    return _is_foreign(name) or name.startswith(REQUESTS_PREFIX + IMPLICIT_PREFIX)
+
+
+def is_extended_resource(name: str) -> bool:
+    """Say whether a container's request of this name is one of an extended resource (RQ-134)."""
+    if name.startswith(IMPLICIT_PREFIX):
+        return True
+    if not _is_foreign(name) or name.startswith(REQUESTS_PREFIX):
+        return False
+    return _is_qualified(REQUESTS_PREFIX + name)
+
+
+def _is_foreign(name: str) -> bool:
+    """Say whether a resource is none of Kubernetes' own (RQ-103)."""
+    return "/" in name and _NATIVE not in name
+
+
+def _is_qualified(name: str) -> bool:
+    domain, _, last = name.partition("/")
+    if len(domain) > _DOMAIN_LENGTH or not _DOMAIN.fullmatch(domain):
+        return False
+    return _LAST_PART.fullmatch(last) is not None
+
+
+DEVICE_CLASS = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+
+
+class DeviceClassSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The extended resource whose requests are answered with devices of this class."""
+
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(msgspec.Struct, frozen=True, gc=False):
+    """A device class; `explicit_name` is empty where it declares no extended resource."""
+
+    spec: DeviceClassSpec | None = None
+    explicit_name: str = ""  # never sent by the server
+
+    def __post_init__(self) -> None:
+        explicit = self.spec.extended_resource_name if self.spec is not None else None
+        force_setattr(self, "explicit_name", explicit or "")
+        force_setattr(self, "spec", None)
+
+
+class DeviceClasses:
+    """
+    The extended resource of each class, and which extended resources some class declares.
+
+    A name that several classes declare stays declared until the last of them has gone (D-17).
+    """
+
+    def __init__(self) -> None:
+        self._explicit: dict[str, str] = {}
+        self._declarers: Counter[str] = Counter()
+
+    def put(self, name: str, device_class: DeviceClass | None) -> frozenset[str]:
+        """
+        Take in how a class is now; None when it has gone (RQ-186).
+
+        Gives the names of quotas that resource claims serve from now on, or no longer. What
+        claims of this class contribute may have changed as well.
+        """
+        before = self._names_of(name)
+        if device_class is None:
+            self._explicit.pop(name, None)
+        else:
+            self._explicit[name] = device_class.explicit_name
+        after = self._names_of(name)
+        gone = {each for each in before - after if self._release(each)}
+        new = {each for each in after - before if self._take(each)}
+        return frozenset(REQUESTS_PREFIX + each for each in gone | new)
+
+    def explicit_name(self, name: str) -> str:
+        """Give the extended resource that a class declares by itself; empty for none."""
+        return self._explicit.get(name, "")
+
+    def declares(self, extended_resource: str) -> bool:
+        """Say whether some class declares an extended resource, by itself or by its own name."""
+        return extended_resource in self._declarers
+
+    def _take(self, extended_resource: str) -> bool:
+        """Count one more class that declares a name; True for the first."""
+        self._declarers[extended_resource] += 1
+        return self._declarers[extended_resource] == 1
+
+    def _release(self, extended_resource: str) -> bool:
+        """Count one class less that declares a name; True when none is left."""
+        self._declarers[extended_resource] -= 1
+        if self._declarers[extended_resource]:
+            return False
+        del self._declarers[extended_resource]
+        return True
+
+    def _names_of(self, name: str) -> set[str]:
+        if name not in self._explicit:
+            return set()
+        explicit = self._explicit[name]
+        return {IMPLICIT_PREFIX + name, explicit} if explicit else {IMPLICIT_PREFIX + name}

@@ -1,0 +1,163 @@
+"""What one persistent volume claim uses."""
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from kcm_host.api import Key, Kind, View
+from kcm_host_resourcequota.evaluators.base import (
+    Contribution,
+    Evaluator,
+    contribution_of,
+    usage_of,
+)
+from kcm_host_resourcequota.quantity import NANO, Quantity, parse, rounded_up
+from kcm_host_resourcequota.scopes import Vector
+
+VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+
+_CLAIMS = "persistentvolumeclaims"
+_COUNT = f"count/{_CLAIMS}"
+_STORAGE = "requests.storage"
+_NAMES = frozenset({_CLAIMS, _COUNT, _STORAGE})
+_CLASS_INFIX = ".storageclass.storage.k8s.io/"
+_CLASS_SUFFIXES = (_CLASS_INFIX + _CLAIMS, _CLASS_INFIX + _STORAGE)
+_ONE = Quantity(NANO)
+
+#: The storage of a resource list, as written; None where the list has none.
+Size = str | int | float | msgspec.UnsetType | None
+
+
+class Storage(msgspec.Struct, frozen=True, gc=False):
+    """A resource list, of which only the storage is read."""
+
+    storage: Size = msgspec.UNSET
+
+
+class Resources(msgspec.Struct, frozen=True, gc=False):
+    """What is asked for."""
+
+    requests: Storage | None = None
+
+
+class Annotations(msgspec.Struct, frozen=True, gc=False):
+    """The place where a storage class was named long ago; it goes first, even if empty."""
+
+    storage_class: str | None = msgspec.field(
+        name="volume.beta.kubernetes.io/storage-class", default=None
+    )
+
+
+class Metadata(msgspec.Struct, frozen=True, gc=False):
+    """The annotations of a claim."""
+
+    annotations: Annotations | None = None
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a claim asks for."""
+
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+    resources: Resources | None = None
+
+
+class ModifyStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A change of the attributes class that is under way."""
+
+    target_volume_attributes_class_name: str | None = None
+
+
+class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a claim has got."""
+
+    allocated_resources: Storage | None = None
+    current_volume_attributes_class_name: str | None = None
+    modify_volume_status: ModifyStatus | None = None
+
+
+class VolumeClaim(msgspec.Struct, frozen=True, gc=False):
+    """A volume claim, reduced to its contribution when decoded; the rest is None from then on."""
+
+    metadata: Metadata | None = None
+    spec: ClaimSpec | None = None
+    status: ClaimStatus | None = None
+    used: Contribution = Contribution()  # never sent by the server
+
+    def __post_init__(self) -> None:
+        spec = self.spec or ClaimSpec()
+        status = self.status or ClaimStatus()
+        amounts = _amounts(_storage_class(self.metadata, spec), _size(spec, status))
+        vector = Vector(named_scope="VolumeAttributesClass", names=_attributes(spec, status))
+        force_setattr(self, "used", contribution_of(usage_of(amounts), vector))
+        for name in ("metadata", "spec", "status"):
+            force_setattr(self, name, None)
+
+
+class VolumeClaimEvaluator(Evaluator):
+    """Knows what volume claims use (sections 7.2 and 10)."""
+
+    resource = _CLAIMS
+    kind = VOLUME_CLAIM
+    model = VolumeClaim
+
+    def serves(self, name: str) -> bool:
+        """See `Evaluator.serves`; whether a storage class exists is not asked (RQ-150)."""
+        return name in _NAMES or name.endswith(_CLASS_SUFFIXES)
+
+    def contribution(self, key: Key, obj: VolumeClaim, view: View, now: float) -> Contribution:
+        """See `Evaluator.contribution`."""
+        return obj.used
+
+
+def _amounts(storage_class: str, size: Quantity | None) -> dict[str, Quantity]:
+    """Give what a claim uses, by name (RQ-153 to RQ-156)."""
+    amounts = {_CLAIMS: _ONE, _COUNT: _ONE}
+    if size is not None:
+        amounts[_STORAGE] = size
+    if storage_class:
+        amounts[storage_class + _CLASS_INFIX + _CLAIMS] = _ONE
+        if size is not None:
+            amounts[storage_class + _CLASS_INFIX + _STORAGE] = size
+    return amounts
+
+
+def _storage_class(metadata: Metadata | None, spec: ClaimSpec) -> str:
+    """Give the name of the storage class; empty for none (RQ-152)."""
+    annotations = metadata.annotations if metadata is not None else None
+    if annotations is not None and annotations.storage_class is not None:
+        return annotations.storage_class
+    return spec.storage_class_name or ""
+
+
+def _size(spec: ClaimSpec, status: ClaimStatus) -> Quantity | None:
+    """
+    Give the size in whole bytes; None when none is asked for (RQ-154, RQ-155, RQ-157).
+
+    What is allocated counts while it is more: an expansion that failed and was taken back in the
+    spec may still have been done in part.
+    """
+    requested = _read(spec.resources.requests if spec.resources is not None else None)
+    if requested is None:
+        return None
+    size = rounded_up(requested)
+    allocated = _read(status.allocated_resources)
+    if allocated is None or allocated.nano <= size.nano:
+        return size
+    return rounded_up(allocated)
+
+
+def _read(amounts: Storage | None) -> Quantity | None:
+    if amounts is None or amounts.storage is msgspec.UNSET:
+        return None
+    return parse(amounts.storage)
+
+
+def _attributes(spec: ClaimSpec, status: ClaimStatus) -> frozenset[str]:
+    """Give the attributes classes that a claim has to do with (RQ-88, RQ-89)."""
+    target = status.modify_volume_status
+    names = (
+        spec.volume_attributes_class_name,
+        status.current_volume_attributes_class_name,
+        target.target_volume_attributes_class_name if target is not None else None,
+    )
+    return frozenset(name for name in names if name)

@@ -1,0 +1,377 @@
+"""The quota controller between a server in memory and the host's own stores."""
+
+import asyncio
+import itertools
+import json
+import math
+from collections.abc import Coroutine, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+from plugins.resourcequota.quota_discovery import Discovery
+from plugins.resourcequota.quota_objects import Manifest
+from plugins.resourcequota.quota_streams import Stream
+
+from kcm_host.api import (
+    AnyWatch,
+    Change,
+    Conflict,
+    HostError,
+    Key,
+    Kind,
+    Lane,
+    Later,
+    NotFound,
+    Outcome,
+    Rewatch,
+    Wake,
+    Wanted,
+)
+from kcm_host.informer.cache_view import StoreView
+from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
+from kcm_host_resourcequota.quantity import canonical, parse
+from kcm_host_resourcequota.settings import Settings
+
+T = TypeVar("T")
+
+#: 2026-01-01, in Unix seconds.
+BEGINNING = 1767225600.0
+
+
+def run(sync: Coroutine[Any, Any, T]) -> T:
+    """Give what a coroutine returns that waits for nothing."""
+    try:
+        sync.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise AssertionError("the sync waits for something")
+
+
+class QuotaCluster:
+    """
+    A server, the watches of one controller, and its queue.
+
+    Nothing happens behind a test's back: `settle` runs the keys that are due, `advance` moves the
+    clocks and runs timers and keys on the way.
+    """
+
+    def __init__(
+        self, *, discovery: Discovery | None = None, settle: float = 10.0, resync: float = 300.0
+    ) -> None:
+        self.clock = 1000.0
+        self.wall = BEGINNING
+        self.discovery = discovery or Discovery()
+        self.settings = Settings(
+            settleTime=timedelta(seconds=settle), resyncPeriod=timedelta(seconds=resync)
+        )
+        self.controller = ResourceQuota(clock=lambda: self.clock, wall=lambda: self.wall)
+        self.objects: dict[Kind, dict[Key, Manifest]] = {}
+        self.streams: dict[Kind, Stream] = {}
+        #: Kinds whose first list is not answered.
+        self.unlistable: dict[Kind, str] = {}
+        self.stores: dict[tuple[Kind, type[Any]], Any] = {}
+        self.view = StoreView("resourcequota", self.stores)
+        self.followers: dict[tuple[Kind, type[Any]], Follower] = {}
+        self.updates: list[Manifest] = []
+        self.answers: list[HostError] = []
+        #: What comes instead of the answers to the next updates that are carried out.
+        self.lost: list[BaseException] = []
+        self.events: list[tuple[Key, str, str]] = []
+        self.due: dict[Key, Lane] = {}
+        self.failures: dict[Key, int] = {}
+        self.order: list[Key] = []
+        self.syncs: list[Key] = []
+        #: Keys queued for later; of several times the earliest counts, as in the host's queue.
+        self.later: dict[Key, tuple[float, Lane]] = {}
+        self._numbers = itertools.count(1)
+        self._rewatch = False
+
+    # -- the server
+
+    def put(self, kind: Kind, manifest: Manifest) -> Key:
+        """Create or replace an object."""
+        metadata = manifest.setdefault("metadata", {})
+        key = Key(metadata["name"], metadata.get("namespace", ""))
+        old = self.objects.setdefault(kind, {}).get(key)
+        version = next(self._numbers)
+        uid = old["metadata"]["uid"] if old else metadata.get("uid", f"uid-{version}")
+        stored = {**manifest, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
+        self.objects[kind][key] = stored
+        self.tell(kind, "MODIFIED" if old else "ADDED", stored)
+        return key
+
+    def delete(self, kind: Kind, key: Key) -> None:
+        """Delete an object."""
+        self.tell(kind, "DELETED", self.objects[kind].pop(key))
+
+    def tell(self, kind: Kind, sort: str, manifest: Manifest) -> None:
+        if kind in self.streams:
+            self.streams[kind].tell(sort, manifest)
+
+    def get(self, kind: Kind, key: Key) -> Manifest:
+        """Give an object as the server has it."""
+        return self.objects[kind][key]
+
+    def relist(self, kind: Kind) -> None:
+        """Read a new list; what waited in the stream is lost, as after a broken watch."""
+        stream = self.streams[kind]
+        if stream.feed.synced:
+            stream.list(self.objects.get(kind, {}).values())
+
+    def hold(self, kind: Kind) -> None:
+        """Let the events of a kind wait from now on."""
+        self.streams[kind].is_held = True
+
+    def release(self, kind: Kind) -> None:
+        """Let the events of a kind flow again."""
+        self.streams[kind].is_held = False
+        self.streams[kind].flow()
+
+    # -- quotas and admission
+
+    def quota(
+        self,
+        *names: str,
+        name: str = "q",
+        namespace: str = "a",
+        hard: Mapping[str, str] | None = None,
+        status: Manifest | None = None,
+        **spec: Any,
+    ) -> Key:
+        """Create a quota that limits these names to 100, or `hard`."""
+        limits = {**dict.fromkeys(names, "100"), **(hard or {})}
+        manifest: Manifest = {"metadata": {"name": name, "namespace": namespace}}
+        manifest["spec"] = {"hard": limits, **spec}
+        manifest["status"] = status or {}
+        return self.put(RESOURCE_QUOTA, manifest)
+
+    def ask(self, key: Key, **hard: str) -> None:
+        """Replace `spec.hard`; dashes and slashes of names come as keyword dict."""
+        manifest = self.get(RESOURCE_QUOTA, key)
+        self.put(RESOURCE_QUOTA, {**manifest, "spec": {**manifest["spec"], "hard": hard}})
+
+    def used(self, key: Key) -> dict[str, str]:
+        """Give `status.used` as the server has it."""
+        return dict(self.get(RESOURCE_QUOTA, key)["status"].get("used") or {})
+
+    def numbers(self, key: Key) -> dict[str, float]:
+        """Give `status.used` in numbers."""
+        return {name: parse(text).nano / 10**9 for name, text in self.used(key).items()}
+
+    def set_used(self, key: Key, **used: str) -> None:
+        """Write `status.used` as somebody else, with `status.hard` like the spec."""
+        manifest = self.get(RESOURCE_QUOTA, key)
+        status = {"hard": manifest["spec"]["hard"], "used": used}
+        self.put(RESOURCE_QUOTA, {**manifest, "status": status})
+
+    def admit(self, key: Key, **amounts: int) -> None:
+        """Raise `status.used` as admission does before it lets a request through (RQ-251)."""
+        manifest = self.get(RESOURCE_QUOTA, key)
+        used = {**(manifest["status"].get("used") or {})}
+        for name, amount in amounts.items():
+            present = parse(used[name])
+            used[name] = canonical(present.nano + amount * 10**9, present.format)
+        self.put(RESOURCE_QUOTA, {**manifest, "status": {**manifest["status"], "used": used}})
+
+    # -- the host
+
+    def start(self) -> None:
+        """Start the controller, run it until nothing is due, and let a moment pass."""
+        self.follow(*self.controller.kcm_watches(self.settings, self.discovery))
+        self._fixed = set(self.followers)
+        self.watch_more()
+        self.timers: list[list[Any]] = [
+            [self.clock + timer.every.total_seconds(), timer]
+            for timer in self.controller.kcm_timers(self.settings)
+        ]
+        self.advance(0.06)
+
+    def follow(self, *watches: AnyWatch) -> None:
+        """Follow these as well: as in the host, all stores are there before anything is listed."""
+        for watch in watches:
+            self._begin(watch)
+        for kind in dict.fromkeys(watch.kind for watch in watches):
+            if kind not in self.unlistable:
+                self.streams[kind].list(self.objects.get(kind, {}).values())
+
+    def _begin(self, watch: AnyWatch) -> None:
+        """A model that comes late to a stream has the stream begin anew, as in the host."""
+        self.followers[watch.kind, watch.model] = Follower(self, watch)
+        stream = self.streams[watch.kind] = Stream(watch.kind)
+        for (kind, model), follower in self.followers.items():
+            if kind != watch.kind:
+                continue
+            stream.feed.follow(model, follower)
+            store = self.stores[kind, model] = stream.feed.shelf(model).store
+            store.keep_whole = follower.watch.whole
+            store.every_event = follower.watch.every_event
+            store.problem = lambda: self.unlistable.get(watch.kind, "")
+            for index, function in follower.watch.indexes.items():
+                store.add_index("resourcequota", index, function, _raise)
+
+    def make_listable(self, kind: Kind) -> None:
+        """Answer the list of a kind that could not be listed."""
+        self.unlistable.pop(kind)
+        if kind in self.streams:
+            self.streams[kind].list(self.objects.get(kind, {}).values())
+
+    def watch_more(self) -> None:
+        """Ask the controller what else to follow, as after a `Rewatch`."""
+        self._rewatch = False
+        watches = self.controller.kcm_more_watches(self.discovery)
+        wanted = {(watch.kind, watch.model): watch for watch in watches}
+        for mark in list(self.followers):
+            if mark not in wanted and mark not in self._fixed:
+                del self.followers[mark], self.streams[mark[0]], self.stores[mark]
+        self.follow(*(wanted[mark] for mark in wanted if mark not in self.followers))
+
+    def take(self, wanted: Iterable[Wanted]) -> None:
+        """Queue what the controller asks for."""
+        for each in wanted:
+            match each:
+                case Rewatch():
+                    self._rewatch = True
+                case Key():
+                    self.add(each, Lane.NORMAL)
+                case Wake(key, lane, after):
+                    self.add(key, lane, after.total_seconds())
+
+    def add(self, key: Key, lane: Lane, seconds: float = 0.0) -> None:
+        if seconds > 0:
+            due, waiting = self.later.get(key, (math.inf, Lane.IDLE))
+            self.later[key] = (min(due, self.clock + seconds), min(lane, waiting))
+            return
+        self.due[key] = min(lane, self.due.get(key, Lane.IDLE))
+
+    def settle(self) -> list[Key]:
+        """Run the keys that are due, urgent ones first, and give them in order."""
+        done: list[Key] = []
+        while self._rewatch or self.due:
+            assert len(done) < 1000, "there is always something to do"
+            if self._rewatch:
+                self.watch_more()
+                continue
+            key = min(self.due, key=lambda each: (self.due[each], str(each)))
+            del self.due[key]
+            done.append(key)
+            self.sync(key)
+        return done
+
+    def sync(self, key: Key) -> Outcome | BaseException:
+        """Sync one quota; a failure is tried again as the host does."""
+        self.syncs.append(key)
+        try:
+            outcome = run(self.controller.kcm_sync(key, self.view, self))
+        except (HostError, asyncio.CancelledError) as error:
+            failures = self.failures[key] = self.failures.get(key, 0) + 1
+            self.add(key, Lane.NORMAL, 0.005 * 2 ** (failures - 1))
+            return error
+        self.failures.pop(key, None)
+        if isinstance(outcome, Later):
+            self.add(key, Lane.NORMAL, outcome.after.total_seconds())
+        return outcome
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, with everything that comes due in it."""
+        end = self.clock + seconds
+        self.settle()
+        while (moment := self._next()) <= end:
+            self.wall += max(moment - self.clock, 0.0)
+            self.clock = max(moment, self.clock)
+            for timer in self.timers:
+                if timer[0] <= self.clock:
+                    timer[0] += timer[1].every.total_seconds()
+                    self.take(timer[1].keys(self.view))
+            for key, (due, lane) in list(self.later.items()):
+                if due <= self.clock:
+                    del self.later[key]
+                    self.add(key, lane)
+            self.settle()
+        self.wall += end - self.clock
+        self.clock = end
+
+    def _next(self) -> float:
+        times = [due for due, _ in self.later.values()] + [timer[0] for timer in self.timers]
+        return min(times, default=math.inf)
+
+    # -- the writer
+
+    async def update(
+        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+    ) -> dict[str, Any]:
+        """Take a status as the server does, and tell the watch."""
+        assert (kind, subresource) == (RESOURCE_QUOTA, "status")
+        sent = json.loads(msgspec.json.encode(whole))
+        self.updates.append(sent)
+        if self.answers:
+            raise self.answers.pop(0)
+        key = Key(sent["metadata"]["name"], sent["metadata"]["namespace"])
+        stored = self.objects[kind].get(key)
+        if stored is None:
+            raise NotFound("gone", status=404)
+        if stored["metadata"]["resourceVersion"] != sent["metadata"]["resourceVersion"]:
+            raise Conflict("changed meanwhile", status=409)
+        status = {name: value for name, value in sent["status"].items() if value}
+        if status != stored.get("status"):
+            self.put(kind, {**stored, "status": status})
+        if self.lost:
+            raise self.lost.pop(0)
+        return self.objects[kind][key]
+
+    def event(
+        self,
+        kind: Kind,
+        key: Key,
+        *,
+        reason: str,
+        message: str,
+        warning: bool = True,
+        component: str = "",
+    ) -> None:
+        """Note an Event."""
+        assert (kind, warning, component) == (RESOURCE_QUOTA, True, "resourcequota-controller")
+        self.events.append((key, reason, message))
+
+    async def patch(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def apply(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def create(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def delete_(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def read(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+class Follower:
+    """One watch of the controller."""
+
+    def __init__(self, cluster: QuotaCluster, watch: AnyWatch) -> None:
+        self.cluster = cluster
+        self.watch = watch
+        self.was_synced = False
+
+    def changed(self, change: Change[Any]) -> None:
+        self.cluster.take(self.watch.keys(change, self.cluster.view))
+
+    def synced(self) -> None:
+        if self.watch.synced is not None and not self.was_synced:
+            self.was_synced = True
+            self.cluster.take(self.watch.synced(self.cluster.view))
+
+
+def followed(cluster: QuotaCluster) -> set[Kind]:
+    """Give what is followed beside the quotas."""
+    return set(cluster.streams) - {RESOURCE_QUOTA}
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,34 @@
+"""What the server in memory of the quota cluster serves, and its discovery."""
+
+from collections.abc import Sequence
+
+from kcm_host.api import Kind, Resource
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.pods import POD
+from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.models import RESOURCE_QUOTA
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+SECRET = Kind("", "v1", "Secret", "secrets")
+WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+ALL_VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
+SERVED = (POD, SERVICE, VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QUOTA, RESOURCE_CLAIM)
+
+
+class Discovery:
+    """What the server serves; a test changes `kinds`."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self.kinds = [*SERVED, DEVICE_CLASS, *kinds]
+        self.extra: list[Resource] = []
+
+    def resources(self) -> Sequence[Resource]:
+        return [*(Resource(kind, ALL_VERBS, True) for kind in self.kinds), *self.extra]
+
+    def serves(self, kind: Kind) -> bool:
+        return kind in self.kinds
+
+    def first_served(self, *kinds: Kind) -> Kind | None:
+        return next((kind for kind in kinds if kind in self.kinds), None)

@@ -1,0 +1,225 @@
+"""Objects that use quotas, the host's own stores to hold them, and section 6 done naively."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kcm_host.api import Key, Kind
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.decoder import ModelDecoder
+from kcm_host.informer.store import Entry, Store
+from kcm_host_resourcequota.evaluators.base import Evaluator
+from kcm_host_resourcequota.evaluators.extended_resources import DeviceClass, DeviceClasses
+from kcm_host_resourcequota.evaluators.object_count import CountEvaluator
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
+    VOLUME_CLAIM,
+    VolumeClaimEvaluator,
+)
+from kcm_host_resourcequota.evaluators.pods import POD, PodEvaluator
+from kcm_host_resourcequota.evaluators.resourceclaims import (
+    INDEXES,
+    RESOURCE_CLAIM,
+    ClaimEvaluator,
+    OldestClaims,
+    ResourceClaim,
+)
+from kcm_host_resourcequota.evaluators.services import SERVICE, ServiceEvaluator
+from kcm_host_resourcequota.quantity import parse
+from kcm_host_resourcequota.scopes import Requirement, Selection, selection_of
+
+Manifest = dict[str, Any]
+Amounts = Mapping[str, str | int]
+
+NS = "ns"
+NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
+CREATED = "2027-01-15T07:00:00Z"
+
+GPU_DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
+REQUESTS_GPU = "requests.example.com/gpu"
+IMPLICIT_GPU = "requests.deviceclass.resource.kubernetes.io/gpu"
+
+#: Kinds that are only counted, as a server of today names them.
+COUNTED = (
+    Kind("", "v1", "ConfigMap", "configmaps"),
+    Kind("", "v1", "Secret", "secrets"),
+    Kind("", "v1", "ReplicationController", "replicationcontrollers"),
+    Kind("", "v1", "ResourceQuota", "resourcequotas"),
+    Kind("apps", "v1", "Deployment", "deployments"),
+    Kind("example.com", "v1", "Widget", "widgets"),
+)
+KINDS = {kind.name: kind for kind in (POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM, *COUNTED)}
+
+
+def container(
+    requests: Amounts | None = None,
+    limits: Amounts | None = None,
+    *,
+    name: str = "",
+    always: bool = False,
+) -> Manifest:
+    """Give a container; `always` makes an init container a sidecar."""
+    resources = {"requests": requests, "limits": limits}
+    made: Manifest = {"name": name, "image": "i", "resources": _given(resources)}
+    return made | ({"restartPolicy": "Always"} if always else {})
+
+
+def status(
+    name: str = "c0",
+    *,
+    requests: Amounts | None = None,
+    limits: Amounts | None = None,
+    allocated: Amounts | None = None,
+    resources: bool = True,
+) -> Manifest:
+    """Give the status of a container; without `resources` it says nothing of those."""
+    in_effect = {"resources": _given({"requests": requests, "limits": limits})}
+    return {"name": name, **(in_effect if resources else {})} | _given(
+        {"allocatedResources": allocated}
+    )
+
+
+def resize(reason: str) -> Manifest:
+    """Give the condition of a resize that is pending."""
+    return {"type": "PodResizePending", "status": "True", "reason": reason}
+
+
+def pod(
+    *containers: Manifest,
+    name: str = "p",
+    init: Sequence[Manifest] = (),
+    spec: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    phase: str | None = "Running",
+    statuses: Sequence[Manifest] = (),
+    **status_fields: Any,
+) -> Manifest:
+    """Give a pod; with no containers named it has one without resources."""
+    names: Iterable[Manifest] = containers or [container()]
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "uid": f"uid-{name}", **(metadata or {})},
+        "spec": {
+            "containers": _numbered("c", names),
+            "initContainers": _numbered("i", init),
+            **(spec or {}),
+        },
+        "status": _given({"phase": phase, "containerStatuses": list(statuses), **status_fields}),
+    }
+
+
+def counted(kind: str, name: str, **metadata: Any) -> Manifest:
+    """Give an object of which nothing but its existence counts."""
+    return {"kind": kind, "metadata": {"name": name, **metadata}}
+
+
+def nano(amounts: Amounts) -> dict[str, int]:
+    """Give amounts as numbers, for comparison (RQ-270)."""
+    return {name: parse(amount).nano for name, amount in amounts.items()}
+
+
+def requirement(scope: str, operator: str, *values: str) -> Requirement:
+    """Give one expression of a scope selector."""
+    return Requirement(scope, operator, values)
+
+
+class Namespace:
+    """The objects of one namespace and the device classes of a cluster, in the host's stores."""
+
+    def __init__(
+        self, *objects: Manifest, classes: Mapping[str, str] | None = None, name: str = NS
+    ) -> None:
+        """Take objects as JSON has them; `classes` maps device classes to explicit names."""
+        self.name = name
+        self.device_classes = DeviceClasses()
+        self.oldest_claims = OldestClaims()
+        self.evaluators: list[Evaluator] = [
+            PodEvaluator(),
+            ServiceEvaluator(),
+            VolumeClaimEvaluator(),
+            ClaimEvaluator(self.device_classes, self.oldest_claims),
+            *(CountEvaluator(kind) for kind in COUNTED),
+        ]
+        self._stores: dict[str, Store[Any]] = {e.resource: Store(e.kind) for e in self.evaluators}
+        for index, function in INDEXES.items():
+            self._stores[str(RESOURCE_CLAIM)].add_index("test", index, function, _fail)
+        stores = {(e.kind, e.model): self._stores[e.resource] for e in self.evaluators}
+        self.view = StoreView("test", stores)
+        for class_name, explicit in (classes or {}).items():
+            self.declare(class_name, explicit)
+        for each in objects:
+            self.put(each)
+
+    def put(self, manifest: Manifest) -> None:
+        """Store an object, decoded from JSON as from the wire."""
+        kind = KINDS[manifest["kind"]]
+        model = next(e.model for e in self.evaluators if e.kind == kind)
+        obj = ModelDecoder(model).bare(json.dumps(manifest).encode())
+        meta = manifest["metadata"]
+        key = Key(meta["name"], meta.get("namespace", self.name))
+        self._stores[str(kind)].put(key, Entry(obj, meta.get("uid", ""), ""))
+        if isinstance(obj, ResourceClaim):
+            self.oldest_claims.put(key, obj)
+
+    def put_unreadable(self, kind: str, name: str) -> None:
+        """Store an object of which no version could be decoded."""
+        bad: Entry[Any] = Entry(None, f"uid-{name}", "", good=False)
+        self._stores[str(KINDS[kind])].put(Key(name, self.name), bad)
+
+    def remove(self, kind: str, name: str) -> None:
+        """Remove an object."""
+        self._stores[str(KINDS[kind])].remove(Key(name, self.name))
+        if kind == RESOURCE_CLAIM.name:
+            self.oldest_claims.put(Key(name, self.name), None)
+
+    def declare(self, class_name: str, explicit: str = "") -> frozenset[str]:
+        """Declare a device class; give the names that claims now serve or no longer serve."""
+        spec = {"extendedResourceName": explicit} if explicit else {}
+        return self.device_classes.put(class_name, msgspec.convert({"spec": spec}, DeviceClass))
+
+    def naive(
+        self, hard: Iterable[str], selection: Selection, *, now: float = NOW
+    ) -> dict[str, int]:
+        """Calculate usage as the reference does, by summing up everything (RQ-60 to RQ-77)."""
+        matched = {name for name in hard if any(e.serves(name) for e in self.evaluators)}
+        used = dict.fromkeys(matched, 0)
+        for evaluator in self.evaluators:
+            if selection.malformed or not any(map(evaluator.serves, matched)):
+                continue
+            for key, obj in self.view.of(evaluator.kind, evaluator.model).items():
+                one = evaluator.contribution(key, obj, self.view, now)
+                if key.namespace != self.name or not all(
+                    evaluator.matches(one.vector, each) for each in selection.requirements
+                ):
+                    continue
+                for name, amount, _ in one.usage:
+                    if name in matched:
+                        used[name] += amount
+        return used
+
+    def used(
+        self,
+        *hard: str,
+        scopes: Iterable[str] = (),
+        selector: Iterable[Requirement] = (),
+        now: float = NOW,
+    ) -> dict[str, int]:
+        """Give what a quota with these names and scopes shows as used."""
+        return self.naive(hard, selection_of(scopes, selector), now=now)
+
+
+def _given(fields: Mapping[str, Any]) -> Manifest:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _numbered(letter: str, containers: Iterable[Manifest]) -> list[Manifest]:
+    """Give names to the containers that have none."""
+    return [
+        {**each, "name": each["name"] or f"{letter}{number}"}
+        for number, each in enumerate(containers)
+    ]
+
+
+def _fail(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,49 @@
+"""The watch of one kind as the quota cluster tells it, line by line, or holds it back."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+
+from plugins.resourcequota.quota_objects import Manifest
+
+from kcm_host.api import Kind
+from kcm_host.informer import decoder
+from kcm_host.informer.shared_informer import SLICE, SharedInformer
+
+
+class Stream:
+    """One kind as the host follows it; while it is held, events wait, as on a slow connection."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.feed = SharedInformer(kind)
+        self.waiting: list[tuple[str, Manifest]] = []
+        self.is_held = False
+
+    def tell(self, sort: str, manifest: Manifest) -> None:
+        self.waiting.append((sort, json.loads(json.dumps(manifest))))
+        self.flow()
+
+    def flow(self) -> None:
+        while self.waiting and not self.is_held and self.feed.synced:
+            sort, manifest = self.waiting.pop(0)
+            line = _line(sort, manifest)
+            self.feed.event(sort, line, decoder.frame(line).object)
+
+    def list(self, manifests: Iterable[Manifest]) -> None:
+        self.waiting.clear()
+        self.feed.init()
+        lines = [_line("ADDED", manifest) for manifest in manifests]
+        for line in lines:
+            self.feed.init_apply("ADDED", line, decoder.frame(line).object)
+        # What is more than one slice is told in further turns of an event loop.
+        asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
+
+    async def _put_in_place(self, *, turns: int) -> None:
+        for _ in self.feed.init_done():
+            pass
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+
+def _line(sort: str, manifest: Manifest) -> bytes:
+    return json.dumps({"type": sort, "object": manifest}).encode()
