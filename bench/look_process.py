@@ -24,7 +24,7 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
 from kcm_host.observe.logging import start_logging
-from kcm_host.runtime.bootstrap import Plan, load_plugins, plan
+from kcm_host.runtime.bootstrap import HostConfig, bootstrap, load_plugins
 from kcm_host.runtime.host import Host
 
 CONTROLLERS = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
@@ -42,8 +42,8 @@ KUBECONFIG = {
 class HostInMemory(Host):
     """A host whose client is a cluster in memory; everything else is the host's own."""
 
-    def __init__(self, whole: Plan, cluster: ClusterInMemory) -> None:
-        super().__init__(whole)
+    def __init__(self, config: HostConfig, cluster: ClusterInMemory) -> None:
+        super().__init__(config)
         self._cluster = cluster
 
     @asynccontextmanager
@@ -54,12 +54,12 @@ class HostInMemory(Host):
 async def measure(objects: int, namespaces: int) -> dict[str, float]:
     """Return the figures of one host."""
     with tempfile.TemporaryDirectory() as folder:
-        whole = _plan(Path(folder))
-    cluster = ClusterInMemory(whole.connection, objects=objects, namespaces=namespaces)
-    host = HostInMemory(whole, cluster)
+        config = _config(Path(folder))
+    cluster = ClusterInMemory(config.connection, objects=objects, namespaces=namespaces)
+    host = HostInMemory(config, cluster)
     running = asyncio.create_task(host.run())
     await _until_quiet(host, running)
-    address = f"http://{whole.bind}"
+    address = f"http://{config.bind}"
     held = sum(stream.objects for stream in host.state(with_status=False).streams)
     look = await _loop_seconds(lambda: _ask(address, *LOOK))
     status = await _loop_seconds(lambda: _ask(address, "/status"))
@@ -69,7 +69,7 @@ async def measure(objects: int, namespaces: int) -> dict[str, float]:
     return {"objects": held, "look": look, "status": status, "gap": gap}
 
 
-def _plan(folder: Path) -> Plan:
+def _config(folder: Path) -> HostConfig:
     config, kubeconfig = folder / "config.yaml", folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(KUBECONFIG))
     controllers: dict[str, object] = {name: {} for name in CONTROLLERS}
@@ -78,7 +78,7 @@ def _plan(folder: Path) -> Plan:
     config.write_text(json.dumps({"controllers": controllers, "http": {"bind": bind}}))
     loaded = load_settings(file=config, environ={})
     connection = connect(str(kubeconfig), environ={})
-    return plan(loaded.settings, load_plugins(loaded), connection=connection)
+    return bootstrap(loaded.settings, load_plugins(loaded), connection=connection)
 
 
 def _free_port() -> int:

@@ -111,7 +111,7 @@ def _host(folder: Path, kubeconfig: Path) -> Process:
 def _address(log: Path) -> str:
     """Return where the pages are, empty as long as they are not served."""
     for line in log.read_text(errors="replace").splitlines():
-        if line.startswith("{") and (found := json.loads(line))["event"] == "pages served":
+        if line.startswith("{") and (found := json.loads(line))["event"] == "endpoints served":
             return str(found["address"])
     return ""
 

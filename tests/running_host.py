@@ -152,7 +152,7 @@ class RunningHost:
             self._folder = None
 
     def _is_up(self) -> bool:
-        found = self.log("pages served")
+        found = self.log("endpoints served")
         if not found:
             return False
         self.address = found[0]["address"]

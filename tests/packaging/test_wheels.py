@@ -255,7 +255,7 @@ def test_the_installed_controller_works(host, api_server):
     def address() -> str:
         assert host.running, host.log_tail()
         lines = map(json.loads, host.log.read_text().splitlines())
-        return next((one["address"] for one in lines if one["event"] == "pages served"), "")
+        return next((one["address"] for one in lines if one["event"] == "endpoints served"), "")
 
     pages = eventually(address, "the pages are served")
     eventually(lambda: probe.answers(f"{pages}/readyz"), "the host is ready")

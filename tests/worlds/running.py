@@ -30,8 +30,8 @@ QUIET_SECONDS = 75.0
 VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
 
 
-class Discoverer:
-    """What is served: the kinds of the world."""
+class Discovery:
+    """The discovery client of a world: its kinds are served."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.present = APIResources(Resource(kind, VERBS, preferred=True) for kind in kinds)
@@ -62,29 +62,29 @@ class World:
         self.syncs: list[SyncRecord] = []
         plugin = _plugin(name, make)
         model = plugin.settings_model
-        streams = InformerFactory(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
-        services = SharedDependencies(
+        informers = InformerFactory(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        shared = SharedDependencies(
             client=self.server,
             own_clients={},
-            streams=streams,
-            discoverer=Discoverer(kinds),
+            informers=informers,
+            discovery=Discovery(kinds),
             on_sync=self._on_sync,
             on_write=lambda _controller, _record: None,
         )
-        setup = ControllerConfig(plugin, model(**settings) if model else None, workers)
-        self.streams = streams
-        self.controller = Controller(setup, services)
+        config = ControllerConfig(plugin, model(**settings) if model else None, workers)
+        self.informers = informers
+        self.controller = Controller(config, shared)
 
     def __getitem__(self, kind: Kind) -> Objects:
         return self.server[kind]
 
-    def sweep_each(self, period: timedelta) -> None:
-        """Let the slow sweep come so often; to be said before the controller runs."""
-        setup = msgspec.structs.replace(self.controller._setup, resync_period=period)
-        self.controller._setup = setup
+    def resync_each(self, period: timedelta) -> None:
+        """Set the period of the resync; to be called before the controller runs."""
+        config = msgspec.structs.replace(self.controller._config, resync_period=period)
+        self.controller._config = config
 
     def counted(self) -> list[str]:
-        """Return the keys of the syncs that the slow sweep has counted as missed."""
+        """Return the keys of the syncs that the resync has counted as missed."""
         return [str(record.key) for record in self.syncs if record.missed_wakeup]
 
     async def pause(self) -> None:
@@ -98,18 +98,18 @@ class World:
     async def missed(self) -> list[str]:
         """Return the writes of a sync of every key in a quiet world: wake-ups that were missed."""
         before = len(self.server.writes)
-        start = self.controller._start
+        queue = self.controller._state.run.queue
         for kind, key_kind in self._keys.items():
             for each in self.server[kind].all():
                 meta = each["metadata"]
                 key = Key(meta["name"], meta.get("namespace", ""), key_kind)
-                start.queue.add(key, Cause("resync", time.monotonic()))
+                queue.add(key, Cause("resync", time.monotonic()))
         await self.quiet()
         return self.server.writes[before:]
 
     def failing(self) -> dict[str, int]:
         """Return the keys whose last sync failed, with the number of failures."""
-        return self.controller._start.queue.state().failing
+        return self.controller._state.run.queue.state().failing
 
     def _on_sync(self, record: SyncRecord) -> None:
         self.syncs.append(record)
@@ -119,8 +119,8 @@ class World:
 @asynccontextmanager
 async def running(world: World) -> AsyncIterator[World]:
     """Run the controller of a world; it ends with the block."""
-    assert world.controller.prepare()
-    world.streams.open()
+    assert world.controller.new_run()
+    world.informers.open()
     life = asyncio.create_task(world.controller.run(), name="controller")
     try:
         await world.quiet()
@@ -130,7 +130,7 @@ async def running(world: World) -> AsyncIterator[World]:
         await world.controller.cancel()
         life.cancel()
         await asyncio.wait({life})
-        await world.streams.close()
+        await world.informers.close()
 
 
 def _plugin(name: str, make: Callable[[], object] | None) -> Plugin:

@@ -53,7 +53,7 @@ def test_while_the_server_is_awaited(command, site, config, kubeconfig, number):
     file = config(good={}, more={"startTimeout": "10m"})
     process = command.start("run", "-c", file, "--kubeconfig", kubeconfig())
     try:
-        line = next(line for line in process.stderr if "pages served" in line)
+        line = next(line for line in process.stderr if "endpoints served" in line)
         assert "address=http://127.0.0.1:" in line
         # The handlers come after the pages; a host that is asked for its state has both.
         eventually(lambda: _answers(line.rsplit("=", 1)[1].strip()), "the pages answer")

@@ -57,9 +57,9 @@ def test_a_host_that_has_drained_ends_with_0(api_server, installed):
         assert host.page("/readyz")[0] == 200
         assert host.stop() == 0
         events = [line["event"] for line in host.log()]
-    assert events[0] == "kcm-host starts"
+    assert events[0] == "kcm-host starting"
     assert events[-1] == "drained"
-    assert events.index("pages served") < events.index("server reached")
+    assert events.index("endpoints served") < events.index("server reached")
 
 
 def test_every_line_of_a_json_log_is_json(api_server, installed):
@@ -104,7 +104,7 @@ def test_a_sync_that_does_not_end_in_time_is_a_failure(api_server, installed):
     with host_of(api_server, installed, shutdownTimeout="100ms") as host:
         syncing(host)
         assert host.stop() == 1
-        (line,) = host.log("sync did not end in time, cancelled")
+        (line,) = host.log("syncs cancelled after the shutdown timeout")
     assert line["controller"] == "loop"
 
 

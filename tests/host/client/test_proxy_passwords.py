@@ -16,7 +16,7 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
 from kcm_host.client.auth.proxy_env import usable_proxy
 from kcm_host.client.rest import Client
-from kcm_host.runtime.startup_probe import reach
+from kcm_host.runtime.startup_probe import wait_for_api_server
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -55,7 +55,7 @@ async def test_no_text_holds_the_proxys_password(
             assert SECRET not in "".join(traceback.format_exception(raised.value))
             assert str(status) in str(raised.value)
             with pytest.raises(ConnectionProblem) as told:
-                await reach(client, agent=AGENT, timeout=timedelta(seconds=0.1))
+                await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
             assert SECRET not in "".join(traceback.format_exception(told.value))
     assert SECRET not in caplog.text
     login = base64.b64encode(f"b?b:{SECRET}@".encode())

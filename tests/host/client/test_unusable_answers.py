@@ -17,7 +17,7 @@ from kcm_host.client.rest import JSON, Client
 from kcm_host.client.service_account import with_service_account
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.pager import paged_list
-from kcm_host.runtime.startup_probe import reach
+from kcm_host.runtime.startup_probe import wait_for_api_server
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -48,7 +48,7 @@ async def test_unreadable_discovery_is_one_kind_of_error(
         await CachedDiscoveryClient(client, agent=AGENT).ask()
     assert not await CachedDiscoveryClient(client, agent=AGENT).refresh()
     with pytest.raises(ConnectionProblem, match="unreadable answer") as raised:
-        await reach(client, agent=AGENT, timeout=timedelta(seconds=0.1))
+        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert raised.value.exit_code == 1
 
 
@@ -96,7 +96,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
     old = b'{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"}]}'
     fault_proxy.add(Answer(200, old), path="^/apis$")
     with pytest.raises(ConnectionProblem) as raised:
-        await reach(client, agent=AGENT, timeout=timedelta(seconds=0.1))
+        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert "/apis answered with a 'APIGroupList'" in str(raised.value)
     assert "'APIGroupDiscoveryList' was asked for" in str(raised.value)
 

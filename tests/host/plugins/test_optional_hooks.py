@@ -55,8 +55,8 @@ def test_the_configuration_has_the_last_word_on_workers(site, good, configured, 
     site.plugin("mine", good + hook("kcm_workers(self)", str(wanted)))
     path = site.root / "kcm-host.yaml"
     path.write_text(f"controllers: {{mine: {configured}}}")
-    (setup,) = load_plugins(load_settings(file=path, environ={})).setups
-    assert setup.workers == number
+    (config,) = load_plugins(load_settings(file=path, environ={})).controllers
+    assert config.workers == number
 
 
 @pytest.mark.parametrize("result", ["0", "-1", "2.0", "True", "'5'", "[5]"])

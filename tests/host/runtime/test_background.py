@@ -110,18 +110,18 @@ async def test_a_task_that_may_end_may(keep: Any, caplog: pytest.LogCaptureFixtu
 
 #: Fails the first time; the module is in the host's process.
 BROKEN_DISCOVERY = """
-from kcm_host.runtime import served
-from kcm_host.client.discovery import Discoverer
+from kcm_host.runtime import discovery_poller
+from kcm_host.client.discovery import CachedDiscoveryClient
 
-served.REFRESH_SECONDS = 0.2
-refresh, failures = Discoverer.refresh, iter([RuntimeError("broken once")])
+discovery_poller.POLL_SECONDS = 0.2
+refresh, failures = CachedDiscoveryClient.refresh, iter([RuntimeError("broken once")])
 
 async def broken_once(self):
     for failure in failures:
         raise failure
     return await refresh(self)
 
-Discoverer.refresh = broken_once
+CachedDiscoveryClient.refresh = broken_once
 """
 CHOOSING = """
 found = discovery.first_served(Kind("GROUP", "v1", "Widget", "widgets"))
@@ -146,18 +146,18 @@ def test_new_kinds_are_noticed_after_a_failure_of_the_poller(
     eventually(lambda: host.controller("choosing")["status"].get("synced") == ["w"], "w is synced")
 
 
-#: Fails the first time that a controller leaves its streams; the module is in the host's process.
-BROKEN_LEAVING = """
-from kcm_host.runtime.controller_run import Start
+#: Fails the first time that a controller run stops; the module is in the host's process.
+BROKEN_STOP = """
+from kcm_host.runtime.controller_run import ControllerRun
 
-leave, failures = Start.leave, iter([RuntimeError("broken once")])
+stop, failures = ControllerRun.stop, iter([RuntimeError("broken once")])
 
 async def broken_once(self):
-    await leave(self)
+    await stop(self)
     for failure in failures:
         raise failure
 
-Start.leave = broken_once
+ControllerRun.stop = broken_once
 """
 
 
@@ -166,7 +166,7 @@ def test_a_controller_survives_a_mistake_of_the_host(
 ) -> None:
     """What fails between two starts delays the next one, no more (F-10)."""
     keys = "if self.start == 1: raise ValueError('restart')"
-    site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_LEAVING)
+    site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_STOP)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
     host = run_loops("shaky", ready=False)
     eventually(lambda: host.controller("shaky")["status"].get("synced") == ["a"], "a is synced")

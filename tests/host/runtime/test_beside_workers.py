@@ -92,7 +92,7 @@ def test_a_timer_that_fails_restarts_its_controller(
     site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", tick))
     host = run_loops("timed", ready=False)
     eventually(lambda: host.controller("timed")["status"].get("ticks"), "it ticks")
-    (line,) = host.log("controller restarts")
+    (line,) = host.log("controller restarting")
     assert line["problem"] == "a timer raised ValueError: no time"
     assert host.controller("timed")["status"]["start"] == 2
 
@@ -138,7 +138,7 @@ def test_what_fails_at_the_end_of_the_list_restarts_the_controller(
     source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", failing)
     site.plugin("aware", loop(namespace=namespace) + source)
     host = run_loops("aware")
-    (line,) = host.log("controller restarts")
+    (line,) = host.log("controller restarting")
     assert line["problem"] == "a watch function raised ValueError: miscounted"
     assert host.controller("aware")["status"]["start"] == 2
 

@@ -81,7 +81,7 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     assert (shaky["status"]["start"], shaky["restarts"], shaky["phase"]) == (2, 1, "running")
     assert (steady["status"]["start"], steady["restarts"]) == (1, 0)
     assert host.page("/readyz")[0] == 200
-    (line,) = host.log("controller restarts")
+    (line,) = host.log("controller restarting")
     assert (line["controller"], "poisoned" in line["problem"]) == ("shaky", True)
     assert len(fault_proxy.requests(path="/configmaps$")) == (1 if shared else 2)
 
@@ -107,7 +107,7 @@ def test_failures_in_a_row_wait_longer(
     site.plugin("broken", loop(namespace=namespace, keys="raise KeyError('always')"))
     maps.create("a")
     host = run_loops("broken", ready=False)
-    lines = eventually(lambda: _at_least(3, host.log("controller restarts")), "three restarts")
+    lines = eventually(lambda: _at_least(3, host.log("controller restarting")), "three restarts")
     assert host.controller("broken")["syncs"] == 0
     assert all("KeyError: 'always'" in line["problem"] for line in lines)
     assert host.page("/livez")[0] == 200

@@ -102,7 +102,7 @@ def test_controllers_wait_for_nobody_else(
     host = run_loops("hanging", "idle", shutdownTimeout="300ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
     assert host.stop() == 1
-    (line,) = host.log("sync did not end in time, cancelled")
+    (line,) = host.log("syncs cancelled after the shutdown timeout")
     assert (line["controller"], line["timeout"]) == ("hanging", "0.3s")
     assert host.log("controller", controller="idle", phase="stopped")
 
@@ -116,7 +116,7 @@ def test_nothing_is_started_again_during_a_drain(
     create(core, namespace, "a")
     host = run_loops("hanging", "shaky", ready=False, shutdownTimeout="2500ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
-    eventually(lambda: host.log("controller restarts"), "the other one has failed")
+    eventually(lambda: host.log("controller restarting"), "the other one has failed")
     os.kill(host.pid, signal.SIGTERM)
     assert ended(host) == 1
     events = host.log()
@@ -138,8 +138,8 @@ def test_a_host_whose_server_is_away_ends_as_well(
 
 #: `/livez` turns red after 2 s instead of 30; the module is in the host's process.
 IMPATIENT = """
-from kcm_host.observe.endpoints import Pages
-Pages.__init__.__kwdefaults__["dead_seconds"] = 2.0
+from kcm_host.observe.endpoints import Endpoints
+Endpoints.__init__.__kwdefaults__["dead_seconds"] = 2.0
 """
 
 
@@ -164,7 +164,7 @@ def test_a_sync_that_blocks_is_seen_and_cannot_hold_the_process(blocked: Running
     assert b"controller 'blocking' blocks it" in blocked.page("/livez")[1]
     os.kill(blocked.pid, signal.SIGTERM)
     assert ended(blocked) == 1
-    assert blocked.log("stop overran")
+    assert blocked.log("shutdown overdue")
 
 
 def test_a_second_signal_ends_a_blocked_host(blocked: RunningHost) -> None:

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import resource
 from kcm_host.runtime import process
-process.MOST_FILES = {most}
+process.MAX_FILES = {most}
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(process.raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import user_agent
 from kcm_host.runtime.discovery_poller import (
-    FIRST_WAIT_SECONDS,
-    MOST_WAIT_SECONDS,
-    REFRESH_SECONDS,
-    RETURNS,
+    INITIAL_DELAY_SECONDS,
+    MAX_DELAY_SECONDS,
+    MIN_RETURNS,
+    POLL_SECONDS,
     STABLE_SECONDS,
-    Flapping,
+    FlapDetector,
     poll_discovery,
 )
 
-FLAPS = "what the server serves goes back and forth"
+FLAPS = "served kinds flapping"
 HOUR = 3600.0
 
 
@@ -106,11 +106,11 @@ async def test_what_alternates_is_told_with_growing_waits(
     told = await follow(itertools.cycle(("ab", "a")))
     await asyncio.sleep(3 * HOUR)
     # Both answers come so often before they are known to flap.
-    first = 2 * RETURNS - 1
+    first = 2 * MIN_RETURNS - 1
     waits = [later - sooner for sooner, later in itertools.pairwise(told.times[first:])]
-    assert waits[0] >= FIRST_WAIT_SECONDS
-    assert waits[-1] >= MOST_WAIT_SECONDS
-    assert len(told.times) <= first + 4 + 3 * HOUR / MOST_WAIT_SECONDS
+    assert waits[0] >= INITIAL_DELAY_SECONDS
+    assert waits[-1] >= MAX_DELAY_SECONDS
+    assert len(told.times) <= first + 4 + 3 * HOUR / MAX_DELAY_SECONDS
     lines = [one for one in caplog.records if one.message == FLAPS]
     assert len(lines) == 1
 
@@ -120,7 +120,7 @@ async def test_a_kind_that_comes_while_answers_alternate_is_found(follow: Follow
     """Later than else, but within the longest wait (F-28)."""
     flapping = itertools.islice(itertools.cycle(("a", "ab")), 200)
     told = await follow(itertools.chain(flapping, itertools.cycle(("ac", "abc"))))
-    await asyncio.sleep(200 * REFRESH_SECONDS + MOST_WAIT_SECONDS + 2 * REFRESH_SECONDS)
+    await asyncio.sleep(200 * POLL_SECONDS + MAX_DELAY_SECONDS + 2 * POLL_SECONDS)
     assert "c" in told.last
 
 
@@ -131,7 +131,7 @@ async def test_what_is_stable_again_is_told_at_once(
     """The last answer is told in the end, and after a quiet time everything is as before (F-28)."""
     kinds = [*itertools.islice(itertools.cycle(("a", "ab")), 21), *["a"] * 60, "abc"]
     told = await follow(itertools.chain(kinds, itertools.repeat("abcd")))
-    await asyncio.sleep(20 * REFRESH_SECONDS + STABLE_SECONDS + REFRESH_SECONDS)
+    await asyncio.sleep(20 * POLL_SECONDS + STABLE_SECONDS + POLL_SECONDS)
     assert told.last == "a"
     before = len(told.times)
     await asyncio.sleep(HOUR)
@@ -157,7 +157,7 @@ async def test_kinds_that_only_come_are_told_at_once(
 def test_the_last_answer_is_always_told(answers: list[tuple[int, int]]) -> None:
     """Whatever comes in whatever order, in the end all know what is served (F-28)."""
     now = 0.0
-    flapping = Flapping(0, lambda: now)
+    flapping = FlapDetector(0, lambda: now)
     present = known = 0
     for served, polls in answers:
         if served != present:
@@ -165,10 +165,10 @@ def test_the_last_answer_is_always_told(answers: list[tuple[int, int]]) -> None:
             flapping.changed(served)
         for _ in range(polls):
             known = present if flapping.is_due() else known
-            now += REFRESH_SECONDS
+            now += POLL_SECONDS
     waited = 0.0
-    while waited <= MOST_WAIT_SECONDS:
+    while waited <= MAX_DELAY_SECONDS:
         known = present if flapping.is_due() else known
-        now += REFRESH_SECONDS
-        waited += REFRESH_SECONDS
+        now += POLL_SECONDS
+        waited += POLL_SECONDS
     assert known == present

@@ -31,12 +31,12 @@ def collector() -> Iterator[None]:
 @pytest.mark.usefixtures("collector")
 async def test_old_garbage_goes_within_minutes() -> None:
     """What lived through a collection is freed by the next complete one (F-13, soak)."""
-    known = asyncio.Event()
-    task = asyncio.create_task(collect_garbage([known]))
+    synced = asyncio.Event()
+    task = asyncio.create_task(collect_garbage([synced]))
     gc.disable()
     await asyncio.sleep(1)
     assert not gc.isenabled(), "the caches are filling"
-    known.set()
+    synced.set()
     await asyncio.sleep(1)
     assert gc.isenabled()
     circle = Circle()

@@ -20,8 +20,8 @@ from kcm_host_testing.proxy import FaultProxy
 
 #: What is served is asked often; the module is in the host's process.
 EAGER = """
-from kcm_host.runtime import served
-served.REFRESH_SECONDS = 0.2
+from kcm_host.runtime import discovery_poller
+discovery_poller.POLL_SECONDS = 0.2
 """
 #: Follows the first of these that is served, or nothing.
 CHOOSING = """
@@ -60,7 +60,7 @@ def test_nothing_to_follow_is_no_trouble(
     assert (told["phase"], told["ready"], told["problem"]) == ("running", True, "")
     assert told["syncs"] == 0
     assert host.status()["streams"] == []
-    why = "the server serves nothing that it follows"
+    why = "the server serves none of the kinds that it watches"
     assert told["idle"] == why
     assert host.page("/readyz?verbose") == (
         200,
@@ -83,10 +83,10 @@ def test_a_kind_that_comes_up_later_is_followed(
     told = host.controller("choosing")
     assert (told["restarts"], told["ready"]) == (1, True)
     assert told["status"]["start"] > 1
-    (line,) = host.log("controller restarts")
+    (line,) = host.log("controller restarting")
     assert line["level"] == "info"
-    follows = f"follows 'widgets.{definitions.group}' v1"
-    assert line["problem"] == f"the server serves other kinds now: it {follows}"
+    watches = f"watches 'widgets.{definitions.group}' v1"
+    assert line["problem"] == f"the server serves other kinds now: it {watches}"
     definitions.create("Gadget")
     definitions.create_objects("Gadget", namespace, "g")
     until_synced(host, "g")
@@ -126,7 +126,7 @@ def test_other_changes_restart_nothing(
     definitions.create("Widget")
     definitions.create("Sprocket")
     definitions.create_objects("Sprocket", namespace, "s")
-    eventually(lambda: host.log("the server serves other kinds now"), "the change is seen")
+    eventually(lambda: host.log("served kinds changed"), "the change is seen")
     definitions.create_objects("Gadget", namespace, "h")
     until_synced(host, "g", "h")
     told = host.controller("choosing")
@@ -141,7 +141,7 @@ def test_a_plugin_that_fails_to_answer_goes_on_as_it_is(
     site.plugin("choosing", choosing(namespace, definitions.group, watches=watches))
     host = run_loops("choosing")
     definitions.create("Widget")
-    (line, *_) = eventually(lambda: host.log("watches not told"), "the error is told")
+    (line, *_) = eventually(lambda: host.log("watches not compared"), "the error is told")
     assert "no such thing" in line["problem"]
     told = host.controller("choosing")
     assert (told["phase"], told["restarts"], told["ready"]) == ("running", 0, True)
@@ -169,7 +169,7 @@ class Dependant:
 @pytest.fixture
 async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Dependant]:
     """Give the one controller of a host that asks what is served a hundred times a second."""
-    monkeypatch.setattr(discovery_poller, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(discovery_poller, "POLL_SECONDS", 0.01)
     made = Dependant()
     discoverer = CachedDiscoveryClient(client, agent=user_agent("host"))
     task = asyncio.create_task(poll_discovery(discoverer, [made]))

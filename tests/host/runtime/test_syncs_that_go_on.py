@@ -128,7 +128,7 @@ def test_a_stop_does_not_wait_for_threads(
     create(core, namespace, "a")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
-    (line,) = host.log("sync did not end in time, cancelled")
+    (line,) = host.log("syncs cancelled after the shutdown timeout")
     assert line["controller"] == "one"
-    (left,) = host.log("ended with work left")
+    (left,) = host.log("exit with work left")
     assert (left["tasks"], "asyncio_0" in left["threads"]) == ("", True)

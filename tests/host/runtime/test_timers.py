@@ -1,4 +1,4 @@
-"""Timers: keys that are wanted because time has passed."""
+"""Timers: keys that are enqueued because time has passed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -9,8 +9,8 @@ from virtual_time import VirtualTimeLoop
 
 from kcm_host.api import Key, Timer, View, Wanted
 from kcm_host.informer.cache_view import StoreView
-from kcm_host.runtime.event_handlers import EventDispatcher
-from kcm_host.runtime.timers import run_timer
+from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
+from kcm_host.runtime.periodic import run_timer
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
@@ -19,7 +19,7 @@ RECOUNT = Key("recount")
 
 
 class Calls:
-    """A timer's function that notes when it was called, in seconds since the start."""
+    """A timer's function that records when it was called, in seconds since the start."""
 
     def __init__(self, first: Callable[[], None] = lambda: None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,7 +28,7 @@ class Calls:
         self.times: list[float] = []
 
     def __call__(self, view: View) -> Iterable[Wanted]:
-        """Note the time; the first call does something else as well."""
+        """Record the time; the first call also calls `first`."""
         self.times.append(round(self._loop.time() - self._begun, 3))
         if len(self.times) == 1:
             self._first()
@@ -37,24 +37,27 @@ class Calls:
 
 @pytest.fixture
 async def queue() -> WorkQueue:
-    """Give an empty queue."""
+    """Return an empty queue."""
     return WorkQueue(asyncio.get_running_loop())
 
 
 @pytest.fixture
-async def functions(queue: WorkQueue) -> EventDispatcher:
-    """Give the functions of a start that follows nothing."""
-    return EventDispatcher(queue, StoreView("acme", {}))
+def restarts() -> list[RestartReason]:
+    """The reasons of requested restarts."""
+    return []
 
 
 @pytest.fixture
-async def run(functions: EventDispatcher) -> AsyncIterator[Callable[[Calls, float], None]]:
+async def run(
+    queue: WorkQueue, restarts: list[RestartReason]
+) -> AsyncIterator[Callable[[Calls, float], None]]:
     """Run a timer of so many seconds; it ends with the test."""
+    dispatcher = EventDispatcher(queue, StoreView("acme", {}), restarts.append)
     tasks = []
 
     def start(calls: Calls, seconds: float) -> None:
         timer = Timer(every=timedelta(seconds=seconds), keys=calls)
-        tasks.append(asyncio.create_task(run_timer(timer, functions)))
+        tasks.append(asyncio.create_task(run_timer(timer, dispatcher)))
 
     yield start
     for task in tasks:
@@ -78,7 +81,7 @@ async def test_a_timer_fires_again_and_again(run: Run, queue: WorkQueue) -> None
     assert [cause.reason for cause in item.causes] == ["timer"] * 3
 
 
-async def test_timers_run_apart(run: Run) -> None:
+async def test_timers_are_independent(run: Run) -> None:
     """Each has its own interval."""
     often, seldom = Calls(), Calls()
     run(often, 2)
@@ -88,15 +91,15 @@ async def test_timers_run_apart(run: Run) -> None:
     assert seldom.times == [5, 10]
 
 
-async def test_what_was_missed_is_made_up_for_by_one(run: Run) -> None:
-    """A process held up over several intervals calls once, then goes on in the old rhythm."""
+async def test_missed_calls_become_one(run: Run) -> None:
+    """A process suspended over several intervals calls once, then at the times as before."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
 
-    def held_up() -> None:
+    def suspend() -> None:
         loop._jumping.now += 35
 
-    calls, other = Calls(held_up), Calls()
+    calls, other = Calls(suspend), Calls()
     run(calls, 10)
     run(other, 10)
     await asyncio.sleep(65)
@@ -104,16 +107,14 @@ async def test_what_was_missed_is_made_up_for_by_one(run: Run) -> None:
     assert other.times == [45, 50, 60]
 
 
-async def test_a_failing_timer_ends_the_start(run: Run, functions: EventDispatcher) -> None:
-    """What it raises is the start's failure; it is not called again."""
+async def test_a_failing_timer_requests_a_restart(run: Run, restarts: list[RestartReason]) -> None:
+    """The reason names the exception; the timer is not called again."""
 
     def broken() -> None:
         raise ValueError("no count")
 
     calls = Calls(broken)
     run(calls, 10)
-    with pytest.raises(ValueError, match="no count"):
-        await functions.failure
-    assert functions.culprit == "a timer"
     await asyncio.sleep(60)
+    assert [reason.text for reason in restarts] == ["a timer raised ValueError: no count"]
     assert calls.times == [10]

@@ -57,7 +57,7 @@ class QuotaWorld(World):
     async def missed(self) -> list[str]:
         """Return also what an audit finds: a sync reads the totals, and not the objects."""
         audit = self._made[-1]._upkeep.audit
-        view = self.controller._start.view
+        view = self.controller._state.run._view
         repaired: list[Any] = []
         rounds = audit.rounds
         while audit.rounds == rounds:

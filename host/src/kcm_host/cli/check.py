@@ -14,7 +14,7 @@ from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.escaping import printable
 from kcm_host.observe.tracing_setup import TracingUnavailable
-from kcm_host.runtime.bootstrap import PluginVerdict, load_plugins, plugin_verdicts, tracing_of
+from kcm_host.runtime.bootstrap import PluginVerdict, load_plugins, plugin_verdicts, started_tracing
 
 
 @click.command()
@@ -36,17 +36,17 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
     """
     settings = loaded.settings
     try:
-        assembly = load_plugins(loaded)
+        plugins = load_plugins(loaded)
         connection = None if offline else connect(settings.kubeconfig, environ=os.environ)
-        tracing = tracing_of(settings.telemetry.traces)
+        tracing = started_tracing(settings.telemetry.traces)
     except (ConfigError, TracingUnavailable) as error:
         fail(error, BAD_CONFIG, form=settings.log.format)
     except ConnectionProblem as problem:
         fail(problem, problem.exit_code, form=settings.log.format)
     if tracing is not None:
         tracing.stop(timeout_seconds=1)
-    found = [_record(verdict) for verdict in plugin_verdicts(assembly)]
-    warnings = [*loaded.warnings, *assembly.warnings, *(connection.warnings if connection else ())]
+    found = [_record(verdict) for verdict in plugin_verdicts(plugins)]
+    warnings = [*loaded.warnings, *plugins.warnings, *(connection.warnings if connection else ())]
     if output == "json":
         show_json({**_server(connection), "warnings": warnings, **_by_role(found)})
     else:
@@ -55,7 +55,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
         if connection is not None:
             click.echo(printable(f"server {connection.base_url}, by {connection.origin}"))
         show_table(found, ("name", "role", "state", "version", "workers", "problem"))
-    sys.exit(FAILURE if assembly.quarantined else 0)
+    sys.exit(FAILURE if plugins.quarantined else 0)
 
 
 def _server(connection: Connection | None) -> dict[str, str | None]:

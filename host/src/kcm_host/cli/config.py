@@ -54,14 +54,15 @@ def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
     look secret are masked.
     """
     try:
-        assembly = load_plugins(loaded)
+        plugins = load_plugins(loaded)
     except ConfigError as error:
         fail(error, BAD_CONFIG, form=loaded.settings.log.format)
-    for warning in (*loaded.warnings, *assembly.warnings):
+    for warning in (*loaded.warnings, *plugins.warnings):
         warn(warning, form=loaded.settings.log.format)
-    setups = assembly.setups
-    validated = {one.plugin.name: one.settings for one in setups if one.settings is not None}
-    workers = {one.plugin.name: one.workers for one in setups}
+    validated = {
+        one.plugin.name: one.settings for one in plugins.controllers if one.settings is not None
+    }
+    workers = {one.plugin.name: one.workers for one in plugins.controllers}
     columns = ("path", "value", *(("origin",) if origin else ()))
     found = [
         dict(zip(columns, (row.path, row.value, str(row.origin)), strict=False))

@@ -17,9 +17,9 @@ from kcm_host.observe.endpoints import AddressUnusable
 from kcm_host.observe.logging import start_logging
 from kcm_host.observe.tracing_setup import TracingUnavailable
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined
-from kcm_host.runtime.bootstrap import LoadedPlugins, load_plugins, plan
+from kcm_host.runtime.bootstrap import LoadedPlugins, bootstrap, load_plugins
 from kcm_host.runtime.host import Host
-from kcm_host.runtime.process import run_to_end
+from kcm_host.runtime.process import run_to_exit
 
 log = logging.getLogger(__name__)
 
@@ -50,15 +50,15 @@ def run(loaded: Loaded) -> None:
         click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)
     try:
-        assembly = load_plugins(loaded)
-        _report(assembly)
-        if not assembly.setups:
+        plugins = load_plugins(loaded)
+        _report(plugins)
+        if not plugins.controllers:
             fail("no controller can run, every one is broken; see above", FAILURE, form=form)
         connection = connect(settings.kubeconfig, environ=os.environ)
-        _warn(connection.warnings, about="connection")
-        whole = plan(settings, assembly, connection=connection)
-        log.info("kcm-host starts", extra={"kv": {"version": __version__}})
-        code = run_to_end(Host(whole).run())
+        _warn(connection.warnings, event="connection")
+        host = Host(bootstrap(settings, plugins, connection=connection))
+        log.info("kcm-host starting", extra={"kv": {"version": __version__}})
+        code = run_to_exit(host.run())
     except (ConfigError, TracingUnavailable) as error:
         fail(error, BAD_CONFIG, form=form)
     except AddressUnusable as error:
@@ -68,15 +68,15 @@ def run(loaded: Loaded) -> None:
     sys.exit(code)
 
 
-def _report(assembly: LoadedPlugins) -> None:
-    _warn(assembly.warnings)
-    for broken in assembly.quarantined.values():
+def _report(plugins: LoadedPlugins) -> None:
+    _warn(plugins.warnings)
+    for broken in plugins.quarantined.values():
         log.error("plugin quarantined", extra={"kv": _facts(broken)}, exc_info=_with_stack(broken))
 
 
-def _warn(warnings: tuple[str, ...], *, about: str = "config") -> None:
+def _warn(warnings: tuple[str, ...], *, event: str = "config") -> None:
     for warning in warnings:
-        log.warning(about, extra={"kv": {"warning": warning}})
+        log.warning(event, extra={"kv": {"warning": warning}})
 
 
 def _facts(broken: Quarantined) -> dict[str, str]:
@@ -90,7 +90,7 @@ def _facts(broken: Quarantined) -> dict[str, str]:
 
 
 def _with_stack(broken: Quarantined) -> BrokenPlugin:
-    """Give the plugin's own exception as a note, which a log at level debug shows."""
+    """Return an exception with the plugin's own one as a note, logged at level debug."""
     error = BrokenPlugin(broken)
     if broken.traceback:
         error.add_note(broken.traceback)

@@ -1,4 +1,4 @@
-"""From validated settings to a host with its controllers, extensions and endpoints."""
+"""The configuration of a host: its controllers and extensions, from validated settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def missing_plugins(
     missing: Iterable[str], found: Iterable[Candidate], loaded: Loaded, *, section: str
 ) -> list[Problem]:
-    """Give a problem for each of the names in `section` that is not among the `found` plugins."""
+    """Return a problem for each of these names in `section`, which no installed plugin has."""
     installed = sorted({candidate.name for candidate in found})
     return [
         Problem(
@@ -58,53 +58,53 @@ def _remedy(name: str, installed: list[str]) -> str:
 
 
 def _named_at(loaded: Loaded, section: str, name: str) -> Origin:
-    whole = loaded.tree.at((section,)) or loaded.tree
-    items = whole.value if isinstance(whole.value, list) else []
-    node = next((item for item in items if item.value == name), whole.child(name) or whole)
+    parent = loaded.tree.at((section,)) or loaded.tree
+    items = parent.value if isinstance(parent.value, list) else []
+    node = next((item for item in items if item.value == name), parent.child(name) or parent)
     return node.key or node.origin
 
 
-#: Workers of a controller where neither the configuration nor its plugin says a number.
-WORKERS = 5
+#: Workers of a controller when neither the configuration nor its plugin sets a number.
+DEFAULT_WORKERS = 5
 
 
 class LoadedPlugins(msgspec.Struct, frozen=True):
-    """The controllers of a configuration: those that can run, and those that are broken."""
+    """The enabled plugins: those that can run, and those that are broken."""
 
-    setups: tuple[ControllerConfig, ...]
-    #: Controllers and extensions, by name.
+    controllers: tuple[ControllerConfig, ...]
+    #: Broken controllers and extensions, by name.
     quarantined: Mapping[str, Quarantined]
     extensions: Extensions
     warnings: tuple[str, ...]
 
 
 class PluginVerdict(msgspec.Struct, frozen=True):
-    """Whether one enabled plugin could run; `broken` says why not."""
+    """The result of the validation of one enabled plugin; `broken` is the reason, if it is."""
 
     role: str
     plugin: Plugin | Quarantined
     broken: Quarantined | None = None
-    #: Of a controller that could run.
+    #: The workers of a controller that can run.
     workers: int | None = None
 
 
 def load_plugins(loaded: Loaded) -> LoadedPlugins:
     """
-    Load what the configuration names and check each plugin's settings.
+    Load the plugins that the configuration names and validate the settings of each.
 
-    A broken plugin is quarantined and the others go on. Raises `ConfigError` with every name
-    that is not installed and every setting a plugin refuses.
+    A broken plugin is quarantined, and the others run. Raises `ConfigError` with every name that
+    is not installed and every invalid setting.
     """
     found = find(CONTROLLER.group)
     loading = load(found, loaded.settings.controllers, host_version=__version__)
     problems = missing_plugins(loading.missing, found, loaded, section="controllers")
     extensions = _extensions(loaded, problems)
     quarantined = {**loading.quarantined, **extensions.loading.quarantined}
-    setups = []
+    controllers = []
     warnings: list[str] = []
     for name, plugin in loading.plugins.items():
         try:
-            setups.append(_setup(loaded, name, plugin))
+            controllers.append(_controller_config(loaded, name, plugin))
             warnings += plugin_warnings(loaded, name, plugin.settings_model)
         except ConfigError as error:
             problems += error.problems
@@ -112,31 +112,31 @@ def load_plugins(loaded: Loaded) -> LoadedPlugins:
             quarantined[name] = broken.quarantined
     if problems:
         raise ConfigError(sorted(problems, key=_place))
-    return LoadedPlugins(tuple(setups), quarantined, extensions, tuple(warnings))
+    return LoadedPlugins(tuple(controllers), quarantined, extensions, tuple(warnings))
 
 
-def plugin_verdicts(assembly: LoadedPlugins) -> tuple[PluginVerdict, ...]:
-    """Give what became of each enabled plugin: controllers first, each sort by name."""
-    extensions = assembly.extensions.loading
+def plugin_verdicts(plugins: LoadedPlugins) -> tuple[PluginVerdict, ...]:
+    """Return a verdict on each enabled plugin: controllers first, sorted by name."""
+    extensions = plugins.extensions.loading
     found = [
         *(
             PluginVerdict(CONTROLLER.name, one.plugin, workers=one.workers)
-            for one in assembly.setups
+            for one in plugins.controllers
         ),
         *(PluginVerdict(EXTENSION.name, plugin) for plugin in extensions.plugins.values()),
     ]
-    for name, broken in assembly.quarantined.items():
+    for name, broken in plugins.quarantined.items():
         role = EXTENSION if name in extensions.quarantined else CONTROLLER
         found.append(PluginVerdict(role.name, broken, broken))
     return tuple(sorted(found, key=lambda verdict: (verdict.role, verdict.plugin.name)))
 
 
-def _setup(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
+def _controller_config(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
     section = loaded.settings.controllers[name]
     return ControllerConfig(
         plugin=plugin,
         settings=_settings(loaded, name, plugin),
-        workers=section.workers or plugin.workers or WORKERS,
+        workers=section.workers or plugin.workers or DEFAULT_WORKERS,
         qps=section.qps,
         burst=section.burst_size,
         resync_period=section.resync_period,
@@ -144,7 +144,7 @@ def _setup(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
 
 
 def _settings(loaded: Loaded, name: str, plugin: Plugin) -> Any:
-    # A validator of the plugin's that raises what pydantic does not expect is the plugin's fault.
+    # A validator of the plugin may raise what pydantic does not expect.
     with guarded(plugin.candidate, Stage.VALIDATE, doing="validating its settings"):
         try:
             return validate_plugin_settings(loaded, name, plugin.settings_model)
@@ -165,11 +165,11 @@ def _place(problem: Problem) -> tuple[bool, int, int]:
     return problem.file is None, problem.line or 0, problem.column or 0
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """Everything a host runs with."""
+class HostConfig(msgspec.Struct, frozen=True):
+    """The configuration of a host, with its loaded plugins."""
 
     connection: Connection
-    setups: Sequence[ControllerConfig]
+    controllers: Sequence[ControllerConfig]
     quarantined: Mapping[str, Quarantined]
     extensions: Extensions
     bind: str
@@ -180,27 +180,29 @@ class Plan(msgspec.Struct, frozen=True):
     tracing: "Tracing | None" = None
 
 
-def plan(settings: HostSettings, assembly: LoadedPlugins, *, connection: Connection) -> Plan:
+def bootstrap(
+    settings: HostSettings, plugins: LoadedPlugins, *, connection: Connection
+) -> HostConfig:
     """
-    Give what a host runs with.
+    Return the configuration of a host, with tracing started.
 
     Raises `TracingUnavailable` when a package for the configured traces is missing.
     """
-    return Plan(
+    return HostConfig(
         connection=connection,
-        setups=assembly.setups,
-        quarantined=assembly.quarantined,
-        extensions=assembly.extensions,
+        controllers=plugins.controllers,
+        quarantined=plugins.quarantined,
+        extensions=plugins.extensions,
         bind=settings.http.bind,
         start_timeout=settings.start_timeout,
         shutdown_timeout=settings.shutdown_timeout,
         service_accounts=settings.service_account_credentials,
-        tracing=tracing_of(settings.telemetry.traces),
+        tracing=started_tracing(settings.telemetry.traces),
     )
 
 
-def tracing_of(traces: TracesSettings) -> "Tracing | None":
-    """Give the started tracing, None without an exporter; raises `TracingUnavailable`."""
+def started_tracing(traces: TracesSettings) -> "Tracing | None":
+    """Return the started tracing, None without an exporter; raises `TracingUnavailable`."""
     if traces.exporter == "none":
         return None
     return start_tracing(

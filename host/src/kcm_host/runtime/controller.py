@@ -1,10 +1,12 @@
-"""The life of one controller over all its starts: run, restart, drain."""
+"""The life of one controller over all its runs: start, restart, drain."""
 
 import asyncio
 import logging
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
+
+import msgspec
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.metrics import Metric
@@ -12,203 +14,228 @@ from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState
 from kcm_host.informer.backoff import Backoff
 from kcm_host.plugins.quarantine import BrokenPlugin
-from kcm_host.reconcile.time_limit import Running
+from kcm_host.reconcile.time_limit import Running as RunningSync
 from kcm_host.reconcile.worker_group import stuck_problems
-from kcm_host.runtime.controller_run import ControllerConfig, RunTasks, SharedDependencies, Start
+from kcm_host.runtime.controller_run import (
+    HOST,
+    ControllerConfig,
+    ControllerRun,
+    SharedDependencies,
+)
+from kcm_host.runtime.event_handlers import RestartReason
 
 log = logging.getLogger(__name__)
 
-IDLE = "the server serves nothing that it follows"
+IDLE = "the server serves none of the kinds that it watches"
 
 
-class WatchesChanged(Exception):
-    """A start follows what it would not follow any more if it began now."""
+class Starting(msgspec.Struct, frozen=True):
+    """The caches of the first run are being filled."""
+
+    phase: ClassVar[str] = "starting"
+    problem: ClassVar[str] = ""
+    run: ControllerRun | None = None
+
+
+class Running(msgspec.Struct, frozen=True):
+    """The caches are synced, and the workers run."""
+
+    phase: ClassVar[str] = "running"
+    problem: ClassVar[str] = ""
+    run: ControllerRun
+
+
+class Restarting(msgspec.Struct, frozen=True):
+    """`run` is the one that ends, None while the next one is waited for, then that one."""
+
+    phase: ClassVar[str] = "restarting"
+    problem: str
+    run: ControllerRun | None = None
+
+
+class Quarantined(msgspec.Struct, frozen=True):
+    """The plugin is broken; there is no further run."""
+
+    phase: ClassVar[str] = "quarantined"
+    run: ClassVar[None] = None
+    problem: str
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """The host has drained the controller; the queue of its last run is closed."""
+
+    phase: ClassVar[str] = "stopped"
+    problem: ClassVar[str] = ""
+    run: ControllerRun | None
+
+
+State = Starting | Running | Restarting | Quarantined | Stopped
 
 
 class Controller:
     """
     One enabled controller.
 
-    It is started again, with growing waits, when a watch function of the plugin raises, and at
-    once when its watches depend on what the server serves and that has changed; it ends for good
-    when the plugin turns out broken or the host drains it.
+    It is restarted with exponential backoff when a watch function of the plugin raises, and at
+    once when its watches depend on what the server serves and that has changed. It ends when the
+    plugin turns out broken or the host drains it.
     """
 
-    def __init__(self, setup: ControllerConfig, services: SharedDependencies) -> None:
-        self.name = setup.plugin.name
-        self._setup = setup
-        self._services = services
-        self._start: Start | None = None
-        self._crew: RunTasks | None = None
-        self._phase = "starting"
-        self._problem = ""
+    def __init__(self, config: ControllerConfig, shared: SharedDependencies) -> None:
+        self.name = config.plugin.name
+        self._config = config
+        self._shared = shared
+        self._state: State = Starting()
         self._restarts = 0
         self._draining = False
         self._outcomes = {"done": 0, "later": 0, "error": 0, "timeout": 0, "cancelled": 0}
-        #: Syncs, of earlier starts too, that go on though they were cancelled.
-        self._stuck: set[Running] = set()
+        #: Syncs, also of earlier runs, that go on though they were cancelled.
+        self._stuck: set[RunningSync] = set()
         self._backoff = Backoff(asyncio.get_running_loop().time, random.random)
-        #: Set once the initial objects of the first start are known.
-        self.known = asyncio.Event()
-
-    @property
-    def running(self) -> bool:
-        """Whether it knows its objects and syncs keys."""
-        return self._phase == "running"
+        #: Set once the caches of a run were synced.
+        self.cache_synced = asyncio.Event()
 
     @property
     def depends_on_discovery(self) -> bool:
-        """Whether anything depends on what the server serves."""
-        start = self._start
-        return start is not None and (start.discovery.asked or start.more is not None)
+        """Whether its watches depend on what the server serves."""
+        run = self._state.run
+        return run is not None and run.depends_on_discovery
 
-    def prepare(self) -> bool:
-        """Make a new instance and join the streams; False when the plugin turns out broken."""
+    def new_run(self) -> bool:
+        """
+        Create the next run and add its event handlers to the informers, which are not started.
+
+        Return False when the plugin turns out broken; it is quarantined then.
+        """
         try:
-            self._start = Start(self._setup, self._services)
+            run = ControllerRun(self._config, self._shared)
         except BrokenPlugin as broken:
             found = broken.quarantined
-            self._enter("quarantined", f"{found.reason}; {found.remedy}")
-            log.error(  # noqa: TRY400 - the reason is told, the stack is the plugin's own
-                "plugin quarantined", extra={"kv": self._pairs(problem=self._problem)}
+            self._enter(Quarantined(f"{found.reason}; {found.remedy}"))
+            log.error(  # noqa: TRY400 - the reason says all, the stack is the plugin's own
+                "plugin quarantined", extra={"kv": self._pairs(problem=self._state.problem)}
             )
             return False
+        if isinstance(self._state, Restarting):
+            self._state = Restarting(self._state.problem, run)
+        else:
+            self._state = Starting(run)
         return True
 
     async def run(self) -> None:
-        """Sync keys until drained; needs a successful `prepare`."""
+        """Sync keys until drained; needs a successful `new_run`."""
         while not self._draining:
-            # None: a failure in the host's own code was between two starts.
-            if self._start is not None:
-                await self._live_and_leave(self._start)
-            if self._draining or not self.prepare():
+            # Without a run: an error of the host came between two runs.
+            if self._state.run is not None:
+                await self._restart(self._state.run, await self._until_restart(self._state.run))
+            if self._draining or not self.new_run():
                 return
-            self._services.streams.open()
+            self._shared.informers.open()
 
     async def drain(self) -> None:
-        """Drop what is queued and wait for the running syncs; no new one begins."""
+        """Drop queued keys and wait for the running syncs; no sync begins any more."""
         self._draining = True
-        if self._start is not None:
-            self._start.queue.close()
-        if self._crew is not None:
-            await self._crew.drain()
-        self._enter("stopped", "")
+        if self._state.run is not None:
+            await self._state.run.drain()
+        self._enter(Stopped(self._state.run))
 
     async def cancel(self) -> None:
-        """End the running syncs now; those that go on are left behind after 3 s."""
-        if self._crew is not None:
-            await self._crew.cancel()
+        """Cancel the running syncs; those that ignore this for 3 s are left behind."""
+        if self._state.run is not None:
+            await self._state.run.cancel()
 
-    def left_behind(self) -> bool:
-        """Whether syncs go on though they were cancelled; tells which."""
+    def log_stuck_syncs(self) -> bool:
+        """Log the syncs that go on though they were cancelled; return whether there are any."""
         for problem in stuck_problems(self._stuck):
             log.error("syncs left behind", extra={"kv": self._pairs(problem=problem)})
         return bool(self._stuck)
 
     def discovery_changed(self) -> None:
-        """Start again if the watches would be others now, and ask for more watches."""
-        start = self._start
-        if start is None or self._draining or start.failure.done():
+        """Restart if the watches would be others now, or refresh the dynamic ones."""
+        run = self._state.run
+        if run is None or self._draining or run.is_ending:
             return
         try:
-            difference = start.outdated()
+            run.discovery_changed()
         except BrokenPlugin as broken:
-            log.error("watches not told", extra={"kv": self._pairs(problem=str(broken))})  # noqa: TRY400 - the reason is told, the stack is the plugin's own
-            return
-        if difference:
-            start.functions.fail(
-                WatchesChanged(f"the server serves other kinds now: it {difference}")
-            )
-        elif start.more is not None:
-            start.more.ask_soon()
+            log.error("watches not compared", extra={"kv": self._pairs(problem=str(broken))})  # noqa: TRY400 - the reason says all, the stack is the plugin's own
 
     def state(self, *, with_status: bool) -> ControllerState:
         """
-        Return what is known of it at this moment.
+        Return its state at this moment.
 
         `with_status` also calls `kcm_status`, whose cost may grow with the cluster.
         """
-        candidate = self._setup.plugin.candidate
-        start = self._start
-        problems = stuck_problems(self._stuck)
-        problems += [*start.following.problems(), *start.refusals.problems()] if start else []
-        extras = start.aside.problems() if start else []
-        extras += start.more.problems() if start and start.more else []
+        candidate = self._config.plugin.candidate
+        run = self._state.run
+        is_running = isinstance(self._state, Running)
+        problems = [*stuck_problems(self._stuck), *(run.problems() if run else [])]
+        watch_problems = run.watch_problems() if run else []
         return ControllerState(
             name=self.name,
-            phase=self._phase,
-            ready=self.running and not problems,
+            phase=self._state.phase,
+            ready=is_running and not problems,
             distribution=candidate.distribution,
             version=candidate.version,
-            idle=IDLE if self.running and start and start.idle else "",
-            problem=self._problem or "; ".join([*problems, *extras]),
-            workers=self._setup.workers,
+            idle=IDLE if is_running and run and run.is_idle else "",
+            problem=self._state.problem or "; ".join([*problems, *watch_problems]),
+            workers=self._config.workers,
             restarts=self._restarts,
             syncs=sum(self._outcomes.values()),
             errors=self._outcomes["error"] + self._outcomes["timeout"],
-            queue=start.queue.state() if start else None,
-            write_pause_seconds=round(start.sender.pause_seconds, 3) if start else 0.0,
+            queue=run.queue.state() if run else None,
+            write_pause_seconds=round(run.write_pause_seconds, 3) if run else 0.0,
             status=self._status() if with_status else {},
         )
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Give the plugin's own metrics, none while it does not run; its exceptions pass."""
-        start = self._start
-        if start is None or not self.running or not start.instance.has("kcm_metrics"):
-            return ()
-        return start.instance.metrics(start.view, self._setup.settings)
+        """Return the plugin's own metrics, none while it does not run; its exceptions pass."""
+        return self._state.run.metrics() if isinstance(self._state, Running) else ()
 
     def count(self, record: SyncRecord) -> None:
-        """Take note of a sync that ended."""
+        """Count the outcome of a sync."""
         self._outcomes[record.outcome] += 1
 
-    async def _live_and_leave(self, start: Start) -> None:
-        try:
-            await self._live(start)
-        except WatchesChanged as outdated:
-            log.info("controller restarts", extra={"kv": self._pairs(problem=str(outdated))})
-            await self._leave(start, str(outdated))
-        except Exception as error:  # noqa: BLE001 - plugin code failed: start again
-            await self._fall(start, error)
+    async def _until_restart(self, run: ControllerRun) -> RestartReason:
+        """Sync keys once the caches are synced; return why the run has to end."""
+        await run.wait_for_cache_sync()
+        if not run.is_ending:
+            self.cache_synced.set()
+            if not self._draining:
+                self._enter(Running(run))
+                if run.is_idle:
+                    log.info("controller idle", extra={"kv": self._pairs(reason=IDLE)})
+                try:
+                    run.start(stuck=self._stuck)
+                except Exception as error:  # noqa: BLE001 - an error of the host restarts as well
+                    run.restart(RestartReason.of_error(error, source=HOST))
+        return await run.restart_requested()
 
-    async def _live(self, start: Start) -> None:
-        await start.synced()
-        self.known.set()
-        if self._draining:
-            return
-        self._enter("running", "")
-        if start.idle:
-            log.info("controller idle", extra={"kv": self._pairs(reason=IDLE)})
-        self._crew = RunTasks(start, workers=self._setup.workers, stuck=self._stuck)
-        await self._crew.broken()
-
-    async def _fall(self, start: Start, error: Exception) -> None:
-        """Leave everything after a failure and wait before the next start."""
-        # Workers settle what plugins raise, so anything that ends one is a mistake of the host's.
-        who = start.functions.culprit or "the host (please report it)"
-        text = f"{who} raised {type(error).__name__}: {error}"
-        log.debug("controller fell", exc_info=error)
-        log.error("controller restarts", extra={"kv": self._pairs(problem=text)})
-        await self._leave(start, text)
-        await asyncio.sleep(self._backoff.seconds())
-
-    async def _leave(self, start: Start, why: str) -> None:
+    async def _restart(self, run: ControllerRun, reason: RestartReason) -> None:
+        """Stop a run; after an error wait before the next one."""
+        level = logging.INFO
+        if reason.error is not None:
+            level = logging.ERROR
+            log.debug("controller run failed", exc_info=reason.error)
+        log.log(level, "controller restarting", extra={"kv": self._pairs(problem=reason.text)})
         self._restarts += 1
-        self._enter("restarting", why)
-        await self.cancel()
-        self._crew = self._start = None
-        await start.leave()
+        self._enter(Restarting(reason.text, run))
+        await run.cancel()
+        if isinstance(self._state, Restarting):
+            self._state = Restarting(reason.text)
+        await run.stop()
+        if reason.error is not None:
+            await asyncio.sleep(self._backoff.seconds())
 
-    def _enter(self, phase: str, problem: str) -> None:
-        self._phase = phase
-        self._problem = problem
-        log.info("controller", extra={"kv": self._pairs(phase=phase)})
+    def _enter(self, state: State) -> None:
+        self._state = state
+        log.info("controller", extra={"kv": self._pairs(phase=state.phase)})
 
     def _status(self) -> Mapping[str, Any]:
-        if self._start is None or not self.running:
+        if not isinstance(self._state, Running):
             return {}
         try:
-            return self._start.instance.status(self._start.view, self._setup.settings)
+            return self._state.run.status()
         except PLUGIN_FAILURES as error:
             return {"error": f"kcm_status raised {type(error).__name__}: {error}"}
 

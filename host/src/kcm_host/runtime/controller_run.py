@@ -1,14 +1,15 @@
-"""One run of a controller: a plugin instance, its event handlers, its queue and its workers."""
+"""One run of a controller: a plugin instance with its watches, its queue and its workers."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
@@ -17,7 +18,7 @@ from kcm_host.client.rest import Client, user_agent
 from kcm_host.informer.cache_view import StoreView
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
-from kcm_host.plugins.plugin import Instance, Plugin
+from kcm_host.plugins.plugin import Plugin
 from kcm_host.reconcile.event_recorder import EventRecorder
 from kcm_host.reconcile.links import WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
@@ -29,9 +30,14 @@ from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.reconcile.writer import OnWrite
 from kcm_host.runtime.discovery_poller import RecordedDiscovery, difference
 from kcm_host.runtime.dynamic_watches import HOOK, DynamicWatches
-from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, Mark, WatchSet
-from kcm_host.runtime.resync import Resync
-from kcm_host.runtime.timers import run_timer
+from kcm_host.runtime.event_handlers import (
+    ActiveWatch,
+    EventDispatcher,
+    RestartReason,
+    WatchName,
+    WatchSet,
+)
+from kcm_host.runtime.periodic import Resync, run_timer
 from kcm_host.workqueue.queue import WorkQueue
 
 if TYPE_CHECKING:
@@ -39,14 +45,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
-#: How long after a failure the credentials of a controller are asked for again.
-PROVE_AGAIN_SECONDS = 10.0
-TELL_USERS = Permission(EVENT, "create")
+CREDENTIALS_RETRY_SECONDS = 10.0
+CREATE_EVENTS = Permission(EVENT, "create")
+#: The source of an exception that no plugin function has raised.
+HOST = "the host (please report it)"
 
 
 class ControllerConfig(msgspec.Struct, frozen=True):
-    """What the configuration says about one controller."""
+    """The configuration of one controller."""
 
     plugin: Plugin
     settings: Any
@@ -57,217 +63,247 @@ class ControllerConfig(msgspec.Struct, frozen=True):
 
 
 class SharedDependencies(msgspec.Struct, frozen=True):
-    """What the host offers to every controller."""
+    """What all controllers of the host share."""
 
     client: Client
-    #: By the name of a controller that writes under an identity of its own.
+    #: By the name of a controller that writes with a service account of its own.
     own_clients: Mapping[str, Client]
-    streams: InformerFactory
-    discoverer: CachedDiscoveryClient
+    informers: InformerFactory
+    discovery: CachedDiscoveryClient
     on_sync: Callable[[SyncRecord], None]
     on_write: OnWrite
     tracing: "Tracing | None" = None
 
 
-class Start:
+class ControllerRun:
     """
-    One start of a controller: a fresh plugin instance, its queue, and its place in the streams.
+    One run of a controller: a new plugin instance, its queue, its event handlers and its tasks.
 
-    An exception in one of the plugin's watch functions ends it: a change has been lost to the
-    plugin's memory, so only a new instance from a new list can be trusted.
+    It ends with `restart`: after an exception in a watch function the plugin has missed a change,
+    so only a new instance that begins with a new list has a state that can be trusted. Tasks
+    begin with `start`, when the caches are synced, and end with `drain` or `cancel`.
     """
 
-    def __init__(self, setup: ControllerConfig, services: SharedDependencies) -> None:
+    def __init__(self, config: ControllerConfig, shared: SharedDependencies) -> None:
         loop = asyncio.get_running_loop()
-        self.name = setup.plugin.name
+        self.name = config.plugin.name
         self.queue = WorkQueue(loop)
-        #: What it may not write, against what it declares.
+        #: Writes that were refused for lack of permissions.
         self.refusals = RefusedWrites(loop.time)
-        self.instance: Instance = setup.plugin.new()
-        self._setup = setup
-        self._services = services
-        self._stores: dict[Mark, Store[Any]] = {}
-        #: What this controller follows, for its watch functions and its status.
-        self.view = StoreView(self.name, self._stores)
-        self.functions = EventDispatcher(self.queue, self.view)
-        self.following = self._following()
-        #: The watches nobody waits for.
-        self.aside = self._following()
-        self.more = self._more_watches()
-        self.discovery = RecordedDiscovery(services.discoverer)
-        self._watches = self.instance.watches(setup.settings, self.discovery)
-        self._permissions = self.instance.writes(setup.settings)
-        self.sender = LiveSender(
-            services.own_clients.get(self.name, services.client),
+        self._config = config
+        self._shared = shared
+        self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
+        self._instance = config.plugin.new()
+        self._stores: dict[WatchName, Store[Any]] = {}
+        self._view = StoreView(self.name, self._stores)
+        self._dispatcher = EventDispatcher(self.queue, self._view, self.restart)
+        self._required = self._watch_set()
+        self._optional = self._watch_set()
+        self._dynamic = self._dynamic_watches()
+        self._discovery = RecordedDiscovery(shared.discovery)
+        self._watches = self._instance.watches(config.settings, self._discovery)
+        self._permissions = self._instance.writes(config.settings)
+        self._sender = LiveSender(
+            shared.own_clients.get(self.name, shared.client),
             agent=user_agent(self.name),
-            qps=setup.qps,
-            burst=setup.burst,
+            qps=config.qps,
+            burst=config.burst,
             heard=self.refusals.heard,
         )
-        self.timers = self.instance.timers(setup.settings)
-        self.sweep = Resync(
+        self._timers = self._instance.timers(config.settings)
+        self._resync = Resync(
             self.queue,
-            self.functions,
-            followed=self._followed,
-            timers=self.timers,
-            period=setup.resync_period,
+            self._dispatcher,
+            active_watches=self._active_watches,
+            timers=self._timers,
+            period=config.resync_period,
             random=random.random,
         )
-        self._awaited = sum(watch.awaited for watch in self._watches)
-        self._synced = asyncio.Event()
-        if not self._awaited:
-            self._synced.set()
+        self._workers: WorkerGroup | None = None
+        #: Tasks that enqueue keys, and those that send what syncs have recorded.
+        self._enqueuing: list[asyncio.Task[None]] = []
+        self._sending: list[asyncio.Task[None]] = []
         for watch in self._watches:
-            if watch.awaited:
-                self.following.begin(watch, self._one_synced)
-            else:
-                self.aside.begin(watch)
+            watches = self._required if watch.awaited else self._optional
+            watches.add(watch)
 
-    async def prove_identity(self) -> None:
-        """Return once the controller's own credentials, if it is to have any, are there."""
-        client = self._services.own_clients.get(self.name)
+    def restart(self, reason: RestartReason) -> None:
+        """End this run; the first reason counts, and no watch function is called afterwards."""
+        self._dispatcher.closed = True
+        if not self._restart_reason.done():
+            self._restart_reason.set_result(reason)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether a restart was requested."""
+        return self._restart_reason.done()
+
+    async def restart_requested(self) -> RestartReason:
+        """Return the reason of the restart once one is requested."""
+        return await asyncio.shield(self._restart_reason)
+
+    async def wait_for_cache_sync(self) -> None:
+        """Return when all required watches are synced, or a restart is requested."""
+        synced = asyncio.create_task(self._required.wait_for_cache_sync())
+        try:
+            ends: set[asyncio.Future[Any]] = {synced, self._restart_reason}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+
+    def start(self, *, stuck: set[Running]) -> None:
+        """Start the workers and the other tasks; see `WorkerGroup` for `stuck`."""
+        context = self._worker_context()
+        self._workers = WorkerGroup(context, count=self._config.workers, stuck=stuck)
+        self._workers.failure.add_done_callback(self._restart_on_error)
+        enqueuing = [run_timer(timer, self._dispatcher) for timer in self._timers]
+        enqueuing += [self._resync.run(), self._wait_for_credentials()]
+        if self._dynamic is not None:
+            enqueuing.append(self._dynamic.run())
+        self._enqueuing = [self._task(one, "enqueuing") for one in enqueuing]
+        if context.events is not None:
+            self._sending = [self._task(context.events.run(), "events")]
+
+    async def drain(self) -> None:
+        """Drop queued keys, wait for running syncs except stuck ones, then stop sending Events."""
+        self.queue.close()
+        await _cancel(self._enqueuing)
+        if self._workers is not None:
+            await self._workers.drain()
+        await _cancel(self._sending)
+
+    async def cancel(self) -> None:
+        """Cancel all tasks; syncs that ignore this for 3 s are left behind as stuck."""
+        await _cancel([*self._enqueuing, *self._sending])
+        if self._workers is not None:
+            await self._workers.cancel()
+
+    async def stop(self) -> None:
+        """Close the queue and remove all event handlers; to be called after `cancel`."""
+        self.queue.close()
+        await self._required.remove_all()
+        await self._optional.remove_all()
+        if self._dynamic is not None:
+            await self._dynamic.stop()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no watches, and gets none before the server serves other kinds."""
+        return not self._watches and self._dynamic is None
+
+    @property
+    def depends_on_discovery(self) -> bool:
+        """Whether its watches depend on what the server serves."""
+        return self._discovery.used or self._dynamic is not None
+
+    def discovery_changed(self) -> None:
+        """
+        Restart if `kcm_watches` would return other watches now, else refresh the dynamic ones.
+
+        Raises `BrokenPlugin` when the hook fails in a new instance.
+        """
+        changes = self._changed_watches()
+        if changes:
+            self.restart(RestartReason(f"the server serves other kinds now: it {changes}"))
+        elif self._dynamic is not None:
+            self._dynamic.refresh()
+
+    def problems(self) -> list[str]:
+        """Return why the controller is not ready: failed informers, missing permissions."""
+        return [*self._required.problems(), *self.refusals.problems()]
+
+    def watch_problems(self) -> list[str]:
+        """Return the problems of watches that no sync waits for."""
+        dynamic = self._dynamic.problems() if self._dynamic is not None else []
+        return [*self._optional.problems(), *dynamic]
+
+    @property
+    def write_pause_seconds(self) -> float:
+        """For how long writes are paused, because the server has sent `Retry-After`."""
+        return self._sender.pause_seconds
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of the plugin, none without the hook; its exceptions pass."""
+        if not self._instance.has("kcm_metrics"):
+            return ()
+        return self._instance.metrics(self._view, self._config.settings)
+
+    def status(self) -> Mapping[str, Any]:
+        """Return what `kcm_status` returns; its exceptions pass."""
+        return self._instance.status(self._view, self._config.settings)
+
+    def _changed_watches(self) -> str:
+        """Return how `kcm_watches` of a new instance differs; empty when it does not."""
+        if not self._discovery.used:
+            return ""
+        instance = self._config.plugin.new()
+        watches = instance.watches(self._config.settings, self._shared.discovery.present)
+        return difference(self._watches, watches)
+
+    def _worker_context(self) -> WorkerContext:
+        return WorkerContext(
+            controller=self.name,
+            sync=self._instance.sync,
+            settings=self._config.settings,
+            queue=self.queue,
+            stores=self._stores,
+            sender=self._sender,
+            permissions=self._permissions,
+            on_sync=self._shared.on_sync,
+            on_write=self._shared.on_write,
+            tracing=self._shared.tracing,
+            is_unasked=self._resync.is_unasked,
+            own_writes=ReadYourWrites(self._stores),
+            failures=failed_syncs(),
+            echoes=WriteLinks() if self._shared.tracing else None,
+            events=EventRecorder(self._sender) if CREATE_EVENTS in self._permissions else None,
+        )
+
+    async def _wait_for_credentials(self) -> None:
+        """Return once the controller's own credentials, if it is to have any, are available."""
+        client = self._shared.own_clients.get(self.name)
         while client is not None:
             try:
                 await client.connection.credentials.current()
             except ConnectionProblem as problem:
                 if self.refusals.no_identity(str(problem)):
                     pairs = {"controller": self.name, "problem": str(problem)}
-                    log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the reason is told
+                    log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the text of the problem says all
             else:
                 self.refusals.no_identity("")
                 return
-            await asyncio.sleep(PROVE_AGAIN_SECONDS)
+            await asyncio.sleep(CREDENTIALS_RETRY_SECONDS)
 
-    @property
-    def failure(self) -> asyncio.Future[None]:
-        """Fails when the plugin's memory can no longer be trusted; is never done otherwise."""
-        return self.functions.failure
+    def _active_watches(self) -> list[ActiveWatch]:
+        dynamic = self._dynamic.active() if self._dynamic is not None else []
+        return [*self._required.active(), *self._optional.active(), *dynamic]
 
-    @property
-    def idle(self) -> bool:
-        """Whether it follows nothing, and will not before the server serves something else."""
-        return not self._watches and self.more is None
+    def _watch_set(self) -> WatchSet:
+        return WatchSet(self.name, self._shared.informers, self._dispatcher, self._stores)
 
-    async def synced(self) -> None:
-        """Return when every watch has told its initial objects; raises what `failure` does."""
-        synced = asyncio.create_task(self._synced.wait())
-        ends: set[asyncio.Future[Any]] = {synced, self.failure}
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            synced.cancel()
-        if self.failure.done():
-            self.failure.result()
-
-    def outdated(self) -> str:
-        """
-        Say how the watches would be others by what is served now; empty when they would not.
-
-        Raises `BrokenPlugin` when a fresh instance cannot tell.
-        """
-        if not self.discovery.asked:
-            return ""
-        fresh = self._setup.plugin.new()
-        watches = fresh.watches(self._setup.settings, self._services.discoverer.present)
-        return difference(self._watches, watches)
-
-    def bench(self) -> WorkerContext:
-        """Give what the workers of this start share."""
-        return WorkerContext(
-            controller=self.name,
-            sync=self.instance.sync,
-            settings=self._setup.settings,
-            queue=self.queue,
-            stores=self._stores,
-            sender=self.sender,
-            permissions=self._permissions,
-            on_sync=self._services.on_sync,
-            on_write=self._services.on_write,
-            tracing=self._services.tracing,
-            is_unasked=self.sweep.is_unasked,
-            own_writes=ReadYourWrites(self._stores),
-            failures=failed_syncs(),
-            echoes=WriteLinks() if self._services.tracing else None,
-            events=EventRecorder(self.sender) if TELL_USERS in self._permissions else None,
-        )
-
-    async def leave(self) -> None:
-        """Follow nothing any more."""
-        self.queue.close()
-        await self.following.end_all()
-        await self.aside.end_all()
-        if self.more is not None:
-            await self.more.end()
-        self.failure.cancel()
-
-    def _one_synced(self) -> None:
-        """Count a watch whose initial objects are all told."""
-        self._awaited -= 1
-        if self._awaited == 0:
-            self._synced.set()
-
-    def _followed(self) -> list[ActiveWatch]:
-        """Give every watch with its store, those that come and go included."""
-        more = self.more.followed() if self.more is not None else []
-        return [*self.following.followed(), *self.aside.followed(), *more]
-
-    def _following(self) -> WatchSet:
-        return WatchSet(self.name, self._services.streams, self.functions, self._stores)
-
-    def _more_watches(self) -> DynamicWatches | None:
-        if not self.instance.has(HOOK):
+    def _dynamic_watches(self) -> DynamicWatches | None:
+        if not self._instance.has(HOOK):
             return None
         return DynamicWatches(
-            self.instance,
-            self._setup.settings,
-            discovery=RecordedDiscovery(self._services.discoverer),
-            functions=self.functions,
-            following=self._following(),
+            self._instance,
+            self._config.settings,
+            discovery=RecordedDiscovery(self._shared.discovery),
+            dispatcher=self._dispatcher,
+            watches=self._watch_set(),
         )
 
+    def _task(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"{self.name} {what}")
+        task.add_done_callback(self._restart_on_error)
+        return task
 
-class RunTasks:
-    """
-    Workers, and beside them timers, watches that come and go, and the sending of Events.
-
-    They begin with it and end with `drain` or `cancel`.
-    """
-
-    def __init__(self, start: Start, *, workers: int, stuck: set[Running]) -> None:
-        bench = start.bench()
-        name = start.name
-        self._failure = start.failure
-        self._workers = WorkerGroup(bench, count=workers, stuck=stuck)
-        asking = [run_timer(timer, start.functions) for timer in start.timers]
-        asking += [start.sweep.run(), start.prove_identity()]
-        if start.more is not None:
-            asking.append(start.more.run())
-        self._asking = [asyncio.create_task(one, name=f"{name} asking") for one in asking]
-        self._telling: list[asyncio.Task[None]] = []
-        if bench.events is not None:
-            self._telling.append(asyncio.create_task(bench.events.run(), name=f"{name} events"))
-
-    async def broken(self) -> None:
-        """Raise what breaks this start; does not return before."""
-        ends = {self._failure, self._workers.failure, *self._asking, *self._telling}
-        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
-        for end in done:
-            if not end.cancelled():
-                end.result()
-
-    async def drain(self) -> None:
-        """Wait for running syncs that can end; the queue is closed. Events are sent until then."""
-        await _ended(self._asking)
-        await self._workers.drain()
-        await _ended(self._telling)
-
-    async def cancel(self) -> None:
-        """End everything now; syncs that go on though they are cancelled are left behind."""
-        await _ended([*self._asking, *self._telling])
-        await self._workers.cancel()
+    def _restart_on_error(self, ended: asyncio.Future[None]) -> None:
+        # Exceptions of the plugin are handled inside: this is an error of the host.
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            self.restart(RestartReason.of_error(error, source=HOST))
 
 
-async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: Collection[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:

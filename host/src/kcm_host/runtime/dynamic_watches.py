@@ -1,4 +1,4 @@
-"""Watches that come and go while a controller runs."""
+"""Watches that a plugin adds and removes while its controller runs."""
 
 import asyncio
 import logging
@@ -9,7 +9,13 @@ from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.watches import AnyWatch
 from kcm_host.plugins.plugin import Instance, WrongResult
-from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, Mark, WatchSet, mark_of
+from kcm_host.runtime.event_handlers import (
+    ActiveWatch,
+    EventDispatcher,
+    WatchName,
+    WatchSet,
+    watch_name,
+)
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +25,9 @@ PAUSE_SECONDS = 0.1
 
 class DynamicWatches:
     """
-    What one start follows beyond its `kcm_watches`, as the plugin says at the moment.
+    The watches of one controller run beside its `kcm_watches`, as `kcm_more_watches` returns them.
 
-    An answer that cannot be used changes nothing, and one of these watches that cannot be
-    followed holds up nothing else.
+    An invalid result changes nothing, and a failed informer of these watches holds up no sync.
     """
 
     def __init__(
@@ -31,90 +36,90 @@ class DynamicWatches:
         settings: Any,
         *,
         discovery: Discovery,
-        functions: EventDispatcher,
-        following: WatchSet,
+        dispatcher: EventDispatcher,
+        watches: WatchSet,
     ) -> None:
         self._instance = instance
         self._settings = settings
         self._discovery = discovery
-        self._functions = functions
-        self._following = following
-        self._refused = ""
+        self._dispatcher = dispatcher
+        self._watches = watches
+        self._error = ""
 
-    def ask_soon(self) -> None:
-        """Let the plugin be asked again."""
-        self._functions.rewatch.set()
+    def refresh(self) -> None:
+        """Request that the hook is called again soon."""
+        self._dispatcher.refresh_requested.set()
 
     async def run(self) -> None:
-        """Ask the plugin now and whenever that is wanted, ten times a second at most."""
-        self.ask_soon()
+        """Call the hook now and at each request, ten times a second at most."""
+        self.refresh()
         while True:
-            await self._functions.rewatch.wait()
-            self._functions.rewatch.clear()
-            watches = self._asked()
+            await self._dispatcher.refresh_requested.wait()
+            self._dispatcher.refresh_requested.clear()
+            watches = self._call_hook()
             if watches is not None:
-                await self._follow(watches)
+                await self._apply(watches)
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def end(self) -> None:
-        """Follow none of them any more."""
-        await self._following.end_all()
+    async def stop(self) -> None:
+        """Remove all of these watches."""
+        await self._watches.remove_all()
 
-    def followed(self) -> list[ActiveWatch]:
-        """See `WatchSet.followed`."""
-        return self._following.followed()
+    def active(self) -> list[ActiveWatch]:
+        """See `WatchSet.active`."""
+        return self._watches.active()
 
     def problems(self) -> list[str]:
-        """Give what is wrong with them at present."""
-        return [*([self._refused] if self._refused else []), *self._following.problems()]
+        """Return the error of the last result, and those of failed informers."""
+        return [*([self._error] if self._error else []), *self._watches.problems()]
 
-    def _asked(self) -> tuple[AnyWatch, ...] | None:
-        """Give the plugin's answer, None when there is none that can be used."""
-        if self._functions.failure.done():
+    def _call_hook(self) -> tuple[AnyWatch, ...] | None:
+        """Return the result of the hook, None when it is invalid or the run is ending."""
+        if self._dispatcher.closed:
             return None
-        view = self._functions.view
+        view = self._dispatcher.view
         try:
             watches = self._instance.more_watches(view, self._settings, self._discovery)
         except WrongResult as error:
             self._refuse(str(error))
             return None
         except PLUGIN_FAILURES as error:
-            self._functions.fail(error, culprit=f"'{HOOK}'")
+            self._dispatcher.fail(error, source=f"'{HOOK}'")
             return None
-        self._refused = ""
+        self._error = ""
         return watches
 
-    async def _follow(self, watches: Iterable[AnyWatch]) -> None:
-        wanted = {mark_of(watch): watch for watch in watches}
-        known = self._following.marks
-        begun = [mark for mark in wanted if mark not in known]
-        ended = known - wanted.keys()
-        kept = wanted.keys() & known
-        changed = [mark for mark in kept if not self._following.is_declared(wanted[mark])]
-        for mark in begun:
-            self._following.begin(wanted[mark])
-        for mark in changed:
-            self._following.replace(wanted[mark])
-        # No change may be told before all of them are followed.
-        self._following.open()
-        await self._following.leave_replaced()
-        if begun or ended or changed:
-            pairs = {"begun": begun, "changed": changed, "ended": ended}
-            named = {what: _named(marks) for what, marks in pairs.items() if marks}
-            self._log(logging.INFO, "other watches", **named)
-        for mark in ended:
-            await self._following.end(mark)
+    async def _apply(self, watches: Iterable[AnyWatch]) -> None:
+        wanted = {watch_name(watch): watch for watch in watches}
+        active = self._watches.names
+        added = [name for name in wanted if name not in active]
+        removed = active - wanted.keys()
+        kept = wanted.keys() & active
+        changed = [name for name in kept if not self._watches.is_unchanged(wanted[name])]
+        for name in added:
+            self._watches.add(wanted[name])
+        for name in changed:
+            self._watches.replace(wanted[name])
+        # Started together: a handler must not be called before all stores of the view are there.
+        self._watches.start()
+        await self._watches.remove_replaced()
+        if added or removed or changed:
+            sets = {"added": added, "changed": changed, "removed": removed}
+            pairs = {what: _joined(names) for what, names in sets.items() if names}
+            self._log(logging.INFO, "dynamic watches changed", **pairs)
+        for name in removed:
+            await self._watches.remove(name)
 
     def _refuse(self, text: str) -> None:
-        """Tell that an answer is not usable, once as long as it stays the same."""
-        if text != self._refused:
-            self._log(logging.ERROR, "watches refused, those before go on", problem=text)
-        self._refused = text
+        """Log an invalid result, once as long as it stays the same."""
+        if text != self._error:
+            self._log(logging.ERROR, "dynamic watches invalid, previous ones kept", problem=text)
+        self._error = text
 
     def _log(self, level: int, event: str, **pairs: str) -> None:
         pairs = {"controller": self._instance.plugin.name, **pairs}
         log.log(level, event, extra={"kv": pairs})
 
 
-def _named(marks: Iterable[Mark]) -> str:
-    return ", ".join(sorted(f"{kind} {kind.version}" for kind, _ in marks))
+def _joined(names: Iterable[WatchName]) -> str:
+    return ", ".join(sorted(f"{kind} {kind.version}" for kind, _ in names))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kcm_host.api.errors import PLUGIN_FAILURES, HostError
+from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
@@ -15,93 +15,105 @@ from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host.workqueue.queue import WorkQueue
 
+#: The source of an exception in an error text.
+WATCH_FUNCTION = "a watch function"
+
+
+class RestartReason(NamedTuple):
+    """Why a controller run ends and the next one begins; `error` is None where nothing failed."""
+
+    text: str
+    error: BaseException | None = None
+
+    @classmethod
+    def of_error(cls, error: BaseException, *, source: str) -> "RestartReason":
+        """Return the reason for an exception that `source` has raised."""
+        return cls(f"{source} raised {type(error).__name__}: {error}", error)
+
 
 class EventDispatcher:
     """
-    The watch functions and timers of one start, on their way to its queue.
+    Calls the watch functions and timers of one controller run, and enqueues what they return.
 
-    The first exception of theirs is the `failure` of that start, and none is called afterwards:
-    a change has been lost to the plugin's memory, so only a new instance can be trusted.
+    The first exception requests a restart of the run, and no function is called afterwards: the
+    plugin has missed a change, so only a new instance has a state that can be trusted.
     """
 
-    def __init__(self, queue: WorkQueue, view: View) -> None:
+    def __init__(
+        self, queue: WorkQueue, view: View, restart: Callable[[RestartReason], None]
+    ) -> None:
         self.view = view
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        #: What raised: the beginning of a sentence.
-        self.culprit = ""
-        #: Set when a function wants other watches.
-        self.rewatch = asyncio.Event()
+        #: Whether functions are called no longer, because the run is ending.
+        self.closed = False
+        #: Set when a function has requested that `kcm_more_watches` is called again.
+        self.refresh_requested = asyncio.Event()
         self._queue = queue
+        self._restart = restart
 
     def call(
         self,
         function: Callable[..., Iterable[Wanted]],
-        *told: Any,
+        *arguments: Any,
         cause: Callable[[], Cause],
-        rest_seconds: float = 0.0,
-        culprit: str = "a watch function",
+        debounce_seconds: float = 0.0,
+        source: str = WATCH_FUNCTION,
     ) -> None:
         """
-        Call a function with what it is told and the view, and queue what it gives.
+        Call a function with these arguments and the view, and enqueue what it returns.
 
-        Keys wait until they have been left alone for `rest_seconds`, unless they say when.
+        Keys are debounced by `debounce_seconds`, except requests with a delay of their own.
         """
-        if self.failure.done():
+        if self.closed:
             return
         try:
-            wanted = list(function(*told, self.view))
-            if wanted:
-                self._put(wanted, cause(), rest_seconds)
+            requests = list(function(*arguments, self.view))
+            if requests:
+                self._enqueue(requests, cause(), debounce_seconds)
         except PLUGIN_FAILURES as error:
-            self.fail(error, culprit=culprit)
+            self.fail(error, source=source)
 
-    def fail(self, error: BaseException, *, culprit: str = "a watch function") -> None:
-        """End the start these belong to."""
-        if self.failure.done():
-            return
-        if not isinstance(error, Exception):
-            # As itself it would end the event loop when somebody awaits it.
-            error = HostError(f"it raised {type(error).__name__}: {error}")
-        self.culprit = culprit
-        self.failure.set_exception(error)
-        self.failure.exception()  # seen: whoever awaits it gets it, and nobody need
+    def fail(self, error: BaseException, *, source: str = WATCH_FUNCTION) -> None:
+        """Request a restart because a function of the plugin has raised `error`."""
+        if not self.closed:
+            self.closed = True
+            self._restart(RestartReason.of_error(error, source=source))
 
-    def _put(self, wanted: list[Wanted], cause: Cause, rest_seconds: float) -> None:
-        for one in wanted:
+    def _enqueue(self, requests: list[Wanted], cause: Cause, debounce_seconds: float) -> None:
+        for one in requests:
             if isinstance(one, Key):
-                self._add(one, cause, Lane.NORMAL, rest_seconds=rest_seconds)
+                self._add(one, cause, Lane.NORMAL, debounce_seconds=debounce_seconds)
             elif isinstance(one, Wake):
                 after = one.after.total_seconds()
-                self._add(one.key, cause, one.lane, after=after, rest_seconds=rest_seconds)
+                self._add(one.key, cause, one.lane, after=after, debounce_seconds=debounce_seconds)
             elif isinstance(one, Rewatch):
-                self.rewatch.set()
+                self.refresh_requested.set()
             else:
-                raise TypeError(f"{one!r} is wanted; give a Key, a Wake or Rewatch()")
+                raise TypeError(f"{one!r} cannot be enqueued; return a Key, a Wake or Rewatch()")
 
     def _add(
-        self, key: Key, cause: Cause, lane: Lane, *, after: float = 0.0, rest_seconds: float
+        self, key: Key, cause: Cause, lane: Lane, *, after: float = 0.0, debounce_seconds: float
     ) -> None:
-        if rest_seconds and not after:
-            self._queue.rest(key, cause, seconds=rest_seconds, lane=lane)
+        if debounce_seconds and not after:
+            self._queue.rest(key, cause, seconds=debounce_seconds, lane=lane)
         else:
             self._queue.add(key, cause, after=after, lane=lane)
 
 
-#: What tells the watches of one controller apart.
-Mark = tuple[Kind, type[Any]]
+#: What distinguishes the watches of one controller.
+WatchName = tuple[Kind, type[Any]]
 
 
-def mark_of(watch: AnyWatch) -> Mark:
-    """Give what tells this watch from the controller's others."""
+def watch_name(watch: AnyWatch) -> WatchName:
+    """Return what distinguishes this watch from the controller's others."""
     return watch.kind, watch.model
 
 
 def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
     """
-    Return everything that a watch declares, for comparison with another answer of the plugin.
+    Return everything that a watch declares, for comparison with a later result of the hook.
 
-    Its functions are left out: an answer may make them anew, and only the plugin knows whether
-    they do the same. Of its indexes that leaves the names.
+    Functions are left out, because each call of the hook may create new ones; of the indexes the
+    names are compared.
     """
     return (
         watch.kind,
@@ -117,85 +129,6 @@ def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
     )
 
 
-class WatchSet:
-    """Some watches of one start: its places in the streams, and the stores its view reads."""
-
-    def __init__(
-        self,
-        name: str,
-        streams: InformerFactory,
-        functions: EventDispatcher,
-        stores: dict[Mark, Store[Any]],
-    ) -> None:
-        self._name = name
-        self._streams = streams
-        self._functions = functions
-        self._stores = stores
-        self._followers: dict[Mark, WatchEventHandler] = {}
-        self._replaced: list[WatchEventHandler] = []
-
-    @property
-    def marks(self) -> frozenset[Mark]:
-        """Which watches these are."""
-        return frozenset(self._followers)
-
-    def followed(self) -> list["ActiveWatch"]:
-        """Give each of these watches with the store that serves it."""
-        return [
-            ActiveWatch(one.watch, self._stores[mark], one.is_synced)
-            for mark, one in self._followers.items()
-        ]
-
-    def begin(self, watch: AnyWatch, on_synced: Callable[[], None] | None = None) -> None:
-        """Follow one more; nothing flows before `open`."""
-        follower = WatchEventHandler(watch, self._functions, on_synced)
-        store = self._streams.follow(self._name, watch, follower)
-        self._followers[mark_of(watch)] = follower
-        self._stores[mark_of(watch)] = store
-        for index, function in watch.indexes.items():
-            store.add_index(self._name, index, function, self._functions.fail)
-
-    def is_declared(self, watch: AnyWatch) -> bool:
-        """Whether one of these watches is still declared as it is followed."""
-        return declaration_of(self._followers[mark_of(watch)].watch) == declaration_of(watch)
-
-    def replace(self, watch: AnyWatch) -> None:
-        """
-        Follow a watch as it is declared now; readers see its new store from here on.
-
-        Nothing flows into that before `open`; then `leave_replaced` is due.
-        """
-        mark = mark_of(watch)
-        self._replaced.append(self._followers[mark])
-        self._stores[mark].drop_indexes(self._name)
-        self.begin(watch)
-
-    async def leave_replaced(self) -> None:
-        """End what was replaced."""
-        while self._replaced:
-            await self._streams.leave(self._replaced.pop())
-
-    def open(self) -> None:
-        """Let flow what begins."""
-        self._streams.open()
-
-    async def end(self, mark: Mark) -> None:
-        """Follow one of them no longer."""
-        follower = self._followers.pop(mark)
-        self._stores.pop(mark).drop_indexes(self._name)
-        await self._streams.leave(follower)
-
-    async def end_all(self) -> None:
-        """Follow none of them any more."""
-        await self.leave_replaced()
-        for mark in self.marks:
-            await self.end(mark)
-
-    def problems(self) -> list[str]:
-        """Give why some of them cannot be followed at present."""
-        return self._streams.problems(self._followers.values())
-
-
 class ActiveWatch(NamedTuple):
     """A watch, its store, and whether its initial objects have gone through `keys`."""
 
@@ -204,27 +137,113 @@ class ActiveWatch(NamedTuple):
     is_synced: bool
 
 
-class WatchEventHandler:
-    """Turns the changes of one watch into keys, as the plugin says."""
+class WatchSet:
+    """Some watches of one controller run: their event handlers, and the stores of its view."""
 
     def __init__(
-        self, watch: AnyWatch, functions: EventDispatcher, on_synced: Callable[[], None] | None
+        self,
+        controller: str,
+        informers: InformerFactory,
+        dispatcher: EventDispatcher,
+        stores: dict[WatchName, Store[Any]],
+    ) -> None:
+        self._controller = controller
+        self._informers = informers
+        self._dispatcher = dispatcher
+        self._stores = stores
+        self._handlers: dict[WatchName, WatchEventHandler] = {}
+        self._replaced: list[WatchEventHandler] = []
+        self._handler_synced = asyncio.Event()
+
+    @property
+    def names(self) -> frozenset[WatchName]:
+        """The names of these watches."""
+        return frozenset(self._handlers)
+
+    def active(self) -> list[ActiveWatch]:
+        """Return each of these watches with its store."""
+        return [
+            ActiveWatch(handler.watch, self._stores[name], handler.is_synced)
+            for name, handler in self._handlers.items()
+        ]
+
+    async def wait_for_cache_sync(self) -> None:
+        """Return when the initial objects of all these watches have gone through `keys`."""
+        while not all(handler.is_synced for handler in self._handlers.values()):
+            self._handler_synced.clear()
+            await self._handler_synced.wait()
+
+    def add(self, watch: AnyWatch) -> None:
+        """Add a watch; its handler gets no notification before `start`."""
+        handler = WatchEventHandler(watch, self._dispatcher, self._handler_synced.set)
+        store = self._informers.follow(self._controller, watch, handler)
+        self._handlers[watch_name(watch)] = handler
+        self._stores[watch_name(watch)] = store
+        for index, function in watch.indexes.items():
+            store.add_index(self._controller, index, function, self._dispatcher.fail)
+
+    def is_unchanged(self, watch: AnyWatch) -> bool:
+        """Return whether the active watch of this name has the same declaration."""
+        return declaration_of(self._handlers[watch_name(watch)].watch) == declaration_of(watch)
+
+    def replace(self, watch: AnyWatch) -> None:
+        """
+        Replace the active watch of this name; the view reads its new store from now on.
+
+        The store is filled after `start`; call `remove_replaced` then.
+        """
+        name = watch_name(watch)
+        self._replaced.append(self._handlers[name])
+        self._stores[name].drop_indexes(self._controller)
+        self.add(watch)
+
+    async def remove_replaced(self) -> None:
+        """Remove the handlers of replaced watches."""
+        while self._replaced:
+            await self._informers.leave(self._replaced.pop())
+
+    def start(self) -> None:
+        """Start the informers of added watches."""
+        self._informers.open()
+
+    async def remove(self, name: WatchName) -> None:
+        """Remove one watch with its handler, its store and its indexes."""
+        handler = self._handlers.pop(name)
+        self._stores.pop(name).drop_indexes(self._controller)
+        await self._informers.leave(handler)
+
+    async def remove_all(self) -> None:
+        """Remove all watches."""
+        await self.remove_replaced()
+        for name in self.names:
+            await self.remove(name)
+
+    def problems(self) -> list[str]:
+        """Return the errors of failed informers of these watches."""
+        return self._informers.problems(self._handlers.values())
+
+
+class WatchEventHandler:
+    """The event handler of one watch: calls its functions through the dispatcher."""
+
+    def __init__(
+        self, watch: AnyWatch, dispatcher: EventDispatcher, on_synced: Callable[[], None]
     ) -> None:
         self.watch = watch
-        self._functions = functions
-        self._on_synced = on_synced
         self.is_synced = False
-        self._rest_seconds = watch.rest.total_seconds()
+        self._dispatcher = dispatcher
+        self._on_synced = on_synced
+        self._debounce_seconds = watch.rest.total_seconds()
 
     def changed(self, change: Change[Any]) -> None:
         """See `EventHandler.changed`."""
         if change.same and not self.watch.every_event:
             return
-        self._functions.call(
+        self._dispatcher.call(
             self.watch.keys,
             change,
             cause=lambda: _cause(change),
-            rest_seconds=0.0 if change.initial else self._rest_seconds,
+            debounce_seconds=0.0 if change.initial else self._debounce_seconds,
         )
 
     def synced(self) -> None:
@@ -232,11 +251,10 @@ class WatchEventHandler:
         self.is_synced = True
         if self.watch.synced is not None:
             kind = str(self.watch.kind)
-            self._functions.call(
+            self._dispatcher.call(
                 self.watch.synced, cause=lambda: Cause("synced", time.monotonic(), kind)
             )
-        if self._on_synced is not None:
-            self._on_synced()
+        self._on_synced()
 
 
 def _cause(change: Change[Any]) -> Cause:

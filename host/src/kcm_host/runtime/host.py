@@ -1,4 +1,4 @@
-"""The life of the host: find the server, start the controllers, serve pages, drain."""
+"""The life of the host: wait for the API server, run the controllers, serve HTTP, drain."""
 
 import asyncio
 import gc
@@ -21,47 +21,47 @@ from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.plugins.quarantine import Quarantined
-from kcm_host.runtime.bootstrap import Plan
+from kcm_host.runtime.bootstrap import HostConfig
 from kcm_host.runtime.controller import Controller
 from kcm_host.runtime.controller_run import SharedDependencies
 from kcm_host.runtime.discovery_poller import poll_discovery
 from kcm_host.runtime.process import collect_garbage, raise_file_limit
 from kcm_host.runtime.signals import StopSignals
-from kcm_host.runtime.startup_probe import reach
+from kcm_host.runtime.startup_probe import wait_for_api_server
 
 log = logging.getLogger(__name__)
 
 DRAINED, FAILED = 0, 1
 AGENT = user_agent("host")
-#: How long the last spans may take to be delivered.
-TRACES_SECONDS = 3.0
+#: The time limit for the export of the last spans.
+EXPORT_SECONDS = 3.0
 
 
 class Host:
-    """One run of the host; `run` gives the exit code."""
+    """One run of the host; `run` returns the exit code."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, config: HostConfig) -> None:
+        self._config = config
         self._metrics = Metrics()
         self._started = time.monotonic()
         self._controllers: dict[str, Controller] = {}
-        self._streams: InformerFactory | None = None
+        self._informers: InformerFactory | None = None
 
     async def run(self) -> int:
         """
-        Run until a signal; give 0 when everything drained in time, otherwise 1.
+        Run until a signal; return 0 when everything drained in time, otherwise 1.
 
-        Raises `ConnectionProblem` when the server is not reached or refuses us, and
-        `AddressUnusable` when the pages have no address.
+        Raises `ConnectionProblem` when the API server cannot be reached or refuses the
+        credentials, and `AddressUnusable` when `http.bind` cannot be bound.
         """
         raise_file_limit()
-        # Off since the program began: imports make no garbage, but waiting for a server does.
+        # Off since the process began: imports make no garbage, but waiting for a server does.
         gc.freeze()
         gc.enable()
         loop = asyncio.get_running_loop()
         watchdog = Watchdog(loop, plugins=self._packages())
-        pages = Endpoints(
-            self._plan.bind,
+        endpoints = Endpoints(
+            self._config.bind,
             loop=loop,
             host_state=self.state,
             watchdog=watchdog,
@@ -70,117 +70,121 @@ class Host:
         )
         watchdog.start()
         try:
-            pages.start()
-            log.info("pages served", extra={"kv": {"address": f"http://{pages.address}"}})
-            with StopSignals(loop, self._plan.shutdown_timeout) as signals:
+            endpoints.start()
+            log.info("endpoints served", extra={"kv": {"address": f"http://{endpoints.address}"}})
+            with StopSignals(loop, self._config.shutdown_timeout) as signals:
                 async with self._clients() as (client, own_clients):
                     return await self._serve(client, own_clients, signals.stop)
         finally:
-            pages.stop()
+            endpoints.stop()
             watchdog.stop()
-            if self._plan.tracing is not None:
-                self._plan.tracing.stop(TRACES_SECONDS)
+            if self._config.tracing is not None:
+                self._config.tracing.stop(EXPORT_SECONDS)
 
     def state(self, *, with_status: bool) -> HostState:
-        """Return what is known of everything; `with_status` also asks the plugins themselves."""
+        """Return the state of the host; `with_status` also calls `kcm_status` of the plugins."""
         controllers = self._controllers.values()
         states = [controller.state(with_status=with_status) for controller in controllers]
-        states += [_broken(found) for found in self._plan.quarantined.values()]
+        states += [_quarantined(found) for found in self._config.quarantined.values()]
         if not self._controllers:
-            states += [_awaiting(setup.plugin.name) for setup in self._plan.setups]
+            states += [_waiting(one.plugin.name) for one in self._config.controllers]
         return HostState(
             version=__version__,
-            server=self._plan.connection.base_url,
+            server=self._config.connection.base_url,
             uptime_seconds=round(time.monotonic() - self._started, 3),
             ready=all(state.ready for state in states),
             controllers=tuple(sorted(states, key=lambda state: state.name)),
-            streams=self._streams.states() if self._streams else (),
+            streams=self._informers.states() if self._informers else (),
             tasks=len(asyncio.all_tasks()),
         )
 
     @asynccontextmanager
     async def _clients(self) -> AsyncIterator[tuple[Client, dict[str, Client]]]:
-        """Give the host's client, and those of controllers with an identity of their own (H-35)."""
-        told = self._metrics.on_request
+        """Yield the host's client, and one for each service account of a controller (H-35)."""
+        on_request = self._metrics.on_request
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Client(self._plan.connection, told))
+            client = await stack.enter_async_context(Client(self._config.connection, on_request))
             own_clients = {}
-            for name in self._own_identities():
+            for name in self._own_accounts():
                 connection = with_service_account(
                     service_account(name), client, agent=user_agent(name)
                 )
-                own_clients[name] = await stack.enter_async_context(Client(connection, told))
+                own_clients[name] = await stack.enter_async_context(Client(connection, on_request))
             yield client, own_clients
 
-    def _own_identities(self) -> list[str]:
-        setups = self._plan.setups if self._plan.service_accounts else ()
-        return [setup.plugin.name for setup in setups]
+    def _own_accounts(self) -> list[str]:
+        controllers = self._config.controllers if self._config.service_accounts else ()
+        return [one.plugin.name for one in controllers]
 
     async def _serve(
         self, client: Client, own_clients: dict[str, Client], stop: asyncio.Event
     ) -> int:
-        reached = await _unless(stop, self._arrive(client, own_clients))
-        if reached is None:
+        shared = await _unless(stop, self._connect(client, own_clients))
+        if shared is None:
             return DRAINED
-        self._streams = reached.streams
+        self._informers = shared.informers
         self._controllers = {
-            setup.plugin.name: Controller(setup, reached) for setup in self._plan.setups
+            one.plugin.name: Controller(one, shared) for one in self._config.controllers
         }
-        runnable = [one for one in self._controllers.values() if one.prepare()]
+        runnable = [one for one in self._controllers.values() if one.new_run()]
         if not runnable:
             log.error("no controller can run", extra={"kv": {"remedy": "see the errors above"}})
             return FAILED
-        # While the caches fill, a collection visits ever more objects and frees none.
+        # While the caches are filled, a collection visits ever more objects and frees none.
         gc.disable()
-        self._streams.open()
-        lives = [
+        self._informers.open()
+        runs = [
             asyncio.create_task(keep_running(one.name, one.run, may_end=True), name=one.name)
             for one in runnable
         ]
-        aside = [
-            asyncio.create_task(keep_running(name, begin), name=name)
-            for name, begin in (
-                ("garbage collection", partial(collect_garbage, [one.known for one in runnable])),
-                ("discovery", partial(poll_discovery, reached.discoverer, runnable)),
+        synced = [one.cache_synced for one in runnable]
+        background = [
+            asyncio.create_task(keep_running(name, work), name=name)
+            for name, work in (
+                ("garbage collection", partial(collect_garbage, synced)),
+                ("discovery", partial(poll_discovery, shared.discovery, runnable)),
             )
         ]
         try:
-            await _unless(stop, asyncio.wait(lives))
+            await _unless(stop, asyncio.wait(runs))
             return await self._drain(runnable) if stop.is_set() else FAILED
         finally:
-            for task in (*aside, *lives):
+            for task in (*background, *runs):
                 task.cancel()
-            await asyncio.wait([*aside, *lives])
-            await self._streams.close()
+            await asyncio.wait([*background, *runs])
+            await self._informers.close()
 
-    async def _arrive(self, client: Client, own_clients: dict[str, Client]) -> SharedDependencies:
-        """Reach the server and learn what it serves."""
-        discoverer = await reach(client, agent=AGENT, timeout=self._plan.start_timeout)
-        log.info("server reached", extra={"kv": {"server": self._plan.connection.base_url}})
+    async def _connect(self, client: Client, own_clients: dict[str, Client]) -> SharedDependencies:
+        """Return the dependencies of the controllers once the API server is healthy."""
+        discovery = await wait_for_api_server(
+            client, agent=AGENT, timeout=self._config.start_timeout
+        )
+        log.info("server reached", extra={"kv": {"server": self._config.connection.base_url}})
         return SharedDependencies(
             client=client,
             own_clients=own_clients,
-            streams=InformerFactory(client, asyncio.get_running_loop().time),
-            discoverer=discoverer,
+            informers=InformerFactory(client, asyncio.get_running_loop().time),
+            discovery=discovery,
             on_sync=self._on_sync,
             on_write=self._metrics.on_write,
-            tracing=self._plan.tracing,
+            tracing=self._config.tracing,
         )
 
     async def _drain(self, controllers: Sequence[Controller]) -> int:
-        """No new sync; running ones get the shutdown timeout, then they are cancelled (H-61)."""
+        """Drain all controllers; cancel syncs that outlast the shutdown timeout (H-61)."""
         log.info("draining", extra={"kv": {"controllers": len(controllers)}})
         drains = {asyncio.create_task(one.drain()): one for one in controllers}
-        timeout = self._plan.shutdown_timeout.total_seconds()
+        timeout = self._config.shutdown_timeout.total_seconds()
         _, overdue = await asyncio.wait(drains, timeout=timeout)
         for task in overdue:
             pairs = {"controller": drains[task].name, "timeout": f"{timeout:g}s"}
-            log.error("sync did not end in time, cancelled", extra={"kv": pairs})
+            log.error("syncs cancelled after the shutdown timeout", extra={"kv": pairs})
         if overdue:
             await asyncio.gather(*(drains[task].cancel() for task in overdue))
             await asyncio.wait(overdue)
-        left = [one.name for one in controllers if one.left_behind()]
-        if overdue or left:
+        # A list, so that each controller logs its own.
+        stuck = [one.name for one in controllers if one.log_stuck_syncs()]
+        if overdue or stuck:
             return FAILED
         log.info("drained")
         return DRAINED
@@ -188,15 +192,15 @@ class Host:
     def _on_sync(self, record: SyncRecord) -> None:
         self._metrics.on_sync(record)
         self._controllers[record.controller].count(record)
-        self._metrics.observer_errors += self._plan.extensions.observe(record)
+        self._metrics.observer_errors += self._config.extensions.observe(record)
 
     def _packages(self) -> dict[str, str]:
-        plugins = [setup.plugin for setup in self._plan.setups]
+        plugins = [one.plugin for one in self._config.controllers]
         return {plugin.module.partition(".")[0]: plugin.name for plugin in plugins}
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any | None:
-    """Give the result of `work`, or None when `stop` is set first; then it is cancelled."""
+    """Return the result of `work`; cancel it and return None when `stop` is set first."""
     task = asyncio.create_task(work)
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -208,7 +212,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any | 
         await asyncio.wait({task, stopping})
 
 
-def _broken(found: Quarantined) -> ControllerState:
+def _quarantined(found: Quarantined) -> ControllerState:
     return ControllerState(
         found.name,
         "quarantined",
@@ -219,5 +223,5 @@ def _broken(found: Quarantined) -> ControllerState:
     )
 
 
-def _awaiting(name: str) -> ControllerState:
+def _waiting(name: str) -> ControllerState:
     return ControllerState(name, "starting", ready=False, problem="waiting for the API server")

@@ -1,4 +1,4 @@
-"""The process: its end, its limit of open files, its garbage collection."""
+"""The process: its exit, its limit of open files, its garbage collection."""
 
 import asyncio
 import gc
@@ -13,35 +13,35 @@ from typing import Any, NoReturn
 log = logging.getLogger(__name__)
 
 
-#: What is left gets so long to end.
-END_SECONDS = 1.0
+#: The time limit for tasks and threads that are left at the end.
+EXIT_SECONDS = 1.0
 
 
-def run_to_end(main: Coroutine[Any, Any, int]) -> int:
+def run_to_exit(main: Coroutine[Any, Any, int]) -> int:
     """
-    Return the exit code that `main` gives.
+    Return the exit code that `main` returns.
 
-    Ends the process with it, instead of returning, when a task ignores its cancellation or a
-    thread goes on: the loop and the interpreter would wait for them without end.
+    Exits the process with it, instead of returning, when a task ignores its cancellation or a
+    thread goes on: the event loop and the interpreter would wait for them forever.
     """
     with asyncio.Runner() as runner:
         code = runner.run(main)
-        tasks = runner.run(_end_tasks())
+        tasks = runner.run(_cancel_tasks())
         threads = [one.name for one in threading.enumerate() if _holds_process(one)]
         if tasks or threads:
             pairs = {"tasks": ", ".join(tasks), "threads": ", ".join(threads)}
-            log.warning("ended with work left", extra={"kv": pairs})
-            _end_now(code)
+            log.warning("exit with work left", extra={"kv": pairs})
+            _exit_now(code)
     return code
 
 
-async def _end_tasks() -> list[str]:
-    """Cancel all other tasks, end the loop's threads, and name the tasks that go on."""
+async def _cancel_tasks() -> list[str]:
+    """Cancel all other tasks, end the loop's threads, and return the names of tasks that go on."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
     threads = asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor())
-    _, left = await asyncio.wait({*rest, threads}, timeout=END_SECONDS)
+    _, left = await asyncio.wait({*rest, threads}, timeout=EXIT_SECONDS)
     return sorted(task.get_name() for task in left - {threads})
 
 
@@ -49,29 +49,29 @@ def _holds_process(thread: threading.Thread) -> bool:
     return not thread.daemon and thread is not threading.main_thread()
 
 
-def _end_now(code: int) -> None:
-    """End the process without waiting for anything in it; what was said is said."""
+def _exit_now(code: int) -> None:
+    """Exit without waiting for tasks or threads; logs and output are flushed."""
     logging.shutdown()
-    # Either is None where the process was started without it.
+    # Either is None when the process was started with it closed.
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(code)
 
 
-#: Enough for any host. More is not asked for: programs that it starts, such as exec plugins, may
-#: try to close every descriptor they could have, and container runtimes allow a billion.
-MOST_FILES = 65_536
+#: Enough for any host. Not more: programs that it starts, such as exec plugins, may try to close
+#: every descriptor that the limit allows, and container runtimes allow a billion.
+MAX_FILES = 65_536
 
 
 def raise_file_limit() -> int:
     """
     Set the soft limit of open files to the hard limit, at most 65,536, and return it.
 
-    The usual soft limit of 1024 is for programs that use `select`, which this one does not. A limit
-    that is higher already stays.
+    The usual soft limit of 1024 is for programs that use `select`, which this one does not. A
+    higher limit is kept.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return soft
     try:
@@ -83,23 +83,23 @@ def raise_file_limit() -> int:
     return wanted
 
 
-#: Objects that live as long as the host are kept out of garbage collection from then on.
+#: After this time long-lived objects are excluded from garbage collection in any case.
 FREEZE_AFTER_SECONDS = 60.0
-#: Low enough that garbage of failed requests is some hundred kilobytes, not ten megabytes.
+#: Low enough that garbage of failed requests takes some hundred kilobytes, not ten megabytes.
 THRESHOLDS = (10_000, 20, 20)
-#: Connections grow old before they end, each a circle with a buffer of a quarter of a megabyte. By
-#: thresholds alone, old garbage is looked for after millions of new objects, which takes hours.
+#: Closed connections are reference cycles in the oldest generation, each with a buffer of 256 KiB.
+#: By thresholds alone, that generation is collected after millions of new objects, in hours.
 COLLECT_SECONDS = 300.0
 
 
-async def collect_garbage(known: Collection[asyncio.Event]) -> NoReturn:
+async def collect_garbage(cache_synced: Collection[asyncio.Event]) -> NoReturn:
     """
-    Take what is there once all of `known` are set out of garbage collection; then collect.
+    Freeze the objects that exist once all caches are synced, then collect every five minutes.
 
-    The collector is off until then: while the caches fill, a collection visits ever more objects
-    and frees none. Afterwards a complete one every five minutes visits what has come since.
+    The collector is off until then: while the caches are filled, a collection visits ever more
+    objects and frees none. Afterwards a full one visits only newer objects.
     """
-    waits = [asyncio.create_task(each.wait()) for each in known]
+    waits = [asyncio.create_task(each.wait()) for each in cache_synced]
     _, pending = await asyncio.wait(waits, timeout=FREEZE_AFTER_SECONDS)
     for wait in pending:
         wait.cancel()

@@ -1,4 +1,4 @@
-"""Waits for the API server at the start, and tells passing trouble from the lasting kind."""
+"""The startup probe of the API server: temporary errors are retried, permanent ones raised."""
 
 import asyncio
 from datetime import timedelta
@@ -19,48 +19,53 @@ from kcm_host.client.rest import Client
 PAUSE_SECONDS = 1.0
 
 
-async def reach(client: Client, *, agent: str, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - the error must say what the last try met
+async def wait_for_api_server(
+    client: Client,
+    *,
+    agent: str,
+    timeout: timedelta,  # noqa: ASYNC109 - the error is that of the last attempt
+) -> CachedDiscoveryClient:
     """
-    Give who knows what the server serves, once it says that it is healthy (H-41).
+    Return a filled discovery client once the API server is healthy (H-41).
 
-    It is asked at once, then every second. Raises `ConnectionProblem` after `timeout`, and
-    earlier when waiting cannot help: no or refused credentials, a certificate that is not trusted.
+    It is probed at once, then every second. Raises `ConnectionProblem` after `timeout`, and
+    earlier for permanent errors: no or refused credentials, a certificate that is not trusted.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout.total_seconds()
     while True:
-        # The last try may overrun a little: cut short, it could not tell what is wrong.
-        met = await _ask(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
-        if isinstance(met, CachedDiscoveryClient):
-            return met
-        if met.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
-            raise met
+        # The last attempt may exceed the deadline: with less time its error would say nothing.
+        result = await _probe(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
+        if isinstance(result, CachedDiscoveryClient):
+            return result
+        if result.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
+            raise result
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _ask(
+async def _probe(
     client: Client, agent: str, seconds: float
 ) -> CachedDiscoveryClient | ConnectionProblem:
     connection = client.connection
-    discoverer = CachedDiscoveryClient(client, agent=agent)
+    discovery = CachedDiscoveryClient(client, agent=agent)
     try:
         async with asyncio.timeout(seconds):
-            await _see_health(client, agent)
-            await discoverer.ask()
+            await _check_health(client, agent)
+            await discovery.ask()
     except TimeoutError as error:
         if connection.credentials.pending:
             return credentials_overdue(connection, seconds)
         return explain(error, connection)
     except HostError as error:
         return _refused(error, connection)
-    return discoverer
+    return discovery
 
 
-async def _see_health(client: Client, agent: str) -> None:
+async def _check_health(client: Client, agent: str) -> None:
     try:
         await client.call("GET", "/healthz", verb="get", agent=agent, accept="*/*")
     except ApiError as error:
-        # 403: it is there and knows us, only health is not for us to see.
+        # 403: the server is healthy enough to authenticate, only /healthz is not permitted.
         if error.status != 403:
             raise
 

@@ -49,14 +49,16 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
         yield made
 
 
-async def reach(client: Client, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - passed on
+async def wait_for_server(client: Client, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - passed on
     """Wait for the server."""
-    return await startup_probe.reach(client, agent=user_agent("host"), timeout=timeout)
+    return await startup_probe.wait_for_api_server(
+        client, agent=user_agent("host"), timeout=timeout
+    )
 
 
 async def test_a_healthy_server_is_reached_at_once(client: Client, fault_proxy: FaultProxy) -> None:
     """One question for its health, and what it serves (H-41)."""
-    await reach(client, LONG)
+    await wait_for_server(client, LONG)
     assert fault_proxy.requests()[0].path == "/healthz"
     assert len(fault_proxy.requests()) == 3
 
@@ -66,7 +68,7 @@ async def test_a_server_that_comes_up_in_time_is_reached(
 ) -> None:
     """Asked again and again until it answers 200 (H-41)."""
     fault_proxy.refuse()
-    waiting = asyncio.create_task(reach(client, LONG))
+    waiting = asyncio.create_task(wait_for_server(client, LONG))
     unhealthy = fault_proxy.add(Answer(500, b"etcd failed"), path="/healthz")
     fault_proxy.accept()
     await until(lambda: unhealthy.hits >= 2)
@@ -93,7 +95,7 @@ async def test_a_server_that_does_not_come_is_told(
     """After `startTimeout` one line says where, what and what to do; exit code 1 (H-41)."""
     fault_proxy.add(fault, path=path)
     with pytest.raises(ConnectionProblem) as raised:
-        await asyncio.wait_for(reach(client, SHORT), 60)
+        await asyncio.wait_for(wait_for_server(client, SHORT), 60)
     text = str(raised.value)
     assert fault_proxy.url in text
     assert "\n" not in text
@@ -106,7 +108,7 @@ async def test_a_server_that_is_not_there_is_told(client: Client, fault_proxy: F
     fault_proxy.refuse()
     started = asyncio.get_running_loop().time()
     with pytest.raises(ConnectionProblem, match="connection refused; start the server") as raised:
-        await reach(client, SHORT)
+        await wait_for_server(client, SHORT)
     assert asyncio.get_running_loop().time() - started > 0.3
     assert raised.value.exit_code == 1
 
@@ -116,13 +118,13 @@ async def test_health_that_is_not_for_us_to_see_is_health(
 ) -> None:
     """403 for /healthz: the server is there and knows us."""
     fault_proxy.add(Answer(403), path="/healthz")
-    await reach(client, LONG)
+    await wait_for_server(client, LONG)
 
 
 async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
     """401: waiting cannot help; exit code 2 at once."""
     with pytest.raises(ConnectionProblem, match="refuses the credentials") as raised:
-        await asyncio.wait_for(reach(stranger, LONG), 60)
+        await asyncio.wait_for(wait_for_server(stranger, LONG), 60)
     assert raised.value.exit_code == 2
 
 
@@ -134,7 +136,7 @@ async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
     )
     async with Client(untrusting, lambda _: None) as client:
         with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
-            await asyncio.wait_for(reach(client, LONG), 60)
+            await asyncio.wait_for(wait_for_server(client, LONG), 60)
     assert raised.value.exit_code == 2
 
 
@@ -165,7 +167,7 @@ async def test_a_hanging_exec_plugin_is_named(fault_proxy: FaultProxy, tmp_path:
     path.write_text(yaml.safe_dump(content))
     async with Client(connect(str(path), environ=os.environ), lambda _: None) as client:
         with pytest.raises(ConnectionProblem) as raised:
-            await asyncio.wait_for(reach(client, SHORT), 60)
+            await asyncio.wait_for(wait_for_server(client, SHORT), 60)
     assert str(raised.value).startswith("exec plugin 'sleep' of user ")
     assert "has given no credentials within 0.5 s" in str(raised.value)
     assert "raise 'startTimeout'" in str(raised.value)
@@ -182,7 +184,7 @@ async def test_a_server_that_sees_no_credentials_is_told(
     body = {"kind": "Status", "reason": "Forbidden", "message": message, "code": 403}
     fault_proxy.add(Answer(403, json.dumps(body).encode()), path="^/api$")
     with pytest.raises(ConnectionProblem) as raised:
-        await reach(client, SHORT)
+        await wait_for_server(client, SHORT)
     assert drop.hits
     assert "does not see the credentials from kubeconfig" in str(raised.value)
     assert "bind ClusterRole" not in str(raised.value)

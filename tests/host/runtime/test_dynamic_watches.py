@@ -16,8 +16,8 @@ from kcm_host_testing.api_server import ApiServer
 
 #: What is served is asked often; the module is in the host's process.
 EAGER = """
-from kcm_host.runtime import served
-served.REFRESH_SECONDS = 0.2
+from kcm_host.runtime import discovery_poller
+discovery_poller.POLL_SECONDS = 0.2
 """
 #: Also follows whatever MORE says, with a model of its own, and tells how many there are of each.
 COUNTING = """
@@ -145,8 +145,8 @@ def test_kinds_are_followed_as_long_as_they_are_served(
     eventually(lambda: streams(host) == ["configmaps", "gadgets"], "the stream has ended")
     told = host.controller("counting")
     assert (told["restarts"], told["status"]["start"], told["ready"]) == (0, 1, True)
-    assert host.log("other watches", begun=f"widgets.{definitions.group} v1")
-    assert host.log("other watches", ended=f"widgets.{definitions.group} v1")
+    assert host.log("dynamic watches changed", added=f"widgets.{definitions.group} v1")
+    assert host.log("dynamic watches changed", removed=f"widgets.{definitions.group} v1")
 
 
 def test_a_plugin_may_want_other_watches_at_any_time(
@@ -221,7 +221,7 @@ def test_a_watch_that_is_declared_otherwise_is_followed_so(
     told = host.controller("counting")
     assert (told["restarts"], told["status"]["start"]) == (0, 1)
     eventually(lambda: streams(host) == ["configmaps", "secrets"], "nothing is left behind")
-    assert len(host.log("other watches", changed="secrets v1")) == 4
+    assert len(host.log("dynamic watches changed", changed="secrets v1")) == 4
 
 
 def test_many_wishes_are_few_questions(
@@ -294,7 +294,7 @@ def test_what_fails_there_restarts_the_controller(
     create_map(core, namespace, "a")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "t"}})
     eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
-    (line,) = host.log("controller restarts")
+    (line,) = host.log("controller restarting")
     assert line["problem"] == f"{culprit} raised ValueError: poisoned"
     assert host.controller("counting")["restarts"] == 1
 
@@ -323,7 +323,7 @@ def test_an_answer_that_cannot_be_used_changes_nothing(
     told = host.controller("counting")
     assert (told["ready"], told["restarts"]) == (True, 0)
     assert "could not tell them apart" in told["problem"]
-    (line,) = host.log("watches refused, those before go on")
+    (line,) = host.log("dynamic watches invalid, previous ones kept")
     assert line["problem"] == told["problem"]
     core.delete_namespaced_config_map("a", namespace)
     core.delete_namespaced_config_map("b", namespace)

@@ -15,7 +15,7 @@ from virtual_time import VirtualTimeLoop
 from worlds.running import World, running
 
 from kcm_host.api import Cause, Key
-from kcm_host.runtime.resync import JITTER, SLICE
+from kcm_host.runtime.periodic import BATCH, JITTER
 
 HOUR = timedelta(hours=1)
 #: By then the first sweep has begun, whatever the jitter, and ended.
@@ -34,7 +34,7 @@ def copying_world(
         return made[-1]
 
     world = World("ttl", chance, keys={NODE: ""}, make=make)
-    world.sweep_each(period)
+    world.resync_each(period)
     return world, lambda: made[-1]
 
 
@@ -81,7 +81,7 @@ async def test_what_was_missed_is_written_counted_and_told(
 async def test_what_was_not_missed_is_not_counted() -> None:
     """Every object is synced at each sweep, and nothing is written or counted (F-52)."""
     world, newest = copying_world(random.Random(2))
-    names = [f"now-{number}" for number in range(2 * SLICE + 50)]
+    names = [f"now-{number}" for number in range(2 * BATCH + 50)]
     async with running(world):
         for name in names:
             want(world, name, "a")
@@ -119,11 +119,11 @@ async def test_a_timer_is_a_wakeup() -> None:
     """
     world, newest = copying_world(random.Random(4))
     async with running(world):
-        start = world.controller._start
+        run = world.controller._state.run
         for round_ in range(40):
             want(world, "timed-1", str(round_))
             await asyncio.sleep(1)
-            start.queue.sweep(Key("timed-1"), Cause("resync", 0.0, "nodes"))
+            run.queue.sweep(Key("timed-1"), Cause("resync", 0.0, "nodes"))
             await asyncio.sleep(0.5)
         assert wrong(world) == []
         assert newest().own_resyncs == 0
@@ -150,12 +150,12 @@ async def test_what_is_still_being_told_is_not_counted() -> None:
     """While the objects of a watch go through `keys`, each wake-up may be on its way (F-52)."""
     world, _ = copying_world(random.Random(6))
     async with running(world):
-        start = world.controller._start
-        (follower,) = start.following._followers.values()
+        run = world.controller._state.run
+        (handler,) = run._required._handlers.values()
         want(world, "gone-1", "a")
         await world.quiet()
-        follower.is_synced = False
-        start.queue.sweep(Key("gone-1"), Cause("resync", 0.0, "nodes"))
+        handler.is_synced = False
+        run.queue.sweep(Key("gone-1"), Cause("resync", 0.0, "nodes"))
         await world.quiet()
         assert wrong(world) == []
     assert world.counted() == []

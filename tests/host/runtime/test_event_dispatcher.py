@@ -1,0 +1,136 @@
+"""The dispatcher: what watch functions and timers return is enqueued."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+import pytest
+
+from kcm_host.api import Key, Lane, Rewatch, View, Wake, Wanted
+from kcm_host.api.records import Cause
+from kcm_host.informer.cache_view import StoreView
+from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
+from kcm_host.workqueue.queue import WorkQueue
+
+pytestmark = pytest.mark.virtual_time
+
+A, B, C, D = (Key(name) for name in "abcd")
+CAUSE = Cause("updated", 0.0)
+Enqueue = Callable[..., None]
+
+
+@pytest.fixture
+async def queue() -> WorkQueue:
+    """Return an empty queue."""
+    return WorkQueue(asyncio.get_running_loop())
+
+
+@pytest.fixture
+def restarts() -> list[RestartReason]:
+    """The reasons of requested restarts."""
+    return []
+
+
+@pytest.fixture
+async def dispatcher(queue: WorkQueue, restarts: list[RestartReason]) -> EventDispatcher:
+    """Return a dispatcher without watches."""
+    return EventDispatcher(queue, StoreView("acme", {}), restarts.append)
+
+
+@pytest.fixture
+def enqueue(dispatcher: EventDispatcher) -> Enqueue:
+    """Dispatch to a watch function that returns these requests."""
+
+    def call(*requests: Wanted, debounce_seconds: float = 0.0) -> None:
+        dispatcher.call(lambda _: requests, cause=lambda: CAUSE, debounce_seconds=debounce_seconds)
+
+    return call
+
+
+async def taken(queue: WorkQueue, count: int) -> list[tuple[str, float]]:
+    """Return the next keys, with the seconds until each was available."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    found = []
+    for _ in range(count):
+        key = (await queue.get()).key
+        queue.done(key)
+        found.append((key.name, round(loop.time() - begun, 3)))
+    return found
+
+
+async def test_keys_are_queued_with_their_cause(queue: WorkQueue, enqueue: Enqueue) -> None:
+    """Most functions return keys."""
+    enqueue(A)
+    item = await queue.get()
+    assert (item.key, item.causes) == (A, (CAUSE,))
+
+
+async def test_requests_may_set_a_priority(queue: WorkQueue, enqueue: Enqueue) -> None:
+    """Urgent keys are synced before plain ones, idle ones after them."""
+    enqueue(Wake(A, lane=Lane.IDLE), B, Wake(C), Wake(D, lane=Lane.URGENT))
+    assert [name for name, _ in await taken(queue, 4)] == ["d", "b", "c", "a"]
+
+
+async def test_requests_may_set_a_delay(queue: WorkQueue, enqueue: Enqueue) -> None:
+    """A request with a delay is queued when that has passed (IQ-85)."""
+    enqueue(Wake(A, after=timedelta(seconds=3)), B)
+    assert await taken(queue, 2) == [("b", 0.0), ("a", 3.0)]
+
+
+async def test_keys_without_a_delay_are_debounced(queue: WorkQueue, enqueue: Enqueue) -> None:
+    """They keep their priority; a request with a delay keeps that."""
+    later = Wake(B, after=timedelta(seconds=5))
+    enqueue(A, later, Wake(C, lane=Lane.URGENT), debounce_seconds=2.0)
+    assert await taken(queue, 3) == [("c", 2.0), ("a", 2.0), ("b", 5.0)]
+
+
+async def test_a_refresh_of_the_dynamic_watches_is_requested(
+    dispatcher: EventDispatcher, enqueue: Enqueue
+) -> None:
+    """`Rewatch` queues no key and sets the event once."""
+    enqueue(A)
+    assert not dispatcher.refresh_requested.is_set()
+    enqueue(Rewatch(), Rewatch())
+    assert dispatcher.refresh_requested.is_set()
+
+
+async def test_an_exception_requests_a_restart(
+    dispatcher: EventDispatcher,
+    restarts: list[RestartReason],
+    enqueue: Enqueue,
+    queue: WorkQueue,
+) -> None:
+    """The first exception counts, and no function is called afterwards."""
+
+    def broken(view: View) -> Iterable[Wanted]:
+        raise LookupError("lost")
+
+    dispatcher.call(broken, cause=lambda: CAUSE, source="a timer")
+    dispatcher.fail(OSError("too late"))
+    enqueue(A)
+    (reason,) = restarts
+    assert reason.text == "a timer raised LookupError: lost"
+    assert isinstance(reason.error, LookupError)
+    assert len(queue) == 0
+
+
+async def test_an_exit_requests_a_restart(
+    dispatcher: EventDispatcher, restarts: list[RestartReason]
+) -> None:
+    """A function that calls `sys.exit` restarts its controller and does not end the host."""
+
+    def exits(view: View) -> Iterable[Wanted]:
+        raise SystemExit(3)
+
+    dispatcher.call(exits, cause=lambda: CAUSE)
+    assert [reason.text for reason in restarts] == ["a watch function raised SystemExit: 3"]
+
+
+async def test_an_invalid_request_is_refused(
+    dispatcher: EventDispatcher, restarts: list[RestartReason]
+) -> None:
+    """Anything but a Key, a Wake or a Rewatch restarts the controller and names what to return."""
+    dispatcher.call(lambda _: "ab", cause=lambda: CAUSE)  # type: ignore[arg-type, return-value]
+    (reason,) = restarts
+    assert "'a' cannot be enqueued; return a Key, a Wake or Rewatch()" in reason.text
