@@ -16,13 +16,12 @@ from plugins.resourceclaim.claim_objects import (
 )
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.errors import ReconcileError
 from kcm_host_resourceclaim.models.claim import Claim, Consumer
-from kcm_host_resourceclaim.models.pod import Entry, Pod, PodGroup
+from kcm_host_resourceclaim.models.pod import Pod, PodClaim, PodGroup
+from kcm_host_resourceclaim.ownership import is_for_group, is_for_pod
 from kcm_host_resourceclaim.reservation import (
     binding_target,
-    is_for_group,
-    is_for_pod,
     is_reserved_for,
     needs_reservation,
 )
@@ -76,8 +75,8 @@ GROUP_OWNER = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PodGroup", "name":
 )
 def test_whether_a_claim_is_for_a_pod(found: Claim, for_pod: bool, with_groups: bool) -> None:
     """By the UID of the controller; with group claims also by the group's name (1.4)."""
-    assert is_for_pod(found, P, group_claims=False) is for_pod
-    assert is_for_pod(found, P, group_claims=True) is with_groups
+    assert is_for_pod(found, P, workload_claims=False) is for_pod
+    assert is_for_pod(found, P, workload_claims=True) is with_groups
 
 
 def test_whether_a_claim_is_for_a_group() -> None:
@@ -118,8 +117,8 @@ def test_the_owning_pod(references: Any, name: str | None) -> None:
 def test_whether_a_claim_is_reserved(consumers: Any, reserved: bool, with_groups: bool) -> None:
     """By the pod's UID, or with group claims by the group's name (1.5)."""
     found = decoded(consumers=consumers, allocated=True)
-    assert is_reserved_for(found, P, group_claims=False) is reserved
-    assert is_reserved_for(found, P, group_claims=True) is with_groups
+    assert is_reserved_for(found, P, workload_claims=False) is reserved
+    assert is_reserved_for(found, P, workload_claims=True) is with_groups
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_whether_a_claim_is_reserved(consumers: Any, reserved: bool, with_groups
 )
 def test_whether_a_reservation_is_tried(fields: Any, expected: bool) -> None:
     """Not where the server would refuse it in any case (D-9)."""
-    assert needs_reservation(decoded(**fields), P, group_claims=False) is expected
+    assert needs_reservation(decoded(**fields), P, workload_claims=False) is expected
 
 
 @pytest.mark.parametrize(
@@ -157,16 +156,16 @@ def test_whether_a_reservation_is_tried(fields: Any, expected: bool) -> None:
 def test_whom_a_claim_is_reserved_for(entry: Any, in_group: Any, expected: Consumer) -> None:
     """The group where name, claim and template are equal, else the pod (1.6)."""
     found = (Key("g", "ns"), in_group) if in_group is not None else None
-    assert binding_target(Key("p", "ns"), P, msgspec.convert(entry, Entry), found) == expected
+    assert binding_target(Key("p", "ns"), P, msgspec.convert(entry, PodClaim), found) == expected
 
 
 def test_entries_of_an_unknown_kind_have_no_target() -> None:
     """Of the pod always, of the group when it stands before the equal one (1.6)."""
-    unknown, known = Entry("new"), Entry("res", None, "t")
-    with pytest.raises(Problem, match="none of the supported fields are set"):
+    unknown, known = PodClaim("new"), PodClaim("res", None, "t")
+    with pytest.raises(ReconcileError, match="none of the supported fields are set"):
         binding_target(Key("p", "ns"), P, unknown, None)
     before = msgspec.convert(group("g", {"name": "new"}, by_template()), PodGroup)
-    with pytest.raises(Problem, match="'new'"):
+    with pytest.raises(ReconcileError, match="'new'"):
         binding_target(Key("p", "ns"), P, known, (Key("g", "ns"), before))
     after = msgspec.convert(group("g", by_template(), {"name": "new"}), PodGroup)
     assert binding_target(Key("p", "ns"), P, known, (Key("g", "ns"), after)) == G_USER

@@ -30,11 +30,11 @@ def test_counts_are_those_of_a_recount(story: Any) -> None:
     counts, present = ClaimCounts(), {}
     for name, manifest in story:
         model = msgspec.convert(manifest, Claim) if manifest else None
-        counts.changed(Key(name, "ns"), model)
+        counts.update(Key(name, "ns"), model)
         present[name] = model
     expected = ClaimCounts()
     for name, model in present.items():
-        expected.changed(Key(name, "ns"), model)
+        expected.update(Key(name, "ns"), model)
     told = {tuple(labels.values()): value for labels, value in counts.metric().series}
     assert told == {tuple(labels.values()): value for labels, value in expected.metric().series}
     assert sum(told.values()) == sum(model is not None for model in present.values())

@@ -8,9 +8,9 @@ import pytest
 from plugins.resourceclaim.claim_objects import claim
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.cache import RecentUids
+from kcm_host_resourceclaim.cache import UidCache
 from kcm_host_resourceclaim.models.claim import Claim
-from kcm_host_resourceclaim.mutation_cache import CreatedClaims
+from kcm_host_resourceclaim.mutation_cache import MutationCache
 
 C = Key("c", "ns")
 
@@ -39,17 +39,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def created(clock: Clock) -> CreatedClaims:
+def created(clock: Clock) -> MutationCache:
     """A small cache."""
-    return CreatedClaims(capacity=3, lifetime=timedelta(hours=1), clock=clock)
+    return MutationCache(capacity=3, ttl=timedelta(hours=1), clock=clock)
 
 
-def names(created: CreatedClaims, owner: str = "ns/u-p") -> list[str]:
+def names(created: MutationCache, owner: str = "ns/u-p") -> list[str]:
     """Give the claims found under an owner."""
-    return sorted(key.name for key, _ in created.owned_by(owner))
+    return sorted(key.name for key, _ in created.by_owner(owner))
 
 
-def test_a_created_claim_is_found_by_key_and_owner(created: CreatedClaims) -> None:
+def test_a_created_claim_is_found_by_key_and_owner(created: MutationCache) -> None:
     """As the store would find it, in its namespace alone (RC-10, RC-15)."""
     created.add(C, made(), "5")
     assert created.get(C) == made()
@@ -61,7 +61,7 @@ def test_a_created_claim_is_found_by_key_and_owner(created: CreatedClaims) -> No
 @pytest.mark.parametrize(
     ("second", "kept"), [("4", "first"), ("5", "second"), ("10", "second"), ("", "first")]
 )
-def test_a_newer_copy_stays(created: CreatedClaims, second: str, kept: str) -> None:
+def test_a_newer_copy_stays(created: MutationCache, second: str, kept: str) -> None:
     """Versions are compared as numbers, no version counts as 0 (RC-15, IQ-91, IQ-92)."""
     created.add(C, made(uid="first", owner="a"), "5")
     created.add(C, made(uid="second", owner="b"), second)
@@ -72,7 +72,7 @@ def test_a_newer_copy_stays(created: CreatedClaims, second: str, kept: str) -> N
     assert names(created, "ns/u-b") == (["c"] if kept == "second" else [])
 
 
-def test_what_was_used_longest_ago_goes(created: CreatedClaims) -> None:
+def test_what_was_used_longest_ago_goes(created: MutationCache) -> None:
     """No more than the capacity; a look counts as use (RC-15)."""
     for name in "abc":
         created.add(Key(name, "ns"), made(name), "1")
@@ -82,7 +82,7 @@ def test_what_was_used_longest_ago_goes(created: CreatedClaims) -> None:
     assert len(created) == 3
 
 
-def test_an_hour_later_it_is_forgotten(created: CreatedClaims, clock: Clock) -> None:
+def test_an_hour_later_it_is_forgotten(created: MutationCache, clock: Clock) -> None:
     """Nobody says that a claim which no watch ever showed still exists (RC-15, IQ-97)."""
     created.add(C, made(), "5")
     clock.now += 3599
@@ -95,11 +95,11 @@ def test_an_hour_later_it_is_forgotten(created: CreatedClaims, clock: Clock) -> 
 
 @pytest.mark.parametrize(("version", "kept"), [("4", True), ("5", False), ("12", False)])
 def test_what_the_store_has_is_needed_no_more(
-    created: CreatedClaims, version: str, kept: bool
+    created: MutationCache, version: str, kept: bool
 ) -> None:
     """A copy goes when an event as new shows the claim (D-2, IQ-95)."""
     created.add(C, made(), "5")
-    created.seen(C, version)
+    created.on_update(C, version)
     assert (created.get(C) is not None) is kept
     assert names(created) == (["c"] if kept else [])
 
@@ -114,11 +114,11 @@ def test_what_the_store_has_is_needed_no_more(
     ],
 )
 def test_a_deleted_claim_is_forgotten(
-    created: CreatedClaims, uid: str, version: str, kept: bool
+    created: MutationCache, uid: str, version: str, kept: bool
 ) -> None:
     """Unless the deleted one was an older claim of the same name (D-2, IQ-95)."""
     created.add(C, made(), "5")
-    created.gone(C, uid, version)
+    created.on_delete(C, uid, version)
     assert (created.get(C) is not None) is kept
 
 
@@ -132,20 +132,20 @@ def test_a_deleted_claim_is_forgotten(
     ],
 )
 def test_a_deleted_claim_is_not_taken_later(
-    created: CreatedClaims, uid: str, version: str, taken: bool
+    created: MutationCache, uid: str, version: str, taken: bool
 ) -> None:
     """A tombstone keeps it out, and is never given itself (D-2, IQ-96)."""
-    created.gone(C, "u-c", "10")
+    created.on_delete(C, "u-c", "10")
     assert created.get(C) is None
     created.add(C, made(uid=uid), version)
     assert (created.get(C) is not None) is taken
 
 
-def test_tombstones_end_too(created: CreatedClaims, clock: Clock) -> None:
+def test_tombstones_end_too(created: MutationCache, clock: Clock) -> None:
     """After an hour, or when there are too many; the claims beside them stay (IQ-95)."""
     created.add(Key("kept", "ns"), made("kept"), "1")
     for name in "abcd":
-        created.gone(Key(name, "ns"), f"u-{name}", "1")
+        created.on_delete(Key(name, "ns"), f"u-{name}", "1")
     created.add(Key("a", "ns"), made("a"), "1")
     created.add(Key("d", "ns"), made("d"), "1")
     assert names(created) == ["a", "kept"]
@@ -154,7 +154,7 @@ def test_tombstones_end_too(created: CreatedClaims, clock: Clock) -> None:
     assert names(created) == ["d"]
 
 
-def test_claims_of_groups_are_found_too(created: CreatedClaims) -> None:
+def test_claims_of_groups_are_found_too(created: MutationCache) -> None:
     """The index by owner holds PodGroups of every version (RC-14, T-72)."""
     manifest: Any = claim("c", owner="g", owner_kind="PodGroup", entry="res")
     created.add(C, msgspec.convert(manifest, Claim), "1")
@@ -163,7 +163,7 @@ def test_claims_of_groups_are_found_too(created: CreatedClaims) -> None:
 
 def test_the_defaults_are_those_of_the_rules() -> None:
     """1000 claims and 500 UIDs (RC-15, RC-16)."""
-    created, removed = CreatedClaims(), RecentUids()
+    created, removed = MutationCache(), UidCache()
     for number in range(1100):
         created.add(Key(f"c{number}", "ns"), made(f"c{number}"), "1")
         removed.add(f"u{number}")
@@ -172,7 +172,7 @@ def test_the_defaults_are_those_of_the_rules() -> None:
 
 def test_a_uid_that_is_looked_for_is_kept_longer() -> None:
     """A positive look counts as use, a negative one adds nothing (RC-16)."""
-    removed = RecentUids(capacity=2)
+    removed = UidCache(capacity=2)
     removed.add("a")
     removed.add("b")
     assert "a" in removed

@@ -8,22 +8,22 @@ import pytest
 from plugins.resourceclaim.claim_objects import by_name, by_template, pod
 
 from kcm_host_resourceclaim.models.pod import (
-    Entry,
-    Named,
     Pod,
-    Recorded,
-    Unnamed,
-    claim_names,
-    records_to_apply,
-    resolve,
-    template_names,
+    PodClaim,
+    PodClaimStatus,
+    ResolvedClaim,
+    Unresolved,
+    referenced_claims,
+    referenced_templates,
+    resolve_claim,
+    statuses_to_apply,
 )
 
 OTHER = {"name": "other", "resourceClaimName": "x"}
 C1 = {"name": "res", "resourceClaimName": "c1"}
 C2 = {"name": "res", "resourceClaimName": "c2"}
 NONE = {"name": "res"}
-GENERATED, STATIC = Named("c1", generated=True), Named("c", generated=False)
+GENERATED, STATIC = ResolvedClaim("c1", generated=True), ResolvedClaim("c", generated=False)
 
 
 @pytest.mark.parametrize(
@@ -34,17 +34,19 @@ GENERATED, STATIC = Named("c1", generated=True), Named("c", generated=False)
         pytest.param(by_template(), [C1], GENERATED, id="recorded"),
         pytest.param(by_template(), [OTHER, C1], GENERATED, id="recorded after another"),
         pytest.param(by_template(), [C1, C2], GENERATED, id="recorded twice: the first"),
-        pytest.param(by_template(), [NONE], Unnamed.SKIPPED, id="no claim needed"),
-        pytest.param(by_template(), [NONE, C1], Unnamed.SKIPPED, id="no claim needed, then one"),
-        pytest.param(by_template(), [], Unnamed.NOT_CREATED, id="nothing recorded"),
-        pytest.param(by_template(), [OTHER], Unnamed.NOT_CREATED, id="another recorded"),
-        pytest.param({"name": "res"}, [C1], Unnamed.UNSUPPORTED, id="a field not known here"),
+        pytest.param(by_template(), [NONE], Unresolved.NOT_NEEDED, id="no claim needed"),
+        pytest.param(
+            by_template(), [NONE, C1], Unresolved.NOT_NEEDED, id="no claim needed, then one"
+        ),
+        pytest.param(by_template(), [], Unresolved.NOT_CREATED, id="nothing recorded"),
+        pytest.param(by_template(), [OTHER], Unresolved.NOT_CREATED, id="another recorded"),
+        pytest.param({"name": "res"}, [C1], Unresolved.UNSUPPORTED, id="a field not known here"),
     ],
 )
 def test_an_entry_stands_for_a_claim(entry: Any, recorded: Any, expected: Any) -> None:
     """A claim by name or as recorded, none needed, none yet, or not known (section 1.3)."""
-    records = msgspec.convert(recorded, tuple[Recorded, ...])
-    assert resolve(msgspec.convert(entry, Entry), records) == expected
+    records = msgspec.convert(recorded, tuple[PodClaimStatus, ...])
+    assert resolve_claim(msgspec.convert(entry, PodClaim), records) == expected
 
 
 def decoded(manifest: Mapping[str, Any]) -> Pod:
@@ -67,8 +69,8 @@ def test_references_are_found_once_each() -> None:
             extended="extended",
         )
     )
-    assert claim_names(found) == ("static", "made")
-    assert template_names(found) == ("t1", "t2")
+    assert referenced_claims(found) == ("static", "made")
+    assert referenced_templates(found) == ("t1", "t2")
 
 
 @pytest.mark.parametrize(
@@ -82,15 +84,15 @@ def test_references_are_found_once_each() -> None:
 )
 def test_all_names_are_applied(recorded: Any, new: Any, expected: Any) -> None:
     """Recorded names under the new ones, sorted by entry (RC-42)."""
-    records = tuple(Recorded(name, claim) for name, claim in recorded.items())
-    applied = records_to_apply(records, new)
+    records = tuple(PodClaimStatus(name, claim) for name, claim in recorded.items())
+    applied = statuses_to_apply(records, new)
     assert applied == [{"name": k, "resourceClaimName": v} for k, v in expected.items()]
 
 
 def test_of_two_records_the_first_is_applied() -> None:
     """What counts when an entry is read counts when it is written again (1.3, RC-42)."""
-    records = (Recorded("a", "first"), Recorded("a", "second"))
-    assert records_to_apply(records, {}) == [{"name": "a", "resourceClaimName": "first"}]
+    records = (PodClaimStatus("a", "first"), PodClaimStatus("a", "second"))
+    assert statuses_to_apply(records, {}) == [{"name": "a", "resourceClaimName": "first"}]
 
 
 @pytest.mark.parametrize(
@@ -119,4 +121,4 @@ def test_pods_without_claims_share_what_they_can() -> None:
     one, two = (msgspec.json.decode(text, type=Pod) for text in texts)
     assert one.spec.node_name is two.spec.node_name
     assert one.status.phase is two.status.phase
-    assert one.recorded is two.recorded
+    assert one.resource_claim_statuses is two.resource_claim_statuses

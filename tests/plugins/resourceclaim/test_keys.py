@@ -76,7 +76,7 @@ def test_pods_with_extended_resources_release_their_claim() -> None:
         assert cluster.put(bare(pod(extended="c", phase=phase, node="n"))) == [CLAIM_KEY]
     cluster.put(running)
     assert cluster.remove("pods", "p") == [CLAIM_KEY]
-    assert "u-p" in cluster.controller._memory.removed
+    assert "u-p" in cluster.controller._state.deleted_uids
 
 
 def test_an_ended_pod_needs_no_work_itself() -> None:
@@ -171,12 +171,12 @@ def test_nothing_is_judged_before_all_is_known() -> None:
     """Changes that come while another store still waits for its list queue nothing (RC-4)."""
     cluster = ClaimCluster()
     fresh = ClaimCluster()
-    wakeups = fresh.watches["pods"].keys.__self__  # type: ignore[attr-defined] # a bound method
-    wakeups._unsynced = 1
+    handlers = fresh.watches["pods"].keys.__self__  # type: ignore[attr-defined] # a bound method
+    handlers._unsynced = 1
     assert fresh.put(pod()) == cluster.remove("pods", "none") == []
     assert fresh.put(claim(consumers=[user("q")], allocated=True)) == []
     assert fresh.put(template()) == []
-    fresh._queue(wakeups.synced(fresh.view))
+    fresh._queue(handlers.on_synced(fresh.view))
     assert fresh.take_keys() == [CLAIM_KEY, POD_KEY]
 
 
@@ -198,7 +198,7 @@ def test_a_removed_pod_releases_its_claims() -> None:
     cluster.put(bare(pod("plain")))
     assert cluster.remove("pods", "p") == [CLAIM_KEY, "claim:ns/shared"]
     assert cluster.remove("pods", "plain") == []
-    removed = cluster.controller._memory.removed
+    removed = cluster.controller._state.deleted_uids
     assert ("u-p" in removed, "u-plain" in removed) == (True, False)
 
 
@@ -206,7 +206,7 @@ def test_a_pod_made_anew_while_the_watch_was_away_is_two() -> None:
     """The claims of the old one are looked at, the new one gets its own (D-11, RC-18)."""
     cluster = ClaimCluster(pod(**RECORDED), claim(**GENERATED))
     assert cluster.put(pod(uid="u-new")) == [CLAIM_KEY, POD_KEY]
-    assert "u-p" in cluster.controller._memory.removed
+    assert "u-p" in cluster.controller._state.deleted_uids
 
 
 async def test_a_claim_just_created_needs_no_second_sync() -> None:
@@ -227,7 +227,7 @@ async def test_a_claim_of_an_ended_pod_is_deleted_once() -> None:
     cluster.put(pod(**RECORDED, phase="Succeeded", node="n"))
     assert len(await cluster.settle()) == 3
     assert not [key for of, key in cluster.server if of == "resourceclaims"]
-    assert len(cluster.controller._memory.created) == 0
+    assert len(cluster.controller._state.created) == 0
     cluster.put(pod(**RECORDED, phase="Succeeded", node="other"))
     assert await cluster.settle() == []
 
@@ -261,7 +261,7 @@ async def test_a_claim_deleted_before_it_was_seen_is_made_again() -> None:
     cluster.create = slow  # type: ignore[method-assign] # an answer that takes its time
     await cluster.sync("pod", "p")
     cluster.create = real  # type: ignore[method-assign]
-    assert len(cluster.controller._memory.created) == 0
+    assert len(cluster.controller._state.created) == 0
     assert await cluster.settle() == ["create resourceclaims", "apply pods/status"]
 
 
@@ -277,7 +277,7 @@ async def test_a_creation_that_the_store_shows_first_is_not_kept() -> None:
 
     cluster.create = slow  # type: ignore[method-assign] # an answer that takes its time
     await cluster.sync("pod", "p")
-    assert len(cluster.controller._memory.created) == 0
+    assert len(cluster.controller._state.created) == 0
 
 
 async def test_a_claim_that_does_not_fit_is_there_all_the_same() -> None:

@@ -16,7 +16,7 @@ from plugins.resourceclaim.claim_objects import (
 )
 
 from kcm_host.api import Done, Later
-from kcm_host_resourceclaim.plugin import LOOK_AGAIN
+from kcm_host_resourceclaim.plugin import RECHECK_INTERVAL
 
 POD_KEY, CLAIM_KEY, GROUP_KEY = "pod:ns/p", "claim:ns/c", "podgroup:ns/g"
 USED: Any = {"allocated": True, "protected": True, "consumers": [user("p")]}
@@ -80,7 +80,7 @@ def test_pods_without_claims_are_not_remembered() -> None:
     """F-50: nor are they found anywhere when they end."""
     cluster = ClaimCluster(RUNNING)
     assert cluster.put(bare(pod(node="n", phase="Failed"))) == cluster.remove("pods", "p") == []
-    assert len(cluster.controller._memory.removed) == 0
+    assert len(cluster.controller._state.deleted_uids) == 0
 
 
 def test_a_claim_that_may_be_adopted_wakes_its_owner() -> None:
@@ -117,7 +117,7 @@ async def test_a_claim_that_was_just_created_does_not_wake_its_owner() -> None:
     cluster.take_keys()
     cluster.catch_up()
     assert cluster.take_keys() == []
-    assert cluster.controller._memory.creating == set()
+    assert cluster.controller._state.creating == set()
 
 
 def test_an_undecodable_owner_is_looked_at_when_it_can_be_read() -> None:
@@ -166,7 +166,7 @@ async def test_what_only_the_server_knows_is_looked_at_again() -> None:
     cluster.set(claim("d", owner="q", entry="res"))
     for kind, name in (("claim", "c"), ("pod", "q")):
         assert await cluster.sync(kind, name) == []
-        assert cluster.outcome == Later(LOOK_AGAIN)
+        assert cluster.outcome == Later(RECHECK_INTERVAL)
     cluster.remove("pods", "p")
     assert await cluster.sync("claim", "c") != []
     assert cluster.outcome == Done()

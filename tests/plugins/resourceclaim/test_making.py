@@ -52,7 +52,9 @@ TEMPLATE = {
 
 def test_the_claim_of_a_pod() -> None:
     """Name, labels, annotations, one owner and the spec; nothing else (T-2, RC-44)."""
-    body = new_claim(template(TEMPLATE), entry="res", kind=POD, owner=Key("p", "ns"), uid="u-p")
+    body = new_claim(
+        template(TEMPLATE), pod_claim_name="res", kind=POD, owner=Key("p", "ns"), uid="u-p"
+    )
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u-p", "controller": True}
     assert msgspec.json.decode(msgspec.json.encode(body)) == {
         "metadata": {
@@ -68,7 +70,9 @@ def test_the_claim_of_a_pod() -> None:
 def test_the_claim_of_a_group() -> None:
     """The same with the group as owner, in the version in use (RC-53)."""
     kind = POD_GROUPS[-1]
-    body = new_claim(template(TEMPLATE), entry="res", kind=kind, owner=Key("g", "ns"), uid="u-g")
+    body = new_claim(
+        template(TEMPLATE), pod_claim_name="res", kind=kind, owner=Key("g", "ns"), uid="u-g"
+    )
     (owner,) = body["metadata"]["ownerReferences"]
     assert (owner["apiVersion"], owner["kind"]) == ("scheduling.k8s.io/v1alpha2", "PodGroup")
     assert body["metadata"]["generateName"] == "g-res-"
@@ -78,7 +82,7 @@ def test_the_template_stays_as_it_is() -> None:
     """A claim made from it changes nothing in the store (T-2, RC-44)."""
     found = template(TEMPLATE)
     before = copy.deepcopy(found)
-    body = new_claim(found, entry="res", kind=POD, owner=Key("p", "ns"), uid="u-p")
+    body = new_claim(found, pod_claim_name="res", kind=POD, owner=Key("p", "ns"), uid="u-p")
     body["metadata"]["annotations"]["more"] = "here"
     assert found == before
 
@@ -86,7 +90,9 @@ def test_the_template_stays_as_it_is() -> None:
 def test_a_template_without_labels_gives_none() -> None:
     """No labels are no key, and the annotation is there all the same (RC-44)."""
     plain = template({"metadata": {}, "spec": {"spec": claim_spec()}})
-    metadata = new_claim(plain, entry="res", kind=POD, owner=Key("p", "ns"), uid="u")["metadata"]
+    metadata = new_claim(plain, pod_claim_name="res", kind=POD, owner=Key("p", "ns"), uid="u")[
+        "metadata"
+    ]
     assert "labels" not in metadata
     assert metadata["annotations"] == {"resource.kubernetes.io/pod-claim-name": "res"}
 
@@ -116,4 +122,4 @@ def test_a_template_without_labels_gives_none() -> None:
 def test_what_a_spec_asks_for(spec: Any, admin: bool, alternatives: bool) -> None:
     """Admin access at the request itself, in every version; prioritized lists (RC-41, RC-87)."""
     found = msgspec.convert(spec, ClaimSpec)
-    assert (found.asks_for_admin_access, found.has_alternatives) == (admin, alternatives)
+    assert (found.has_admin_access, found.has_prioritized_list) == (admin, alternatives)

@@ -8,7 +8,7 @@ from plugins.resourceclaim.claim_objects import claim, group, pod, template
 from pydantic import ValidationError
 
 from kcm_host_resourceclaim import ResourceClaims
-from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.errors import ReconcileError
 from kcm_host_resourceclaim.settings import Settings
 
 DEFAULTS = Settings()
@@ -52,7 +52,7 @@ async def test_an_old_version_is_written_as_it_is_read() -> None:
     """The claim is made in the version in use, and refused by its own fields (T-83, RC-41)."""
     asks = template(admin=True, flat=True)
     cluster = ClaimCluster(pod(), asks, claims=["v1beta1"], adminAccess=False)
-    with pytest.raises(Problem, match="admin access"):
+    with pytest.raises(ReconcileError, match="admin access"):
         await cluster.sync("pod", "p")
     cluster.put(template(flat=True))
     assert await cluster.sync("pod", "p") == ["create resourceclaims", "apply pods/status"]

@@ -16,7 +16,7 @@ from plugins.resourceclaim.claim_objects import (
 )
 
 from kcm_host.api import ApiError, Conflict, HostError, Key, Unreachable
-from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.errors import ReconcileError
 from kcm_host_resourceclaim.models.claim import Claim
 
 CREATE, APPLY = "create resourceclaims", "apply pods/status"
@@ -84,7 +84,7 @@ async def test_nothing_happens_twice() -> None:
 async def test_what_a_switch_forbids_is_refused(switches: Any, spec: Any, text: str) -> None:
     """An event with its own text, an ordinary error, nothing sent or counted (T-3, T-5, RC-39)."""
     cluster = ClaimCluster(pod(), template(**spec), **switches)
-    with pytest.raises(Problem, match=text):
+    with pytest.raises(ReconcileError, match=text):
         await cluster.sync("pod", "p")
     assert cluster.events == [f"Pod p: PodResourceClaim res: {text}"]
     assert cluster.sent == []
@@ -102,7 +102,7 @@ async def test_admin_access_is_passed_on_and_counted() -> None:
 async def test_a_missing_template_is_told() -> None:
     """With the text that tools know; no request, nothing counted (T-6, RC-39, RC-70)."""
     cluster = ClaimCluster(pod())
-    with pytest.raises(Problem):
+    with pytest.raises(ReconcileError):
         await cluster.sync("pod", "p")
     (event,) = cluster.events
     assert event == (
@@ -139,7 +139,7 @@ async def test_a_failing_check_is_told() -> None:
     """An answer other than 404 is an error with an event (RC-36, RC-70)."""
     cluster = ClaimCluster(pod(names={"res": "c0"}), template())
     cluster.answers.append(refused(500, "InternalError", "broken"))
-    with pytest.raises(Problem):
+    with pytest.raises(ReconcileError):
         await cluster.sync("pod", "p")
     (event,) = cluster.events
     assert event == "Pod p: PodResourceClaim res: checking for claim before creating it: broken"
@@ -186,7 +186,7 @@ async def test_names_of_claims_play_no_role() -> None:
     """A claim of the likely name without owner is left alone (T-14)."""
     cluster = ClaimCluster(pod(), claim("p-res"))
     before = cluster.get("resourceclaims", "p-res").copy()
-    with pytest.raises(Problem, match="not found"):
+    with pytest.raises(ReconcileError, match="not found"):
         await cluster.sync("pod", "p")
     assert cluster.get("resourceclaims", "p-res") == before
 
@@ -235,7 +235,7 @@ async def test_recorded_names_are_applied_again() -> None:
 async def test_the_first_problem_ends_the_sync() -> None:
     """What was made before it is found the next time (T-21, RC-35, RC-38)."""
     cluster = ClaimCluster(pod("p", by_template("a"), by_template("b", "late")), template())
-    with pytest.raises(Problem, match="late"):
+    with pytest.raises(ReconcileError, match="late"):
         await cluster.sync("pod", "p")
     assert cluster.verbs() == [CREATE]
     assert cluster.put(template("late")) == ["pod:ns/p"]
@@ -255,7 +255,7 @@ async def test_a_failed_creation_is_counted_and_told(answer: HostError, text: st
     """In the server's own words; nothing is recorded (T-22, RC-70, RC-75)."""
     cluster = ClaimCluster(pod(), template())
     cluster.answers.append(answer)
-    with pytest.raises(Problem):
+    with pytest.raises(ReconcileError):
         await cluster.sync("pod", "p")
     assert cluster.verbs() == [CREATE]
     assert cluster.events == [f"Pod p: PodResourceClaim res: create ResourceClaim : {text}"]
@@ -272,7 +272,7 @@ async def test_a_missing_static_claim_is_the_users() -> None:
 async def test_an_entry_of_an_unknown_kind_is_told() -> None:
     """With an event and an ordinary error (T-25, RC-36, RC-70)."""
     cluster = ClaimCluster(pod("p", {"name": "res"}))
-    with pytest.raises(Problem):
+    with pytest.raises(ReconcileError):
         await cluster.sync("pod", "p")
     (event,) = cluster.events
     assert event.startswith("Pod p: PodResourceClaim res: checking for claim before creating it: ")
@@ -370,8 +370,8 @@ async def test_a_stored_claim_of_another_owner_is_not_reserved() -> None:
     foreign = claim("c", owner="q", entry="res", allocated=True)
     cluster = ClaimCluster(pod(names={"res": "c"}, node="n"), foreign)
     own = msgspec.convert(claim("c", **GENERATED), Claim)
-    cluster.controller._memory.created.add(Key("c", "ns"), own, "99999")
-    with pytest.raises(Problem, match="claim 'ns/c' is not for pod 'ns/p'"):
+    cluster.controller._state.created.add(Key("c", "ns"), own, "99999")
+    with pytest.raises(ReconcileError, match="claim 'ns/c' is not for pod 'ns/p'"):
         await cluster.sync("pod", "p")
     assert cluster.sent == []
 

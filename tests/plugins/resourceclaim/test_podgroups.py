@@ -17,7 +17,7 @@ from plugins.resourceclaim.claim_objects import (
 )
 
 from kcm_host.api import ApiError
-from kcm_host_resourceclaim.errors import Problem
+from kcm_host_resourceclaim.errors import ReconcileError
 
 CREATE, RECORD, RECORD_GROUP = (
     "create resourceclaims",
@@ -93,7 +93,7 @@ async def test_all_names_of_a_group_are_applied() -> None:
 async def test_a_problem_of_a_group_is_told_on_the_group() -> None:
     """With its own prefix; nothing is recorded (RC-54, RC-70)."""
     cluster = ClaimCluster(group(), **GROUPS)
-    with pytest.raises(Problem):
+    with pytest.raises(ReconcileError):
         await cluster.sync("podgroup", "g")
     (event,) = cluster.events
     assert event.startswith('PodGroup g: PodGroupResourceClaim res: resource claim template "t":')
@@ -201,7 +201,7 @@ async def test_pods_in_groups_are_refused_without_the_switch(
     assert cluster.events == []
     (line,) = caplog.records
     text = "Pod is a member of PodGroup g but GenericWorkload feature is disabled"
-    assert vars(line)["kv"] == {"key": "pod:ns/p", "problem": text}
+    assert vars(line)["kv"] == {"key": "pod:ns/p", "error": text}
 
 
 async def test_claims_of_groups_are_refused_without_the_switch() -> None:
@@ -230,7 +230,7 @@ async def test_static_claims_of_groups_are_not_reserved_without_the_switch() -> 
 async def test_a_missing_group_is_waited_for() -> None:
     """An ordinary error without an event (T-78, RC-71)."""
     cluster = ClaimCluster(MEMBER, template(), **LOOKUPS)
-    with pytest.raises(Problem, match="podgroup 'g' in namespace 'ns' is not there"):
+    with pytest.raises(ReconcileError, match="podgroup 'g' in namespace 'ns' is not there"):
         await cluster.sync("pod", "p")
     assert (cluster.events, cluster.sent) == ([], [])
 

@@ -1,4 +1,4 @@
-"""Which versions and features one start of the controller works with."""
+"""The API versions and features in use from one start of the controller to the next."""
 
 from dataclasses import dataclass
 
@@ -10,38 +10,38 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
-    """The kinds to read and write, all claims in one version, and the features in force."""
+class ServedApi:
+    """The kinds to read and write, claims and templates in one version, and the features."""
 
     claims: Kind
     templates: Kind
-    #: None: the feature is off, or not served (RC-88).
+    #: None: the feature is off, or the kind is not served (RC-88).
     groups: Kind | None
-    group_claims: bool
+    workload_claims: bool
     admin_access: bool
     prioritized_list: bool
 
 
-def api_of(version: str, settings: Settings, groups: Kind | None) -> Api:
-    """Give the kinds of one version of resource.k8s.io, and the features that `settings` allow."""
+def api_for_version(version: str, settings: Settings, groups: Kind | None) -> ServedApi:
+    """Return the kinds of one version of resource.k8s.io, with the features of `settings`."""
     groups = groups if settings.generic_workload else None
-    return Api(
+    return ServedApi(
         claims=Kind("resource.k8s.io", version, "ResourceClaim", "resourceclaims"),
         templates=Kind(
             "resource.k8s.io", version, "ResourceClaimTemplate", "resourceclaimtemplates"
         ),
         groups=groups,
-        group_claims=settings.workload_claims and groups is not None,
+        workload_claims=settings.workload_claims and groups is not None,
         admin_access=settings.admin_access,
         prioritized_list=settings.prioritized_list,
     )
 
 
-def served_api(settings: Settings, discovery: Discovery) -> Api | None:
-    """Give the newest version that has both claims and templates; None when none has (RC-85)."""
+def newest_served_api(settings: Settings, discovery: Discovery) -> ServedApi | None:
+    """Return the newest version that serves claims and templates; None when none does (RC-85)."""
     groups = discovery.first_served(*POD_GROUPS) if settings.generic_workload else None
     for version in VERSIONS:
-        api = api_of(version, settings, groups)
+        api = api_for_version(version, settings, groups)
         if discovery.serves(api.claims) and discovery.serves(api.templates):
             return api
     return None

@@ -1,78 +1,83 @@
 """Claims made from templates: found or created for each entry, and recorded in the status."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from kcm_host.api import HostError, Key, Kind, Writer, decode_object
-from kcm_host_resourceclaim.cache import Known
+from kcm_host_resourceclaim.cache import CacheReader
 from kcm_host_resourceclaim.errors import (
     CHECKING,
     CREATE,
     NO_ADMIN_ACCESS,
-    NO_ALTERNATIVES,
-    NO_GROUP_CLAIMS,
+    NO_PRIORITIZED_LIST,
     NO_TEMPLATE,
-    UNEXPECTED,
-    UNKNOWN_ENTRY,
-    PermanentProblem,
-    Problem,
+    NO_WORKLOAD_CLAIMS,
+    UNSUPPORTED_ENTRY,
+    ReconcileError,
+    TerminalError,
+    event_message,
     server_message,
 )
 from kcm_host_resourceclaim.models.claim import POD_CLAIM_NAME, Claim, ClaimSpec, Template
 from kcm_host_resourceclaim.models.pod import (
     POD,
-    Entry,
-    Holder,
-    Named,
+    ClaimOwner,
     Pod,
+    PodClaim,
     PodGroup,
-    Unnamed,
-    records_to_apply,
-    resolve,
+    ResolvedClaim,
+    Unresolved,
+    resolve_claim,
+    statuses_to_apply,
 )
-from kcm_host_resourceclaim.reservation import binding_target, is_for_group, is_for_pod
+from kcm_host_resourceclaim.ownership import is_for_group, is_for_pod
+from kcm_host_resourceclaim.reservation import binding_target
 
 log = logging.getLogger(__name__)
 
+FIELD_MANAGER = "ResourceClaimController"
+COMPONENT = "resource_claim"
+REASON = "FailedResourceClaimCreation"
+#: The server appends 5 characters. The result has to fit a DNS label of 63, with one spare.
+MAX_BASE_LENGTH = 57
 
-#: The server appends 5 characters, and the result is to fit a DNS label of 63, with one in hand.
-LONGEST_BASE = 57
+#: Returns the claim to record for an entry, None when there is nothing new to record.
+Ensure = Callable[[PodClaim], Awaitable[str | None]]
 
 
-def generate_name(owner: str, entry: str) -> str:
+def generate_name(owner: str, pod_claim_name: str) -> str:
     """
-    Give the `generateName` for an entry of a pod or PodGroup (RC-45).
+    Return the `generateName` for an entry of a pod or PodGroup (RC-45).
 
-    Where both names are too long they shrink in proportion, each to one character at least
+    When both names are too long they are shortened in proportion, each to one character at least
     (D-12), and the hyphen at the end is left out.
     """
-    length = len(owner) + len(entry) + 2
-    if length <= LONGEST_BASE:
-        return f"{owner}-{entry}-"
-    owner_part = len(owner) * LONGEST_BASE // length
-    entry_part = len(entry) * LONGEST_BASE // length
+    length = len(owner) + len(pod_claim_name) + 2
+    if length <= MAX_BASE_LENGTH:
+        return f"{owner}-{pod_claim_name}-"
+    owner_part = len(owner) * MAX_BASE_LENGTH // length
+    claim_part = len(pod_claim_name) * MAX_BASE_LENGTH // length
     if owner_part == 0:
-        owner_part, entry_part = 1, entry_part - 1
-    elif entry_part == 0:
-        owner_part, entry_part = owner_part - 1, 1
-    return f"{owner[:owner_part]}-{entry[:entry_part]}"
+        owner_part, claim_part = 1, claim_part - 1
+    elif claim_part == 0:
+        owner_part, claim_part = owner_part - 1, 1
+    return f"{owner[:owner_part]}-{pod_claim_name[:claim_part]}"
 
 
 def new_claim(
-    template: Template, *, entry: str, kind: Kind, owner: Key, uid: str
+    template: Template, *, pod_claim_name: str, kind: Kind, owner: Key, uid: str
 ) -> dict[str, Any]:
     """
-    Give the body of the claim for an entry of `owner`, an object of `kind` (RC-44).
+    Return the body of the claim for an entry of `owner`, an object of `kind` (RC-44).
 
-    It gets no finalizer: the scheduler adds its own when it allocates. The template stays as
-    it is.
+    It has no finalizer: the scheduler adds its own when it allocates.
     """
-    labels = template.spec.metadata
+    source = template.spec.metadata
     metadata: dict[str, Any] = {
-        "generateName": generate_name(owner.name, entry),
-        "annotations": {**labels.annotations, POD_CLAIM_NAME: entry},
+        "generateName": generate_name(owner.name, pod_claim_name),
+        "annotations": {**source.annotations, POD_CLAIM_NAME: pod_claim_name},
         "ownerReferences": [
             {
                 "apiVersion": kind.api_version,
@@ -83,181 +88,149 @@ def new_claim(
             }
         ],
     }
-    if labels.labels:
-        metadata["labels"] = labels.labels
+    if source.labels:
+        metadata["labels"] = source.labels
     return {"metadata": metadata, "spec": template.spec.spec}
 
 
-FIELD_MANAGER = "ResourceClaimController"
-COMPONENT = "resource_claim"
-REASON = "FailedResourceClaimCreation"
-
-
 async def record_claims(
-    kind: Kind,
-    key: Key,
-    holder: Holder,
-    find: Callable[[Entry], Awaitable[str | None]],
-    writer: Writer,
+    kind: Kind, key: Key, owner: ClaimOwner, ensure: Ensure, writer: Writer
 ) -> bool:
     """
-    Record what `find` gives for the entries, in one apply; say whether there was anything new.
+    Record the claims that `ensure` returns for the entries; return whether any is new.
 
-    The first problem is told to users and raised, and nothing is recorded (RC-35, RC-54): claims
-    that were made before it stay, and are found at the next sync.
+    One apply records all. The first error is reported as an Event and raised, and no claim is
+    recorded (RC-35, RC-54): claims created before it are found by the next sync.
     """
-    names = await _new_names(kind, key, holder.entries, find, writer)
+    names: dict[str, str] = {}
+    for pod_claim in owner.resource_claims:
+        try:
+            name = await ensure(pod_claim)
+        except Exception as error:
+            message = f"{kind.name}ResourceClaim {pod_claim.name}: {event_message(error)}"
+            writer.event(kind, key, reason=REASON, message=message, component=COMPONENT)
+            raise
+        if name is not None:
+            names[pod_claim.name] = name
     if names:
-        records = records_to_apply(holder.recorded, names)
-        body = {"status": {"resourceClaimStatuses": records}}
+        statuses = statuses_to_apply(owner.resource_claim_statuses, names)
+        body = {"status": {"resourceClaimStatuses": statuses}}
         await writer.apply(kind, key, body, field_manager=FIELD_MANAGER, subresource="status")
     return bool(names)
 
 
-async def _new_names(
-    kind: Kind,
-    key: Key,
-    entries: Iterable[Entry],
-    find: Callable[[Entry], Awaitable[str | None]],
-    writer: Writer,
-) -> Mapping[str, str]:
-    names: dict[str, str] = {}
-    for entry in entries:
-        try:
-            name = await find(entry)
-        except Exception as problem:
-            _tell_users(writer, kind, key, entry, problem)
-            raise
-        if name is not None:
-            names[entry.name] = name
-    return names
-
-
-def _tell_users(writer: Writer, kind: Kind, key: Key, entry: Entry, problem: Exception) -> None:
-    """Record on a pod or PodGroup why the claim of an entry cannot be made (RC-70)."""
-    match problem:
-        case HostError():
-            cause = server_message(problem)
-        case Problem():
-            cause = str(problem)
-        case _:
-            cause = UNEXPECTED.format(sort=type(problem).__name__, error=problem)
-    message = f"{kind.name}ResourceClaim {entry.name}: {cause}"
-    writer.event(kind, key, reason=REASON, message=message, component=COMPONENT)
-
-
-async def new_name_for_pod(
+async def ensure_pod_claim(
     key: Key,
     pod: Pod,
-    entry: Entry,
+    pod_claim: PodClaim,
     group: tuple[Key, PodGroup] | None,
-    known: Known,
+    cache: CacheReader,
     writer: Writer,
 ) -> str | None:
     """
-    Give the claim to record for an entry of a pod; None when there is nothing new to record.
+    Return the claim to record for an entry of a pod; None when there is nothing new to record.
 
-    Makes the claim where there is none. That of a PodGroup is only looked for: the group's own
-    sync makes it, and wakes the pod (RC-40). Raises `Problem`, also as `PermanentProblem`.
+    A missing claim is created, but not that of a PodGroup: the sync of the PodGroup creates it and
+    queues the pod (RC-40). Raises `ReconcileError`, also as `TerminalError`.
     """
-    group_claims = known.api.group_claims
+    workload_claims = cache.api.workload_claims
 
     def is_own(claim: Claim) -> bool:
-        return is_for_pod(claim, pod, group_claims=group_claims)
+        return is_for_pod(claim, pod, workload_claims=workload_claims)
 
-    if not await _lacks_claim(key, pod, entry, is_own, known, writer):
+    if not await _needs_claim(key, pod, pod_claim, is_own, cache, writer):
         return None
-    target = binding_target(key, pod, entry, group)
-    if target.is_pod_group and not group_claims:
-        raise PermanentProblem(NO_GROUP_CLAIMS.format(entry=entry.name))
-    found = known.claim_for_entry(key.namespace, target.uid, entry.name)
+    target = binding_target(key, pod, pod_claim, group)
+    if target.is_pod_group and not workload_claims:
+        raise TerminalError(NO_WORKLOAD_CLAIMS.format(entry=pod_claim.name))
+    found = cache.find_claim(key.namespace, target.uid, pod_claim.name)
     if found is not None or target.is_pod_group:
         return found
-    return await _create(POD, key, pod.uid, entry, known, writer)
+    return await _create_claim(POD, key, pod.uid, pod_claim, cache, writer)
 
 
-async def new_name_for_group(
-    key: Key, group: PodGroup, entry: Entry, kind: Kind, known: Known, writer: Writer
+async def ensure_group_claim(
+    key: Key, group: PodGroup, pod_claim: PodClaim, kind: Kind, cache: CacheReader, writer: Writer
 ) -> str | None:
-    """As `new_name_for_pod`, for an entry of a PodGroup (RC-51 to RC-53)."""
+    """Return as `ensure_pod_claim`, for an entry of a PodGroup (RC-51 to RC-53)."""
 
     def is_own(claim: Claim) -> bool:
         return is_for_group(claim, group)
 
-    if not await _lacks_claim(key, group, entry, is_own, known, writer):
+    if not await _needs_claim(key, group, pod_claim, is_own, cache, writer):
         return None
-    found = known.claim_for_entry(key.namespace, group.uid, entry.name)
-    return found or await _create(kind, key, group.uid, entry, known, writer)
+    found = cache.find_claim(key.namespace, group.uid, pod_claim.name)
+    return found or await _create_claim(kind, key, group.uid, pod_claim, cache, writer)
 
 
-async def _lacks_claim(
+async def _needs_claim(
     key: Key,
-    holder: Holder,
-    entry: Entry,
+    owner: ClaimOwner,
+    pod_claim: PodClaim,
     is_own: Callable[[Claim], bool],
-    known: Known,
+    cache: CacheReader,
     writer: Writer,
 ) -> bool:
-    """Whether a claim is to be found or made: never for an entry that names one itself."""
-    match resolve(entry, holder.recorded):
-        case Unnamed.UNSUPPORTED:
-            raise Problem(CHECKING + UNKNOWN_ENTRY.format(entry=entry.name))
-        case Unnamed.SKIPPED | Named(generated=False):
+    """Return whether a claim has to be found or created: never for an entry that names one."""
+    match resolve_claim(pod_claim, owner.resource_claim_statuses):
+        case Unresolved.UNSUPPORTED:
+            raise ReconcileError(CHECKING + UNSUPPORTED_ENTRY.format(entry=pod_claim.name))
+        case Unresolved.NOT_NEEDED | ResolvedClaim(generated=False):
             return False
-        case Named(name) if name:
-            claim = await _existing(Key(name, key.namespace), known, writer)
+        case ResolvedClaim(name) if name:
+            claim = await _recorded_claim(Key(name, key.namespace), cache, writer)
             if claim is not None and is_own(claim):
                 return False
             if claim is not None:
-                pairs = {"owner": str(key), "entry": entry.name, "claim": name}
-                log.info("recorded claim is for somebody else", extra={"kv": pairs})
+                pairs = {"owner": str(key), "entry": pod_claim.name, "claim": name}
+                log.info("recorded claim owned by another object", extra={"kv": pairs})
     return True
 
 
-async def _existing(key: Key, known: Known, writer: Writer) -> Claim | None:
-    """Give a recorded claim; the server is asked only about one that nobody here knows (RC-36)."""
-    claim = known.claim_or_created(key)
+async def _recorded_claim(key: Key, cache: CacheReader, writer: Writer) -> Claim | None:
+    """Return a recorded claim; the server is asked only when no cache has it (RC-36)."""
+    claim = cache.claim_or_created(key)
     if claim is not None:
         return claim
     try:
-        found = await writer.read(known.api.claims, key)
+        found = await writer.read(cache.api.claims, key)
     except HostError as error:
-        raise Problem(CHECKING + server_message(error)) from error
-    known.relies_on_server |= found is not None
+        raise ReconcileError(CHECKING + server_message(error)) from error
+    cache.relies_on_live_read |= found is not None
     return decode_object(found, Claim) if found is not None else None
 
 
-async def _create(
-    kind: Kind, key: Key, uid: str, entry: Entry, known: Known, writer: Writer
+async def _create_claim(
+    kind: Kind, key: Key, uid: str, pod_claim: PodClaim, cache: CacheReader, writer: Writer
 ) -> str:
-    """Make the claim for an entry of an object of `kind` from its template, and give its name."""
-    name = entry.resource_claim_template_name or ""
-    template = known.template(Key(name, key.namespace))
+    """Create the claim for an entry of an object of `kind` from its template; return its name."""
+    name = pod_claim.resource_claim_template_name or ""
+    template = cache.template(Key(name, key.namespace))
     if template is None:
-        raise Problem(NO_TEMPLATE.format(name=name))
+        raise ReconcileError(NO_TEMPLATE.format(name=name))
     spec = template.claim_spec()
-    _check_allowed(spec, known)
-    body = new_claim(template, entry=entry.name, kind=kind, owner=key, uid=uid)
-    count = partial(known.memory.creations.count, kind, admin_access=spec.asks_for_admin_access)
-    with known.creating(uid):
+    _check_features(spec, cache)
+    body = new_claim(template, pod_claim_name=pod_claim.name, kind=kind, owner=key, uid=uid)
+    count = partial(cache.state.creations.increment, kind, admin_access=spec.has_admin_access)
+    with cache.creating(uid):
         try:
-            answer = await writer.create(known.api.claims, body, namespace=key.namespace)
+            response = await writer.create(cache.api.claims, body, namespace=key.namespace)
         except HostError as error:
             count(success=False)
-            raise Problem(CREATE + server_message(error)) from error
+            raise ReconcileError(CREATE + server_message(error)) from error
         count(success=True)
-        created: str = answer["metadata"]["name"]
-        known.remember_created(
+        created: str = response["metadata"]["name"]
+        cache.add_created(
             Key(created, key.namespace),
-            decode_object(answer, Claim),
-            answer["metadata"]["resourceVersion"],
+            decode_object(response, Claim),
+            response["metadata"]["resourceVersion"],
         )
     return created
 
 
-def _check_allowed(spec: ClaimSpec, known: Known) -> None:
-    """Refuse what a feature that is switched off would need (RC-39)."""
-    if spec.asks_for_admin_access and not known.api.admin_access:
-        raise Problem(NO_ADMIN_ACCESS)
-    if spec.has_alternatives and not known.api.prioritized_list:
-        raise Problem(NO_ALTERNATIVES)
+def _check_features(spec: ClaimSpec, cache: CacheReader) -> None:
+    """Raise `ReconcileError` when the claim needs a feature that is switched off (RC-39)."""
+    if spec.has_admin_access and not cache.api.admin_access:
+        raise ReconcileError(NO_ADMIN_ACCESS)
+    if spec.has_prioritized_list and not cache.api.prioritized_list:
+        raise ReconcileError(NO_PRIORITIZED_LIST)

@@ -1,109 +1,122 @@
-"""The sync of a claim: take away who uses it no more, then release it, then delete it."""
+"""The reconciler of claims: consumers that are done are removed, then the claim is released."""
 
 from typing import Any
 
 from kcm_host.api import Key, NotFound, Writer, decode_object
-from kcm_host_resourceclaim.cache import Known
+from kcm_host_resourceclaim.cache import CacheReader
 from kcm_host_resourceclaim.models.claim import FINALIZER, Claim, Consumer
 from kcm_host_resourceclaim.models.pod import POD, Pod, PodGroup
 from kcm_host_resourceclaim.reservation import (
-    Standing,
-    group_standing,
+    ConsumerState,
+    consumer_state,
+    group_consumer_state,
     is_deletable,
     is_releasable,
-    pod_standing,
-    standing,
+    pod_consumer_state,
 )
 
 
-async def sync_claim(key: Key, known: Known, writer: Writer) -> None:
+async def sync_claim(key: Key, cache: CacheReader, writer: Writer) -> None:
     """
-    Bring one claim up to date with its consumers and its owning pod (RC-57 to RC-62).
+    Reconcile one claim with its consumers and its owning pod (RC-57 to RC-62).
 
-    Nothing is written before all consumers are known; an error from the server ends the sync.
+    Nothing is written before the state of all consumers is known; an error from the server ends
+    the sync.
     """
-    claim = known.claim(key)
-    if claim is None or claim.uid in known.memory.let_go:
+    claim = cache.claim(key)
+    if claim is None or claim.uid in cache.state.finalized:
         return
-    gone = await _gone(key, claim, known, writer)
-    if gone or is_releasable(claim):
-        whole = known.whole_claim(key, claim)
-        if whole is None:
+    to_remove = await _consumers_to_remove(key, claim, cache, writer)
+    if to_remove or is_releasable(claim):
+        full = cache.full_claim(key, claim)
+        if full is None:
             return
-        if gone:
-            await _drop(whole, gone, known, writer, protected=claim.protected)
+        if to_remove:
+            await _remove_consumers(full, to_remove, cache, writer, deallocate=claim.has_finalizer)
         else:
-            await _release(whole, known, writer, allocated=claim.allocated)
-    if len(gone) == len(claim.consumers) and is_deletable(key, claim, known):
-        await _delete(key, known, writer)
+            await _release(full, cache, writer, allocated=claim.allocated)
+    if len(to_remove) == len(claim.consumers) and is_deletable(key, claim, cache):
+        await _delete(key, cache, writer)
 
 
-async def _gone(key: Key, claim: Claim, known: Known, writer: Writer) -> frozenset[int]:
-    """Give the positions of the consumers that go."""
-    gone = []
+async def _consumers_to_remove(
+    key: Key, claim: Claim, cache: CacheReader, writer: Writer
+) -> frozenset[int]:
+    """Return the positions of the consumers to remove."""
+    to_remove = []
     for position, consumer in enumerate(claim.consumers):
-        found = standing(consumer, key.namespace, known)
-        if found is Standing.UNKNOWN:
-            found = await _asked(consumer, key.namespace, known, writer)
-            known.relies_on_server |= found is Standing.STAYS
-        if found is not Standing.STAYS:
-            gone.append(position)
-    return frozenset(gone)
+        state = consumer_state(consumer, key.namespace, cache)
+        if state is ConsumerState.NOT_CACHED:
+            state = await _live_consumer_state(consumer, key.namespace, cache, writer)
+            cache.relies_on_live_read |= state is ConsumerState.KEEP
+        if state is not ConsumerState.KEEP:
+            to_remove.append(position)
+    return frozenset(to_remove)
 
 
-async def _asked(consumer: Consumer, namespace: str, known: Known, writer: Writer) -> Standing:
-    """Ask the server about a consumer that the store lacks; UNKNOWN means that it is not there."""
+async def _live_consumer_state(
+    consumer: Consumer, namespace: str, cache: CacheReader, writer: Writer
+) -> ConsumerState:
+    """Ask the server for a consumer that is not cached; NOT_CACHED means that it does not exist."""
     key = Key(consumer.name, namespace)
-    if consumer.is_pod or known.api.groups is None:
-        pod = await writer.read(POD, key)
-        return pod_standing(consumer, decode_object(pod, Pod) if pod is not None else None)
-    found = await writer.read(known.api.groups, key)
+    if consumer.is_pod or cache.api.groups is None:
+        found = await writer.read(POD, key)
+        pod = decode_object(found, Pod) if found is not None else None
+        return pod_consumer_state(consumer, pod)
+    found = await writer.read(cache.api.groups, key)
     group = decode_object(found, PodGroup) if found is not None else None
-    return group_standing(consumer, group)
+    return group_consumer_state(consumer, group)
 
 
-async def _drop(
-    whole: dict[str, Any], gone: frozenset[int], known: Known, writer: Writer, *, protected: bool
+async def _remove_consumers(
+    full: dict[str, Any],
+    to_remove: frozenset[int],
+    cache: CacheReader,
+    writer: Writer,
+    *,
+    deallocate: bool,
 ) -> None:
     """
-    Write the consumers that stay; with the last one the allocation of a protected claim goes too.
+    Write the remaining consumers; with the last one the allocation is removed when `deallocate`.
 
-    One write for both, because the server takes no consumers without an allocation. Then the
-    finalizer, if what the server stored needs it no more (RC-58).
+    One write for both, because the server accepts no consumers without an allocation. Then the
+    finalizer is removed, if the stored claim no longer needs it (RC-58).
     """
-    status = whole["status"]
+    status = full["status"]
     status["reservedFor"] = [
-        each for position, each in enumerate(status["reservedFor"]) if position not in gone
+        each for position, each in enumerate(status["reservedFor"]) if position not in to_remove
     ]
     if not status["reservedFor"]:
         del status["reservedFor"]
-        if protected:
+        if deallocate:
             status.pop("allocation", None)
-    stored = await writer.update(known.api.claims, whole, subresource="status")
+    stored = await writer.update(cache.api.claims, full, subresource="status")
     claim = decode_object(stored, Claim)
-    if claim.protected and not claim.allocated:
-        await _remove_finalizer(stored, known, writer)
+    if claim.has_finalizer and not claim.allocated:
+        await _remove_finalizer(stored, cache, writer)
 
 
-async def _release(whole: dict[str, Any], known: Known, writer: Writer, *, allocated: bool) -> None:
-    """Let a claim go that somebody deleted and nobody uses (RC-59)."""
+async def _release(
+    full: dict[str, Any], cache: CacheReader, writer: Writer, *, allocated: bool
+) -> None:
+    """Deallocate and release a deleted claim without consumers (RC-59)."""
     if allocated:
-        del whole["status"]["allocation"]
-        whole = await writer.update(known.api.claims, whole, subresource="status")
-    await _remove_finalizer(whole, known, writer)
+        del full["status"]["allocation"]
+        full = await writer.update(cache.api.claims, full, subresource="status")
+    await _remove_finalizer(full, cache, writer)
 
 
-async def _remove_finalizer(whole: dict[str, Any], known: Known, writer: Writer) -> None:
-    """Remove the scheduler's finalizer and leave those of others in their order."""
-    metadata = whole["metadata"]
+async def _remove_finalizer(full: dict[str, Any], cache: CacheReader, writer: Writer) -> None:
+    """Remove the scheduler's finalizer and keep the others in their order."""
+    metadata = full["metadata"]
     metadata["finalizers"] = [each for each in metadata["finalizers"] if each != FINALIZER]
-    await writer.update(known.api.claims, whole)
+    await writer.update(cache.api.claims, full)
     if not metadata["finalizers"] and "deletionTimestamp" in metadata:
-        known.memory.let_go.add(metadata["uid"])
+        cache.state.finalized.add(metadata["uid"])
 
 
-async def _delete(key: Key, known: Known, writer: Writer) -> None:
+async def _delete(key: Key, cache: CacheReader, writer: Writer) -> None:
     try:
-        await writer.delete(known.api.claims, key)
+        await writer.delete(cache.api.claims, key)
     except NotFound:
-        return  # What was wanted (D-6).
+        return  # The desired result (D-6).

@@ -3,259 +3,270 @@
 from collections.abc import Iterable, Iterator
 
 from kcm_host.api import Change, Key, Undecodable, View
-from kcm_host_resourceclaim.api_version import Api
-from kcm_host_resourceclaim.cache import BY_CLAIM, BY_GROUP, BY_TEMPLATE, Known, Memory
-from kcm_host_resourceclaim.errors import Problem
-from kcm_host_resourceclaim.models.claim import Claim, Owner, Template
-from kcm_host_resourceclaim.models.pod import Entry, Named, Pod, PodGroup, Unnamed, resolve
+from kcm_host_resourceclaim.api_version import ServedApi
+from kcm_host_resourceclaim.cache import BY_CLAIM, BY_GROUP, BY_TEMPLATE, CacheReader, State
+from kcm_host_resourceclaim.errors import ReconcileError
+from kcm_host_resourceclaim.models.claim import Claim, OwnerReference, Template
+from kcm_host_resourceclaim.models.pod import (
+    Pod,
+    PodClaim,
+    PodGroup,
+    ResolvedClaim,
+    Unresolved,
+    resolve_claim,
+)
+from kcm_host_resourceclaim.ownership import is_for_group, is_for_pod
 from kcm_host_resourceclaim.reservation import (
     binding_target,
-    is_for_group,
-    is_for_pod,
-    is_settled,
+    claim_needs_sync,
     needs_reservation,
 )
 
+POD_KEY, CLAIM_KEY, GROUP_KEY = "pod", "claim", "podgroup"
 
-def pod_needs_work(key: Key, pod: Pod, known: Known) -> bool:
+
+class EnqueueHandlers:
     """
-    Whether an entry of the pod lacks its claim, or a claim lacks the pod (RC-21).
+    The handlers of changes; each returns the keys to queue.
 
-    A pod that has ended needs nothing (D-1): what it had made would be deleted again.
+    A key is queued only when its sync would do something, judged on the new state alone. Nothing is
+    queued until all caches are synced, because nothing could be judged; then every object is judged
+    once (RC-4, RC-7).
+    """
+
+    def __init__(self, api: ServedApi, state: State, *, watches: int) -> None:
+        """Wait for `watches` watches, each of which calls `on_synced` once."""
+        self._api = api
+        self._state = state
+        self._unsynced = watches
+
+    def on_synced(self, view: View) -> Iterable[Key]:
+        """Count one more cache as synced; with the last one return the keys of all objects."""
+        self._unsynced -= 1
+        if self._unsynced:
+            return ()
+        cache = self._cache(view)
+        keys = _claim_keys(cache.claims(), cache)
+        for key, pod in cache.pods():
+            keys += _pod_keys(key, pod, cache)
+        for key, group in cache.groups():
+            keys += _group_keys(key, group, cache)
+        return keys
+
+    def on_pod(self, change: Change[Pod], view: View) -> Iterable[Key]:
+        """
+        Queue the pod, and the claims whose sync depends on its creation, end or deletion.
+
+        The claims are found by their consumers and owners: a pod may be a consumer of a claim that
+        its spec does not name.
+        """
+        old, new = change.old, change.new
+        cache, keys = self._cache(view), []
+        if _uid_and_done(old) != _uid_and_done(new) and not self._unsynced:
+            keys = _claim_keys(cache.claims_referencing_pod(change.key), cache)
+        # Most pods have no entries and no claim references them: they are not added.
+        if old is not None and _is_gone(old, new) and (old.resource_claims or keys):
+            self._state.deleted_uids.add(old.uid)
+        if new is not None and not self._unsynced:
+            keys += _pod_keys(change.key, new, cache)
+        return keys
+
+    def on_claim(self, change: Change[Claim], view: View) -> Iterable[Key]:
+        """Queue the claim, and the pods and PodGroups that reference or own it (RC-22 to RC-24)."""
+        old, new, created = change.old, change.new, self._state.created
+        self._state.claim_counts.update(change.key, new)
+        # Before anything is judged: a deleted claim must not be taken for a new one (D-2).
+        if old is not None and _is_gone(old, new):
+            created.on_delete(change.key, old.uid, change.version)
+        own = created.get(change.key)
+        if new is not None:
+            created.on_update(change.key, change.version)
+        if self._unsynced:
+            return ()
+        cache = self._cache(view)
+        keys = list(_referrer_keys(BY_CLAIM, change.key, cache))
+        # A failing sync may have created it without recording it, so no name leads to its owner.
+        if old is not None and (new is None or _ownership(old) != _ownership(new)):
+            keys += _owner_keys(change.key, old.metadata.owner_references, cache)
+        if new is not None:
+            keys += _claim_keys(((change.key, new),), cache)
+            # The owner of a claim that this controller created needs no sync because of it.
+            if own is None or own.uid != new.uid:
+                owners = new.metadata.owner_references
+                in_flight = self._state.creating
+                waiting = [owner for owner in owners if owner.uid not in in_flight]
+                keys += _owner_keys(change.key, waiting, cache)
+        return keys
+
+    def on_template(self, change: Change[Template], view: View) -> Iterable[Key]:
+        """Queue the pods and PodGroups that wait for the template (RC-25, RC-26)."""
+        if self._unsynced or change.new is None:
+            return ()
+        return list(_referrer_keys(BY_TEMPLATE, change.key, self._cache(view)))
+
+    def on_group(self, change: Change[PodGroup], view: View) -> Iterable[Key]:
+        """Queue the PodGroup, its pods, and the claims reserved for it (RC-27 to RC-30)."""
+        old, new = change.old, change.new
+        cache, keys = self._cache(view), []
+        is_other = old is None or _is_gone(old, new)
+        if self._api.workload_claims and is_other and not self._unsynced:
+            keys = _claim_keys(cache.claims_referencing_group(change.key), cache)
+        if old is not None and is_other and (old.resource_claims or keys):
+            self._state.deleted_uids.add(old.uid)
+        return keys + _group_keys(change.key, new, cache) if not self._unsynced else ()
+
+    def _cache(self, view: View) -> CacheReader:
+        return CacheReader(view, self._api, self._state)
+
+
+def pod_needs_sync(key: Key, pod: Pod, cache: CacheReader) -> bool:
+    """
+    Return whether an entry of the pod has no claim, or a claim is not reserved for it (RC-21).
+
+    A pod that has ended needs no sync (D-1): claims made for it would be deleted again.
     """
     if pod.deleting or pod.terminal:
         return False
-    return any(_entry_needs_work(key, pod, entry, known) for entry in pod.entries)
+    return any(_entry_needs_sync(key, pod, pod_claim, cache) for pod_claim in pod.resource_claims)
 
 
-def group_needs_work(key: Key, group: PodGroup, known: Known) -> bool:
-    """Whether an entry of the PodGroup lacks its claim (RC-29)."""
+def group_needs_sync(key: Key, group: PodGroup, cache: CacheReader) -> bool:
+    """Return whether an entry of the PodGroup has no claim (RC-29)."""
     if group.deleting:
         return False
-    return any(_shared_needs_work(key, group, entry, known) for entry in group.entries)
+    entries = group.resource_claims
+    return any(_group_entry_needs_sync(key, group, pod_claim, cache) for pod_claim in entries)
 
 
-def _entry_needs_work(key: Key, pod: Pod, entry: Entry, known: Known) -> bool:
-    match resolve(entry, pod.recorded):
-        case Unnamed.SKIPPED:
+def _entry_needs_sync(key: Key, pod: Pod, pod_claim: PodClaim, cache: CacheReader) -> bool:
+    match resolve_claim(pod_claim, pod.resource_claim_statuses):
+        case Unresolved.NOT_NEEDED:
             return False
-        case Named(name, generated):
+        case ResolvedClaim(name, generated):
             claim_key = Key(name, key.namespace)
         case _:
             return True
     try:
-        claim = known.claim_or_created(claim_key)
+        claim = cache.claim_or_created(claim_key)
     except Undecodable:
         return False
-    group_claims = known.api.group_claims
-    if generated and (claim is None or not is_for_pod(claim, pod, group_claims=group_claims)):
-        return _gets_another(key, pod, entry, known)
+    workload_claims = cache.api.workload_claims
+    if generated and (claim is None or not is_for_pod(claim, pod, workload_claims=workload_claims)):
+        return _can_get_claim(key, pod, pod_claim, cache)
     if claim is None or not pod.scheduled:
         return False
-    return needs_reservation(claim, pod, group_claims=group_claims)
+    return needs_reservation(claim, pod, workload_claims=workload_claims)
 
 
-def _gets_another(key: Key, pod: Pod, entry: Entry, known: Known) -> bool:
+def _can_get_claim(key: Key, pod: Pod, pod_claim: PodClaim, cache: CacheReader) -> bool:
     """
-    Whether a sync would find or make the claim that an entry lacks.
+    Return whether a sync of the pod would find or create the claim that an entry does not have.
 
-    That of a PodGroup is only found. Where it cannot be told, a sync tells why.
+    The claim of a PodGroup is only found. Also true when this cannot be decided: the sync then
+    reports why.
     """
     try:
-        target = binding_target(key, pod, entry, known.group_of(key, pod))
-    except (Problem, Undecodable):
+        target = binding_target(key, pod, pod_claim, cache.group_of(key, pod))
+    except (ReconcileError, Undecodable):
         return True
-    if target.is_pod or not known.api.group_claims:
+    if target.is_pod or not cache.api.workload_claims:
         return True
-    return known.claim_for_entry(key.namespace, target.uid, entry.name) is not None
+    return cache.find_claim(key.namespace, target.uid, pod_claim.name) is not None
 
 
-def _shared_needs_work(key: Key, group: PodGroup, entry: Entry, known: Known) -> bool:
-    match resolve(entry, group.recorded):
-        case Unnamed.SKIPPED:
+def _group_entry_needs_sync(
+    key: Key, group: PodGroup, pod_claim: PodClaim, cache: CacheReader
+) -> bool:
+    match resolve_claim(pod_claim, group.resource_claim_statuses):
+        case Unresolved.NOT_NEEDED:
             return False
-        case Named(name, generated):
+        case ResolvedClaim(name, generated):
             try:
-                claim = known.claim_or_created(Key(name, key.namespace))
+                claim = cache.claim_or_created(Key(name, key.namespace))
             except Undecodable:
                 return False
             return generated and (claim is None or not is_for_group(claim, group))
     return True
 
 
-POD_KEY, CLAIM_KEY, GROUP_KEY = "pod", "claim", "podgroup"
-
-
-class Wakeups:
-    """
-    Says which keys to queue when something changed.
-
-    Everything is judged on the new state alone. As long as one of the stores lacks its first
-    list nothing is queued, for nothing could be judged; once all have it, everything is judged
-    once (RC-4, RC-7).
-    """
-
-    def __init__(self, api: Api, memory: Memory, *, watches: int) -> None:
-        """Begin with `watches` watches, each of which is to call `synced` once."""
-        self._api = api
-        self._memory = memory
-        self._unsynced = watches
-
-    def synced(self, view: View) -> Iterable[Key]:
-        """Take note that one more store has its first list."""
-        self._unsynced -= 1
-        if self._unsynced:
-            return ()
-        known = self._known(view)
-        keys = _unsettled(known.claims(), known)
-        for key, pod in known.pods():
-            keys += _keys_of_pod(key, pod, known)
-        for key, group in known.groups():
-            keys += _keys_of_group(key, group, known)
-        return keys
-
-    def pod(self, change: Change[Pod], view: View) -> Iterable[Key]:
-        """
-        Queue a pod that needs work, and the claims whose sync its end, coming or going decides.
-
-        These are found by their consumers and owners: a pod may be a consumer of a claim that
-        its spec does not name. Of a pod without claims there is nothing to find.
-        """
-        old, new = change.old, change.new
-        known, keys = self._known(view), []
-        if _fate(old) != _fate(new) and not self._unsynced:
-            keys = _unsettled(known.claims_judged_by_pod(change.key), known)
-        if old is not None and _is_other(old, new) and (old.entries or keys):
-            self._memory.removed.add(old.uid)
-        if new is not None and not self._unsynced:
-            keys += _keys_of_pod(change.key, new, known)
-        return keys
-
-    def claim(self, change: Change[Claim], view: View) -> Iterable[Key]:
-        """Queue a claim that needs a sync, and who refers to it and needs work (RC-22 to RC-24)."""
-        old, new, created = change.old, change.new, self._memory.created
-        self._memory.counts.changed(change.key, new)
-        # Before anything is judged: a deleted claim must not be taken for a new one (D-2).
-        if old is not None and _is_other(old, new):
-            created.gone(change.key, old.uid, change.version)
-        known_before = created.get(change.key)
-        if new is not None:
-            created.seen(change.key, change.version)
-        if self._unsynced:
-            return ()
-        known = self._known(view)
-        keys = list(_waiting_for(BY_CLAIM, change.key, known))
-        # A failing sync may have made it and not recorded it, so no name leads to who lost it.
-        if old is not None and (new is None or _made_for(old) != _made_for(new)):
-            keys += _keys_of_owners(change.key, old.metadata.owner_references, known)
-        if new is not None:
-            keys += _unsettled(((change.key, new),), known)
-            # Whoever created it just now knows it already.
-            if known_before is None or known_before.uid != new.uid:
-                owners = new.metadata.owner_references
-                busy = self._memory.creating
-                waiting = [owner for owner in owners if owner.uid not in busy]
-                keys += _keys_of_owners(change.key, waiting, known)
-        return keys
-
-    def template(self, change: Change[Template], view: View) -> Iterable[Key]:
-        """Queue who waits for the template (RC-25, RC-26)."""
-        if self._unsynced or change.new is None:
-            return ()
-        return list(_waiting_for(BY_TEMPLATE, change.key, self._known(view)))
-
-    def group(self, change: Change[PodGroup], view: View) -> Iterable[Key]:
-        """Queue a PodGroup that needs work, claims of one that is gone, its pods (RC-27 to 30)."""
-        old, new = change.old, change.new
-        known, keys = self._known(view), []
-        comes_or_goes = old is None or _is_other(old, new)
-        if self._api.group_claims and comes_or_goes and not self._unsynced:
-            keys = _unsettled(known.claims_judged_by_group(change.key), known)
-        if old is not None and comes_or_goes and (old.entries or keys):
-            self._memory.removed.add(old.uid)
-        return keys + _keys_of_group(change.key, new, known) if not self._unsynced else ()
-
-    def _known(self, view: View) -> Known:
-        return Known(view, self._api, self._memory)
-
-
-def _is_other(old: Pod | PodGroup | Claim, new: Pod | PodGroup | Claim | None) -> bool:
-    """Whether the old object is gone; one made anew under its name is another (D-11)."""
+def _is_gone(old: Pod | PodGroup | Claim, new: Pod | PodGroup | Claim | None) -> bool:
+    """Return whether the old object is gone; one recreated under its name is another (D-11)."""
     return new is None or new.uid != old.uid
 
 
-def _made_for(claim: Claim) -> tuple[tuple[Owner, ...], str]:
-    """Return all by which a claim is found for an entry of its owner."""
+def _ownership(claim: Claim) -> tuple[tuple[OwnerReference, ...], str]:
+    """Return the fields by which a claim is found for an entry of its owner."""
     return claim.metadata.owner_references, claim.pod_claim_name
 
 
-def _fate(pod: Pod | None) -> tuple[str, bool] | None:
-    """Give all that claims are judged by of a pod with a certain name."""
+def _uid_and_done(pod: Pod | None) -> tuple[str, bool] | None:
+    """Return the state of a pod on which claims that reference its name depend."""
     return (pod.uid, pod.done) if pod is not None else None
 
 
-def _keys_of_pod(key: Key, pod: Pod, known: Known) -> list[Key]:
-    if pod_needs_work(key, pod, known):
+def _claim_keys(claims: Iterable[tuple[Key, Claim]], cache: CacheReader) -> list[Key]:
+    """Return the keys of the claims that need a sync."""
+    return [
+        Key(key.name, key.namespace, CLAIM_KEY)
+        for key, claim in claims
+        if _needs_sync(key, claim, cache)
+    ]
+
+
+def _needs_sync(key: Key, claim: Claim, cache: CacheReader) -> bool:
+    """Return whether a claim needs a sync; true when it cannot be decided: the sync reports why."""
+    try:
+        return claim_needs_sync(key, claim, cache)
+    except Undecodable:
+        return True
+
+
+def _pod_keys(key: Key, pod: Pod, cache: CacheReader) -> list[Key]:
+    """Return the key of the pod if it needs a sync."""
+    if pod_needs_sync(key, pod, cache):
         return [Key(key.name, key.namespace, POD_KEY)]
     return []
 
 
-def _keys_of_group(key: Key, group: PodGroup | None, known: Known) -> list[Key]:
-    """Give the group's own key, and those of its pods in any case (RC-30)."""
+def _group_keys(key: Key, group: PodGroup | None, cache: CacheReader) -> list[Key]:
+    """Return the keys of the PodGroup and of its pods, if they need a sync (RC-30)."""
     keys = []
-    makes_claims = known.api.group_claims
-    if makes_claims and group is not None and group_needs_work(key, group, known):
+    if cache.api.workload_claims and group is not None and group_needs_sync(key, group, cache):
         keys.append(Key(key.name, key.namespace, GROUP_KEY))
-    for pod_key, pod in known.pods_by(BY_GROUP, key):
-        keys += _keys_of_pod(pod_key, pod, known)
+    for pod_key, pod in cache.pods_by(BY_GROUP, key):
+        keys += _pod_keys(pod_key, pod, cache)
     return keys
 
 
-def _waiting_for(index: str, key: Key, known: Known) -> Iterator[Key]:
-    """Give the keys of pods and PodGroups that refer to something and need work."""
-    for pod_key, pod in known.pods_by(index, key):
-        yield from _keys_of_pod(pod_key, pod, known)
-    for group_key, group in known.groups_by(index, key):
-        yield from _keys_of_group(group_key, group, known)
+def _referrer_keys(index: str, key: Key, cache: CacheReader) -> Iterator[Key]:
+    """Return the keys of pods and PodGroups that reference an object and need a sync."""
+    for pod_key, pod in cache.pods_by(index, key):
+        yield from _pod_keys(pod_key, pod, cache)
+    for group_key, group in cache.groups_by(index, key):
+        yield from _group_keys(group_key, group, cache)
 
 
-def _keys_of_owners(key: Key, owners: Iterable[Owner], known: Known) -> list[Key]:
+def _owner_keys(key: Key, owners: Iterable[OwnerReference], cache: CacheReader) -> list[Key]:
     """
-    Return the keys of those owners of a claim that need work.
+    Return the keys of those owners of a claim that need a sync.
 
-    A claim is found by its owner and annotation, so a new one may be what an entry waits for, and
-    one that changes hands may be missed (RC-38, RC-40, RC-52).
+    A claim is found by its owner and annotation: an entry may wait for a new claim, and may lose
+    a claim that gets another owner (RC-38, RC-40, RC-52).
     """
     keys: list[Key] = []
     for owner in owners:
-        keys += _keys_of_owner(Key(owner.name, key.namespace), owner, known)
+        keys += _keys_of_owner(Key(owner.name, key.namespace), owner, cache)
     return keys
 
 
-def _keys_of_owner(key: Key, owner: Owner, known: Known) -> list[Key]:
-    """Give the keys of one owner and, of a PodGroup, its pods; one that misfits tells later."""
+def _keys_of_owner(key: Key, owner: OwnerReference, cache: CacheReader) -> list[Key]:
+    """Return the keys for one owner; an undecodable one is queued when it can be decoded again."""
     try:
         if owner.is_controlling_pod:
-            pod = known.pod(key)
-            return _keys_of_pod(key, pod, known) if pod and pod.uid == owner.uid else []
-        if owner.controller and owner.is_pod_group and known.api.group_claims:
-            return _keys_of_group(key, known.group(key), known)
+            pod = cache.pod(key)
+            return _pod_keys(key, pod, cache) if pod and pod.uid == owner.uid else []
+        if owner.controller and owner.is_pod_group and cache.api.workload_claims:
+            return _group_keys(key, cache.group(key), cache)
     except Undecodable:
         pass
     return []
-
-
-def _unsettled(claims: Iterable[tuple[Key, Claim]], known: Known) -> list[Key]:
-    """Give the keys of those claims for which a sync would make a request."""
-    return [
-        Key(key.name, key.namespace, CLAIM_KEY)
-        for key, claim in claims
-        if _needs_sync(key, claim, known)
-    ]
-
-
-def _needs_sync(key: Key, claim: Claim, known: Known) -> bool:
-    try:
-        return not is_settled(key, claim, known)
-    except Undecodable:
-        return True

@@ -9,19 +9,19 @@ CREATES = "dynamic_resource_allocation_resourceclaim_creates_total"
 CLAIMS = "dynamic_resource_allocation_resource_claims"
 
 
-class Creations:
-    """Counts the creation requests that were sent (RC-75)."""
+class CreationCounter:
+    """The number of create requests that were sent (RC-75)."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
 
-    def count(self, owner: Kind, *, success: bool, admin_access: bool) -> None:
+    def increment(self, owner: Kind, *, success: bool, admin_access: bool) -> None:
         """Count one request for a claim whose owner is an object of this kind."""
         status = "success" if success else "failure"
         self._counts[status, _text(admin_access), owner.group, owner.name] += 1
 
     def metric(self) -> Metric:
-        """Give the counter with all its series."""
+        """Return the counter with all its series."""
         names = ("status", "admin_access", "owner_api_group", "owner_api_kind")
         return Metric(
             name=CREATES,
@@ -33,32 +33,32 @@ class Creations:
 
 class ClaimCounts:
     """
-    Running counts of the claims by state and origin (RC-76), so that a scrape walks none of them.
+    Running counts of the claims by state and source (RC-76), so that a scrape iterates over none.
 
-    What each claim counts as is remembered: a deletion tells a state that may be newer.
+    The labels of each claim are stored: a deletion may deliver a newer state than the counted one.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[str, str, str]] = {}
+        self._labels: dict[Key, tuple[str, str, str]] = {}
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self._shared: dict[tuple[str, str, str], tuple[str, str, str]] = {}
 
-    def changed(self, key: Key, claim: Claim | None) -> None:
-        """Count a claim as it is now; None: it is gone."""
-        before = self._known.pop(key, None)
+    def update(self, key: Key, claim: Claim | None) -> None:
+        """Count a claim in its present state; None: it was deleted."""
+        before = self._labels.pop(key, None)
         if before is not None:
             self._counts[before] -= 1
             if not self._counts[before]:
                 del self._counts[before]
         if claim is not None:
-            admin = _text(claim.spec.asks_for_admin_access)
+            admin = _text(claim.spec.has_admin_access)
             now = (_text(claim.allocated), admin, source(claim))
-            # One tuple for all claims that count alike.
-            self._known[key] = self._shared.setdefault(now, now)
+            # One tuple for all claims with the same labels.
+            self._labels[key] = self._shared.setdefault(now, now)
             self._counts[now] += 1
 
     def metric(self) -> Metric:
-        """Return how many claims there are; what there is none of is left out."""
+        """Return the number of claims by labels; series of zero are left out."""
         return Metric(
             name=CLAIMS,
             help="Number of ResourceClaims, by allocation, admin access and source.",
@@ -68,7 +68,7 @@ class ClaimCounts:
 
 
 def source(claim: Claim) -> str:
-    """Say what a claim was made for: an extended resource, a template's entry, or nothing known."""
+    """Return the reason why a claim exists: an extended resource, a template, or "" if unknown."""
     annotations = claim.metadata.annotations
     if annotations.extended_resource == "true":
         return "extended_resource"

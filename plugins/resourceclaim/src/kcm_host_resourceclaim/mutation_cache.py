@@ -1,8 +1,8 @@
 """
-Claims that this controller created and its store may not show yet (RC-15, D-2).
+Claims that this controller created and that the informer's cache may not have yet (RC-15, D-2).
 
-A mutation cache (IQ-91 to IQ-97) that is fed with the creations and with all watch events. So
-whatever it holds is newer than the store, and a deleted claim is forgotten at once.
+The mutation cache (IQ-91 to IQ-97) receives the created claims and all watch events. So each claim
+in it is newer than the informer's cache, and a deleted claim is removed at once.
 """
 
 import time
@@ -17,91 +17,91 @@ from kcm_host_resourceclaim.models.claim import Claim
 from kcm_host_resourceclaim.ownership import owner_values
 
 CAPACITY = 1000
-LIFETIME = timedelta(hours=1)
+TTL = timedelta(hours=1)
 
 
 class _Created(msgspec.Struct, frozen=True):
     claim: Claim
-    version: int
+    resource_version: int
     expires: float
 
 
 class _Tombstone(msgspec.Struct, frozen=True):
-    """A claim that was deleted: its answer to the creation may come after that."""
+    """A deleted claim: the response to its creation may arrive after the deletion."""
 
     uid: str
-    version: int
+    resource_version: int
     expires: float
 
 
-class CreatedClaims:
-    """The created claims by key and by owner; what was used longest ago goes first."""
+class MutationCache:
+    """The created claims by key and by owner; the least recently used one is evicted first."""
 
     def __init__(
         self,
         *,
         capacity: int = CAPACITY,
-        lifetime: timedelta = LIFETIME,
+        ttl: timedelta = TTL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._capacity = capacity
-        self._lifetime_seconds = lifetime.total_seconds()
+        self._ttl_seconds = ttl.total_seconds()
         self._clock = clock
         self._claims: OrderedDict[Key, _Created] = OrderedDict()
         self._tombstones: OrderedDict[Key, _Tombstone] = OrderedDict()
-        self._owned: dict[str, set[Key]] = {}
+        self._by_owner: dict[str, set[Key]] = {}
 
-    def add(self, key: Key, claim: Claim, version: str) -> None:
-        """Take the server's answer to a creation, unless that claim is known to be gone (IQ-96)."""
-        number, now = _number(version), self._clock()
+    def add(self, key: Key, claim: Claim, resource_version: str) -> None:
+        """Add the response to a creation, unless the claim was deleted since then (IQ-96)."""
+        version, now = _number(resource_version), self._clock()
         tombstone = self._tombstones.get(key)
         if tombstone is not None and tombstone.expires > now:
-            if claim.uid == tombstone.uid or number <= tombstone.version:
+            if claim.uid == tombstone.uid or version <= tombstone.resource_version:
                 return
             del self._tombstones[key]
-        known = self._claims.get(key)
-        if known is not None and known.version > number:
+        cached = self._claims.get(key)
+        if cached is not None and cached.resource_version > version:
             return
-        self._drop(key)
-        self._claims[key] = _Created(claim, number, now + self._lifetime_seconds)
+        self._remove(key)
+        self._claims[key] = _Created(claim, version, now + self._ttl_seconds)
         for value in owner_values(key, claim):
-            self._owned.setdefault(value, set()).add(key)
+            self._by_owner.setdefault(value, set()).add(key)
         if len(self._claims) > self._capacity:
-            self._drop(next(iter(self._claims)))
+            self._remove(next(iter(self._claims)))
 
-    def seen(self, key: Key, version: str) -> None:
-        """Take note that the store has this version: what is not newer is needed no more."""
-        known = self._claims.get(key)
-        if known is not None and known.version <= _number(version):
-            self._drop(key)
+    def on_update(self, key: Key, resource_version: str) -> None:
+        """Remove a claim of which the informer's cache has this version or a newer one."""
+        cached = self._claims.get(key)
+        if cached is not None and cached.resource_version <= _number(resource_version):
+            self._remove(key)
 
-    def gone(self, key: Key, uid: str, version: str) -> None:
-        """Take note of a deletion; another claim that got its name since then stays (IQ-95)."""
-        number = _number(version)
-        known = self._claims.get(key)
-        if known is not None:
-            if known.claim.uid != uid and known.version > number:
+    def on_delete(self, key: Key, uid: str, resource_version: str) -> None:
+        """Remove a deleted claim; another claim that got its name since then stays (IQ-95)."""
+        version = _number(resource_version)
+        cached = self._claims.get(key)
+        if cached is not None:
+            if cached.claim.uid != uid and cached.resource_version > version:
                 return
-            self._drop(key)
+            self._remove(key)
         self._tombstones.pop(key, None)
-        self._tombstones[key] = _Tombstone(uid, number, self._clock() + self._lifetime_seconds)
+        self._tombstones[key] = _Tombstone(uid, version, self._clock() + self._ttl_seconds)
         if len(self._tombstones) > self._capacity:
             self._tombstones.popitem(last=False)
 
     def get(self, key: Key) -> Claim | None:
-        """Give a created claim that the store does not show yet."""
-        known = self._claims.get(key)
-        if known is None:
+        """Return a created claim that the informer's cache does not have yet."""
+        cached = self._claims.get(key)
+        if cached is None:
             return None
-        if known.expires <= self._clock():
-            self._drop(key)
+        if cached.expires <= self._clock():
+            self._remove(key)
             return None
         self._claims.move_to_end(key)
-        return known.claim
+        return cached.claim
 
-    def owned_by(self, value: str) -> Iterator[tuple[Key, Claim]]:
-        """Give those with this value of the claims' index by owner, in no order."""
-        for key in tuple(self._owned.get(value, ())):
+    def by_owner(self, value: str) -> Iterator[tuple[Key, Claim]]:
+        """Return the claims with this value in the index by owner, in no order."""
+        for key in tuple(self._by_owner.get(value, ())):
             claim = self.get(key)
             if claim is not None:
                 yield key, claim
@@ -109,17 +109,17 @@ class CreatedClaims:
     def __len__(self) -> int:
         return len(self._claims)
 
-    def _drop(self, key: Key) -> None:
-        known = self._claims.pop(key, None)
-        if known is None:
+    def _remove(self, key: Key) -> None:
+        cached = self._claims.pop(key, None)
+        if cached is None:
             return
-        for value in owner_values(key, known.claim):
-            keys = self._owned[value]
+        for value in owner_values(key, cached.claim):
+            keys = self._by_owner[value]
             keys.discard(key)
             if not keys:
-                del self._owned[value]
+                del self._by_owner[value]
 
 
-def _number(version: str) -> int:
-    """Versions of one resource are numbers that grow; no version counts as 0 (IQ-91)."""
-    return int(version) if version.isdecimal() else 0
+def _number(resource_version: str) -> int:
+    """Return a resource version as the number by which versions are ordered; 0 for none (IQ-91)."""
+    return int(resource_version) if resource_version.isdecimal() else 0

@@ -1,21 +1,41 @@
-"""Under which values claims are found by the pods and PodGroups that they concern."""
+"""The owners of claims, and the values under which claims are indexed by owner and reference."""
 
 from collections.abc import Iterable
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.models.claim import Claim
+from kcm_host_resourceclaim.models.pod import Pod, PodGroup
+
+
+def is_for_pod(claim: Claim, pod: Pod, *, workload_claims: bool) -> bool:
+    """
+    Return whether a claim of the pod's namespace was made for the pod, or for its PodGroup.
+
+    The UID of the PodGroup is not compared, because the pod does not contain it.
+    """
+    controller = claim.controller
+    if controller is None:
+        return False
+    if controller.uid == pod.uid:
+        return True
+    return workload_claims and controller.is_pod_group and controller.name == pod.pod_group_name
+
+
+def is_for_group(claim: Claim, group: PodGroup) -> bool:
+    """Return whether a claim of the PodGroup's namespace was made for it."""
+    return claim.controller is not None and claim.controller.uid == group.uid
 
 
 def owner_value(namespace: str, uid: str) -> str:
-    """Give the value for the claims of one owner."""
+    """Return the index value of the claims of one owner."""
     return f"{namespace}/{uid}"
 
 
 def owner_values(key: Key, claim: Claim) -> Iterable[str]:
     """
-    Give the values that a claim is found under: its controlling pods, and its PodGroup.
+    Return the index values of a claim by owner: its controlling pods, and its PodGroup.
 
-    One index for both (RC-10, RC-14): UIDs are never shared.
+    One index for both kinds (RC-10, RC-14): no two objects have one UID.
     """
     values = {
         owner_value(key.namespace, owner.uid)
@@ -28,30 +48,30 @@ def owner_values(key: Key, claim: Claim) -> Iterable[str]:
     return values
 
 
-def pod_value(key: Key) -> str:
-    """Give the value for the claims that are judged by the pod of this name."""
+def pod_reference(key: Key) -> str:
+    """Return the index value of the claims with a consumer or owning pod of this name."""
     return f"pods/{key}"
 
 
-def group_value(key: Key) -> str:
-    """Give the value for the claims that are judged by the PodGroup of this name."""
+def group_reference(key: Key) -> str:
+    """Return the index value of the claims with a consuming PodGroup of this name."""
     return f"podgroups/{key}"
 
 
-def judge_values(key: Key, claim: Claim) -> Iterable[str]:
+def reference_values(key: Key, claim: Claim) -> Iterable[str]:
     """
-    Give the values for all whose state decides about a claim: its consumers and its owning pod.
+    Return the index values of a claim by reference: its consumers and its owning pod.
 
-    By name, not by UID: whether a consumer is gone or replaced is told by who has its name now
-    (RC-57, RC-62). Whether the pods name the claim in their spec is no matter.
+    By name, not by UID: whether a consumer was deleted or replaced follows from the object that has
+    its name now (RC-57, RC-62). Whether a pod names the claim in its spec does not matter.
     """
     values = set()
     for consumer in claim.consumers:
         if consumer.is_pod:
-            values.add(pod_value(Key(consumer.name, key.namespace)))
+            values.add(pod_reference(Key(consumer.name, key.namespace)))
         elif consumer.is_pod_group:
-            values.add(group_value(Key(consumer.name, key.namespace)))
+            values.add(group_reference(Key(consumer.name, key.namespace)))
     owner = claim.owning_pod
     if owner is not None:
-        values.add(pod_value(Key(owner.name, key.namespace)))
+        values.add(pod_reference(Key(owner.name, key.namespace)))
     return values

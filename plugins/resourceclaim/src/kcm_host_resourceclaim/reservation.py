@@ -1,131 +1,125 @@
-"""Consumers of claims: who may use one, who no longer does, and what follows for the claim."""
+"""The consumers of claims: who may use one, and who no longer does."""
 
 from enum import Enum
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.cache import Known
-from kcm_host_resourceclaim.errors import UNKNOWN_ENTRY, Problem
+from kcm_host_resourceclaim.cache import CacheReader
+from kcm_host_resourceclaim.errors import UNSUPPORTED_ENTRY, ReconcileError
 from kcm_host_resourceclaim.models.claim import Claim, Consumer
-from kcm_host_resourceclaim.models.pod import GROUP, Entry, Pod, PodGroup, Unnamed, resolve
+from kcm_host_resourceclaim.models.pod import (
+    SCHEDULING_GROUP,
+    Pod,
+    PodClaim,
+    PodGroup,
+    Unresolved,
+    resolve_claim,
+)
 
 
-def is_for_pod(claim: Claim, pod: Pod, *, group_claims: bool) -> bool:
-    """
-    Whether a claim of the pod's namespace was made for the pod, or for its PodGroup.
+class ConsumerState(Enum):
+    """What a sync does with one consumer (RC-57)."""
 
-    The group's UID is not compared, because the pod does not know it.
-    """
-    controller = claim.controller
-    if controller is None:
-        return False
-    if controller.uid == pod.uid:
+    KEEP = "keep"
+    REMOVE = "remove"
+    #: The cache does not have it. It may be too new for the cache, so the server has to be asked.
+    NOT_CACHED = "not cached"
+
+
+def is_reserved_for(claim: Claim, pod: Pod, *, workload_claims: bool) -> bool:
+    """Return whether the pod may use a claim of its namespace, itself or through its PodGroup."""
+    consumers = claim.consumers
+    if any(consumer.uid == pod.uid for consumer in consumers):
         return True
-    return group_claims and controller.is_pod_group and controller.name == pod.group_name
-
-
-def is_for_group(claim: Claim, group: PodGroup) -> bool:
-    """Whether a claim of the group's namespace was made for the PodGroup."""
-    return claim.controller is not None and claim.controller.uid == group.uid
-
-
-def is_reserved_for(claim: Claim, pod: Pod, *, group_claims: bool) -> bool:
-    """Whether the pod may use a claim of its namespace already, itself or through its group."""
-    if any(consumer.uid == pod.uid for consumer in claim.consumers):
-        return True
-    return group_claims and any(
-        consumer.is_pod_group and consumer.name == pod.group_name for consumer in claim.consumers
+    return workload_claims and any(
+        consumer.is_pod_group and consumer.name == pod.pod_group_name for consumer in consumers
     )
 
 
-def needs_reservation(claim: Claim, pod: Pod, *, group_claims: bool) -> bool:
-    """Whether the pod is to be added to the claim's consumers, and the server would allow it."""
-    return claim.takes_consumers and not is_reserved_for(claim, pod, group_claims=group_claims)
+def needs_reservation(claim: Claim, pod: Pod, *, workload_claims: bool) -> bool:
+    """Return whether the pod has to be added to the consumers and the server would accept it."""
+    if not claim.accepts_consumers:
+        return False
+    return not is_reserved_for(claim, pod, workload_claims=workload_claims)
 
 
 def binding_target(
-    key: Key, pod: Pod, entry: Entry, group: tuple[Key, PodGroup] | None
+    key: Key, pod: Pod, pod_claim: PodClaim, group: tuple[Key, PodGroup] | None
 ) -> Consumer:
     """
-    Give the consumer that the claim of a pod's entry is reserved for (1.6).
+    Return the consumer that the claim of a pod's entry is reserved for (1.6).
 
-    That is the PodGroup where it has an equal entry, else the pod. Raises `Problem` for an entry
-    of a kind that is not known here, of the pod or of the group before the equal one.
+    That is the PodGroup when it has an equal entry, else the pod. Raises `ReconcileError` for an
+    unsupported entry, of the pod or of the PodGroup before the equal one.
     """
-    _check_known(entry)
+    _check_supported(pod_claim)
     if group is not None:
         group_key, found = group
-        for shared in found.entries:
-            _check_known(shared)
-            if shared == entry:
-                return Consumer(GROUP, "podgroups", group_key.name, found.uid)
+        for group_claim in found.resource_claims:
+            _check_supported(group_claim)
+            if group_claim == pod_claim:
+                return Consumer(SCHEDULING_GROUP, "podgroups", group_key.name, found.uid)
     return Consumer(resource="pods", name=key.name, uid=pod.uid)
 
 
-def _check_known(entry: Entry) -> None:
-    if resolve(entry, ()) is Unnamed.UNSUPPORTED:
-        raise Problem(UNKNOWN_ENTRY.format(entry=entry.name))
-
-
-class Standing(Enum):
-    """What is to become of one consumer (RC-57)."""
-
-    STAYS = "stays"
-    GOES = "goes"
-    #: The store does not have it; it may be too new, so the server is to be asked.
-    UNKNOWN = "unknown"
-
-
-def standing(consumer: Consumer, namespace: str, known: Known) -> Standing:
-    """Say what is known of a consumer of a claim in `namespace`; what nobody here knows stays."""
+def consumer_state(consumer: Consumer, namespace: str, cache: CacheReader) -> ConsumerState:
+    """Return the state of a consumer of a claim in `namespace`; other kinds are kept."""
     key = Key(consumer.name, namespace)
     if consumer.is_pod:
-        if consumer.uid in known.memory.removed:
-            return Standing.GOES
-        return pod_standing(consumer, known.pod(key))
-    if consumer.is_pod_group and known.api.group_claims:
-        if consumer.uid in known.memory.removed:
-            return Standing.GOES
-        return group_standing(consumer, known.group(key))
-    return Standing.STAYS
+        if consumer.uid in cache.state.deleted_uids:
+            return ConsumerState.REMOVE
+        return pod_consumer_state(consumer, cache.pod(key))
+    if consumer.is_pod_group and cache.api.workload_claims:
+        if consumer.uid in cache.state.deleted_uids:
+            return ConsumerState.REMOVE
+        return group_consumer_state(consumer, cache.group(key))
+    return ConsumerState.KEEP
 
 
-def pod_standing(consumer: Consumer, pod: Pod | None) -> Standing:
-    """Say whether a pod of the consumer's name still is the consumer, and uses the claim."""
+def pod_consumer_state(consumer: Consumer, pod: Pod | None) -> ConsumerState:
+    """Return the state of a consumer, given the pod that has its name now."""
     if pod is None:
-        return Standing.UNKNOWN
-    return Standing.GOES if pod.uid != consumer.uid or pod.done else Standing.STAYS
+        return ConsumerState.NOT_CACHED
+    if pod.uid != consumer.uid or pod.done:
+        return ConsumerState.REMOVE
+    return ConsumerState.KEEP
 
 
-def group_standing(consumer: Consumer, group: PodGroup | None) -> Standing:
-    """Say whether a PodGroup of the consumer's name still is the consumer; it is never done."""
+def group_consumer_state(consumer: Consumer, group: PodGroup | None) -> ConsumerState:
+    """Return the state of a consumer, given the PodGroup that has its name; it never ends."""
     if group is None:
-        return Standing.UNKNOWN
-    return Standing.GOES if group.uid != consumer.uid else Standing.STAYS
+        return ConsumerState.NOT_CACHED
+    return ConsumerState.REMOVE if group.uid != consumer.uid else ConsumerState.KEEP
 
 
-def is_deletable(key: Key, claim: Claim, known: Known) -> bool:
+def is_deletable(key: Key, claim: Claim, cache: CacheReader) -> bool:
     """
-    Whether a claim without consumers was made for a pod that is done or replaced (RC-62).
+    Return whether a claim without consumers was made for a pod that is done or replaced (RC-62).
 
-    A pod that the store lacks may be too new for it. A claim that is being deleted needs no
-    second request.
+    A pod that the cache does not have may be too new for it. A claim that is being deleted needs
+    no second request.
     """
     owner = claim.owning_pod
     if owner is None or claim.deleting:
         return False
-    pod = known.pod(Key(owner.name, key.namespace))
+    pod = cache.pod(Key(owner.name, key.namespace))
     return pod is not None and (pod.uid != owner.uid or pod.done)
 
 
 def is_releasable(claim: Claim) -> bool:
-    """Whether only the finalizer keeps a claim that somebody deleted (RC-59)."""
-    return claim.deleting and claim.protected and not claim.consumers
+    """Return whether only the finalizer keeps a claim whose deletion was requested (RC-59)."""
+    return claim.deleting and claim.has_finalizer and not claim.consumers
 
 
-def is_settled(key: Key, claim: Claim, known: Known) -> bool:
-    """Whether a sync of the claim would make no request."""
+def claim_needs_sync(key: Key, claim: Claim, cache: CacheReader) -> bool:
+    """Return whether a sync of the claim would make a request; raises `Undecodable`."""
     if not claim.consumers:
-        return not is_releasable(claim) and not is_deletable(key, claim, known)
-    return all(
-        standing(consumer, key.namespace, known) is Standing.STAYS for consumer in claim.consumers
+        return is_releasable(claim) or is_deletable(key, claim, cache)
+    return any(
+        consumer_state(consumer, key.namespace, cache) is not ConsumerState.KEEP
+        for consumer in claim.consumers
     )
+
+
+def _check_supported(pod_claim: PodClaim) -> None:
+    if resolve_claim(pod_claim, ()) is Unresolved.UNSUPPORTED:
+        raise ReconcileError(UNSUPPORTED_ENTRY.format(entry=pod_claim.name))

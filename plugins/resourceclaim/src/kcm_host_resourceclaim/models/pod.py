@@ -10,90 +10,104 @@ from msgspec.structs import force_setattr
 
 from kcm_host.api import Kind
 
+POD = Kind("", "v1", "Pod", "pods")
+SCHEDULING_GROUP = "scheduling.k8s.io"
+#: The fields read here are the same in all of these versions (RC-88).
+POD_GROUPS = tuple(
+    Kind(SCHEDULING_GROUP, version, "PodGroup", "podgroups")
+    for version in ("v1beta1", "v1alpha3", "v1alpha2")
+)
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
-class Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One entry of `spec.resourceClaims`: a claim by its name, or a template for one."""
+
+class PodClaim(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One entry of `spec.resourceClaims`: the name of a claim, or of a template for one."""
 
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class Recorded(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One element of `status.resourceClaimStatuses`: the claim that an entry got, or None."""
+class PodClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One entry of `status.resourceClaimStatuses`; no claim name means that none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class Named(msgspec.Struct, frozen=True, gc=False):
-    """The entry stands for this claim; a `generated` one counts only if it has the right owner."""
+class ResolvedClaim(msgspec.Struct, frozen=True, gc=False):
+    """The claim name of an entry; a `generated` claim must have the right owner to be used."""
 
     claim: str
     generated: bool
 
 
-class Unnamed(Enum):
-    """The entry stands for no claim, or for none yet."""
+class Unresolved(Enum):
+    """The reason why an entry has no claim name."""
 
-    #: It was decided earlier that no claim is needed.
-    SKIPPED = "skipped"
+    #: The status says that no claim is needed.
+    NOT_NEEDED = "not needed"
     NOT_CREATED = "not created"
-    #: Neither name nor template: a field that only newer versions know.
+    #: Neither claim nor template is named: a field that only newer versions have.
     UNSUPPORTED = "unsupported"
 
 
-class Holder(Protocol):
-    """What pods and PodGroups have in common: entries, and the claims recorded for them."""
+class ClaimOwner(Protocol):
+    """A pod or PodGroup: its entries, and the claims recorded for them."""
 
     @property
-    def entries(self) -> Sequence[Entry]:
-        """Its `spec.resourceClaims`."""
+    def resource_claims(self) -> Sequence[PodClaim]:
+        """The entries of `spec.resourceClaims`."""
 
     @property
-    def recorded(self) -> Sequence[Recorded]:
-        """Its `status.resourceClaimStatuses`."""
+    def resource_claim_statuses(self) -> Sequence[PodClaimStatus]:
+        """The entries of `status.resourceClaimStatuses`."""
 
 
-def resolve(entry: Entry, recorded: Sequence[Recorded]) -> Named | Unnamed:
-    """Say which claim an entry stands for; of several records of one name the first counts."""
-    if entry.resource_claim_name is not None:
-        return Named(entry.resource_claim_name, generated=False)
-    if entry.resource_claim_template_name is None:
-        return Unnamed.UNSUPPORTED
-    for record in recorded:
-        if record.name == entry.name:
-            name = record.resource_claim_name
-            return Unnamed.SKIPPED if name is None else Named(name, generated=True)
-    return Unnamed.NOT_CREATED
+def resolve_claim(
+    pod_claim: PodClaim, statuses: Sequence[PodClaimStatus]
+) -> ResolvedClaim | Unresolved:
+    """Return the claim name of an entry; of several statuses with one name the first counts."""
+    if pod_claim.resource_claim_name is not None:
+        return ResolvedClaim(pod_claim.resource_claim_name, generated=False)
+    if pod_claim.resource_claim_template_name is None:
+        return Unresolved.UNSUPPORTED
+    for status in statuses:
+        if status.name == pod_claim.name:
+            name = status.resource_claim_name
+            return Unresolved.NOT_NEEDED if name is None else ResolvedClaim(name, generated=True)
+    return Unresolved.NOT_CREATED
 
 
-def claim_names(holder: Holder) -> tuple[str, ...]:
-    """Give the claims that the entries stand for, each once, in order (RC-8, RC-11)."""
-    if not holder.entries:
+def referenced_claims(owner: ClaimOwner) -> tuple[str, ...]:
+    """Return the claim names of the entries, each once, in order (RC-8, RC-11)."""
+    if not owner.resource_claims:
         return ()
-    resolved = (resolve(entry, holder.recorded) for entry in holder.entries)
-    return tuple(dict.fromkeys(each.claim for each in resolved if isinstance(each, Named)))
+    statuses = owner.resource_claim_statuses
+    resolved = (resolve_claim(pod_claim, statuses) for pod_claim in owner.resource_claims)
+    return tuple(dict.fromkeys(each.claim for each in resolved if isinstance(each, ResolvedClaim)))
 
 
-def template_names(holder: Holder) -> tuple[str, ...]:
-    """Give the templates that the entries name, each once, in order (RC-9, RC-12)."""
-    if not holder.entries:
+def referenced_templates(owner: ClaimOwner) -> tuple[str, ...]:
+    """Return the template names of the entries, each once, in order (RC-9, RC-12)."""
+    if not owner.resource_claims:
         return ()
-    names = (entry.resource_claim_template_name for entry in holder.entries)
+    names = (pod_claim.resource_claim_template_name for pod_claim in owner.resource_claims)
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def records_to_apply(recorded: Sequence[Recorded], new: Mapping[str, str]) -> list[dict[str, str]]:
+def statuses_to_apply(
+    statuses: Sequence[PodClaimStatus], new: Mapping[str, str]
+) -> list[dict[str, str]]:
     """
-    Give the whole list for a status apply: what is recorded, under the new names, sorted (RC-42).
+    Return the full list for a status apply: the recorded claims and the new ones, sorted (RC-42).
 
-    All of it, because a name that an apply leaves out is removed by the server.
+    The list is complete because the server removes every name that an apply leaves out.
     """
     names = {
-        record.name: record.resource_claim_name
-        for record in reversed(recorded)
-        if record.resource_claim_name is not None
+        status.name: status.resource_claim_name
+        for status in reversed(statuses)
+        if status.resource_claim_name is not None
     }
     return [
         {"name": name, "resourceClaimName": claim}
@@ -101,28 +115,24 @@ def records_to_apply(recorded: Sequence[Recorded], new: Mapping[str, str]) -> li
     ]
 
 
-POD = Kind("", "v1", "Pod", "pods")
-TERMINAL = frozenset({"Succeeded", "Failed"})
-
-
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Who a pod or PodGroup is, and whether it is being deleted."""
+    """The metadata of a pod or PodGroup."""
 
     uid: str = ""
     deletion_timestamp: str | None = None
 
 
 class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The PodGroup a pod belongs to."""
+    """The reference of a pod to its PodGroup."""
 
     pod_group_name: str | None = None
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Where a pod runs and which claims it needs."""
+    """The node of a pod and the claims that it needs."""
 
     node_name: str = ""
-    resource_claims: tuple[Entry, ...] = ()
+    resource_claims: tuple[PodClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
 
     def __post_init__(self) -> None:
@@ -131,17 +141,17 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """How far a pod is, and the claims it got."""
+    """The phase of a pod and the claims recorded for it."""
 
     phase: str = ""
-    resource_claim_statuses: tuple[Recorded, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
     def __post_init__(self) -> None:
         force_setattr(self, "phase", sys.intern(self.phase))
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """A pod, as far as claims are concerned."""
+    """A Pod. Most pods have no claims, so little is read of each."""
 
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
@@ -149,70 +159,63 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def uid(self) -> str:
-        """Its UID."""
+        """The UID."""
         return self.metadata.uid
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """Its `spec.resourceClaims`."""
+    def resource_claims(self) -> tuple[PodClaim, ...]:
+        """The entries of `spec.resourceClaims`."""
         return self.spec.resource_claims
 
     @property
-    def recorded(self) -> tuple[Recorded, ...]:
-        """Its `status.resourceClaimStatuses`."""
+    def resource_claim_statuses(self) -> tuple[PodClaimStatus, ...]:
+        """The entries of `status.resourceClaimStatuses`."""
         return self.status.resource_claim_statuses
 
     @property
-    def group_name(self) -> str | None:
-        """The name of its PodGroup; None when it belongs to none."""
+    def pod_group_name(self) -> str | None:
+        """The name of the pod's PodGroup; None when it belongs to none."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else None
 
     @property
     def scheduled(self) -> bool:
-        """Whether it has a node."""
+        """True when the pod has a node."""
         return bool(self.spec.node_name)
 
     @property
     def deleting(self) -> bool:
-        """Whether somebody asked for its deletion."""
+        """True when the deletion of the pod was requested."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def terminal(self) -> bool:
-        """Whether it has ended for good."""
-        return self.status.phase in TERMINAL
+        """True when the pod has succeeded or failed."""
+        return self.status.phase in TERMINAL_PHASES
 
     @property
     def done(self) -> bool:
         """
-        Whether it will never use its claims again.
+        True when the pod will never use its claims again.
 
-        A pod that is being deleted still does while it has a node: that may be running it.
+        A pod that is being deleted still uses them while it has a node: the node may be running it.
         """
         return self.terminal or (self.deleting and not self.scheduled)
 
 
-GROUP = "scheduling.k8s.io"
-#: The fields read here are the same in all of them (RC-88).
-POD_GROUPS = tuple(
-    Kind(GROUP, version, "PodGroup", "podgroups") for version in ("v1beta1", "v1alpha3", "v1alpha2")
-)
-
-
 class PodGroupSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Which claims the pods of a group share."""
+    """The claims that the pods of a PodGroup share."""
 
-    resource_claims: tuple[Entry, ...] = ()
+    resource_claims: tuple[PodClaim, ...] = ()
 
 
 class PodGroupStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The claims that a group got."""
+    """The claims recorded for a PodGroup."""
 
-    resource_claim_statuses: tuple[Recorded, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
-    """A PodGroup, as far as claims are concerned."""
+    """A PodGroup."""
 
     metadata: Metadata = Metadata()
     spec: PodGroupSpec = PodGroupSpec()
@@ -220,20 +223,20 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def uid(self) -> str:
-        """Its UID."""
+        """The UID."""
         return self.metadata.uid
 
     @property
     def deleting(self) -> bool:
-        """Whether somebody asked for its deletion."""
+        """True when the deletion of the PodGroup was requested."""
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """Its `spec.resourceClaims`."""
+    def resource_claims(self) -> tuple[PodClaim, ...]:
+        """The entries of `spec.resourceClaims`."""
         return self.spec.resource_claims
 
     @property
-    def recorded(self) -> tuple[Recorded, ...]:
-        """Its `status.resourceClaimStatuses`."""
+    def resource_claim_statuses(self) -> tuple[PodClaimStatus, ...]:
+        """The entries of `status.resourceClaimStatuses`."""
         return self.status.resource_claim_statuses
