@@ -6,7 +6,8 @@ if TYPE_CHECKING:
     from kcm_host.observe.tracing import Tracing
 
 Exporter = Literal["otlp", "console"]
-EXTRAS: dict[Exporter, str] = {"otlp": "kcm-host[otlp]", "console": "kcm-host[traces]"}
+#: The extra that has the OTLP exporter; the SDK is always there.
+EXTRA = "kcm-host[otlp]"
 
 
 class TracingUnavailable(Exception):
@@ -27,7 +28,7 @@ def start_tracing(
     object a span to stdout. `sample_ratio` is the share of syncs that are traced. A collector
     that is down is no error: it is logged once, and again when it is back.
 
-    Raises `TracingUnavailable`, naming the extra to install, when a package is missing.
+    Raises `TracingUnavailable`, with the extra to install, when the exporter is missing.
     """
     # The SDK costs 35 ms and 2 MiB, the exporter 90 ms and 5 MiB: only who traces pays them.
     try:
@@ -39,7 +40,7 @@ def start_tracing(
     except ImportError as error:
         raise TracingUnavailable(
             f"traces exporter '{exporter}' needs a package that is not installed ({error}); "
-            f"install it with: pip install '{EXTRAS[exporter]}'"
+            f"install it with: pip install '{EXTRA}'"
         ) from error
     way = otel_export.ExportProcessor(sink, sample_ratio=sample_ratio, version=version)
     # Plugins ask the API for the global provider; that is how their spans join ours.
