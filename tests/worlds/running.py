@@ -19,7 +19,7 @@ from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.client.discovery import APIResources
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.plugins.finder import find
-from kcm_host.plugins.groups import CONTROLLER
+from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.runtime.controller import Controller

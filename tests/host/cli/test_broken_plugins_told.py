@@ -35,7 +35,7 @@ def test_check_fails_when_a_plugin_is_broken(command, config, kubeconfig):
     (line,) = [line for line in ended.out.splitlines() if line.startswith("broken")]
     assert "quarantined" in line
     assert "JSONDecodeError" in line
-    assert "report it to the makers of 'acme-broken'" in line
+    assert "report it to the authors of 'acme-broken'" in line
 
 
 @pytest.mark.usefixtures("broken")

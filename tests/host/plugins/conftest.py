@@ -10,8 +10,8 @@ from textwrap import dedent
 import pytest
 
 from kcm_host.plugins.finder import find
-from kcm_host.plugins.groups import CONTROLLER
-from kcm_host.plugins.loader import Loading, load
+from kcm_host.plugins.hookimpls import CONTROLLER
+from kcm_host.plugins.loader import LoadResult, load
 
 _numbers = count()
 
@@ -85,7 +85,7 @@ class Site:
         self.distribution(f"acme-{name}", f"{name} = {module}:{attribute}", **more)
         return folder / f"{module}.py"
 
-    def load(self, *enabled: str, host_version: str = "0.1.0") -> Loading:
+    def load(self, *enabled: str, host_version: str = "0.1.0") -> LoadResult:
         """Find and load controllers."""
         return load(find(CONTROLLER.group), enabled, host_version=host_version)
 

@@ -44,7 +44,7 @@ def test_an_exception_at_import(site):
     assert found.stage is Stage.IMPORT
     assert "json.decoder.JSONDecodeError: Expecting property name" in found.reason
     assert found.reason.endswith(f"at {path}:3")
-    assert "makers of 'acme-bad'" in found.remedy
+    assert "authors of 'acme-bad'" in found.remedy
     assert found.traceback.startswith("Traceback")
     assert "Traceback" not in str(found)
 
@@ -139,14 +139,14 @@ def test_a_required_hook_that_is_unmarked(site, good, hook):
     site.plugin("bad", re.sub(rf"    @hookimpl\n(    (async )?def {hook}\()", r"\1", good))
     found = broken(site)
     assert found.stage is Stage.VALIDATE
-    assert f"'{hook}' is there but lacks @hookimpl" in found.reason
+    assert f"'{hook}' lacks @hookimpl" in found.reason
     assert "put @hookimpl" in found.remedy
 
 
 def test_an_optional_hook_that_is_unmarked(site, good):
     """Kind 6: an unmarked optional hook would silently do nothing, so it counts as well."""
     site.plugin("bad", good + "\n    def kcm_writes(self, settings):\n        return []\n")
-    assert "'kcm_writes' is there but lacks @hookimpl" in broken(site).reason
+    assert "'kcm_writes' lacks @hookimpl" in broken(site).reason
 
 
 @pytest.mark.parametrize("marker", ["@hookimpl", "@staticmethod"], ids=["marked", "unmarked"])

@@ -1,4 +1,4 @@
-"""Extensions: told of every sync, unable to disturb one."""
+"""Extensions: they observe every sync and cannot affect one."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ import pytest
 from kcm_host.api import Key, SyncRecord
 from kcm_host.plugins.extensions import Extensions, load_extensions
 from kcm_host.plugins.finder import find
-from kcm_host.plugins.groups import EXTENSION
+from kcm_host.plugins.hookimpls import EXTENSION
 from kcm_host.plugins.quarantine import Stage
 
 RECORD = SyncRecord(
@@ -25,55 +25,55 @@ RECORD = SyncRecord(
     reads=0,
 )
 
-HEARS = """
+OBSERVER = """
     from kcm_host.api import hookimpl
 
-    class Ears:
-        heard = []
+    class Observer:
+        records = []
 
         @hookimpl
         def kcm_observe(self, record):
-            self.heard.append(record)
+            self.records.append(record)
 """
 
 
 def observing(site, **sources: str) -> Extensions:
     """Install and load these extensions."""
     for name, source in sources.items():
-        site.plugin(name, source, attribute="Ears", group=EXTENSION.group)
+        site.plugin(name, source, attribute="Observer", group=EXTENSION.group)
     return load_extensions(find(EXTENSION.group), sources, host_version="0.1.0")
 
 
-def heard(extensions: Extensions, name: str) -> list[SyncRecord]:
-    """Give the records an extension was told of."""
-    return sys.modules[extensions.loading.plugins[name].module].Ears.heard
+def observed(extensions: Extensions, name: str) -> list[SyncRecord]:
+    """Return the records that an extension was called with."""
+    return sys.modules[extensions.loading.plugins[name].module].Observer.records
 
 
-def test_every_extension_is_told(site):
+def test_every_extension_is_called(site):
     """Each enabled extension gets each record."""
-    extensions = observing(site, one=HEARS, two=HEARS)
+    extensions = observing(site, one=OBSERVER, two=OBSERVER)
     assert extensions.observe(RECORD) == 0
-    assert heard(extensions, "one") == heard(extensions, "two") == [RECORD]
+    assert observed(extensions, "one") == observed(extensions, "two") == [RECORD]
 
 
 @pytest.mark.parametrize("error", ["ValueError(record.key.name)", "SystemExit(1)"])
-def test_an_extension_that_fails_disturbs_nobody(site, caplog, error):
-    """Errors are counted at each call and logged once per fact; the others are still told."""
-    failing = HEARS.replace("self.heard.append(record)", f"raise {error}")
-    extensions = observing(site, a=HEARS, b=failing, c=HEARS)
+def test_a_failing_extension_affects_nothing_else(site, caplog, error):
+    """Errors are counted at each call and logged once for each place; the others are called."""
+    failing = OBSERVER.replace("self.records.append(record)", f"raise {error}")
+    extensions = observing(site, a=OBSERVER, b=failing, c=OBSERVER)
     with caplog.at_level(logging.WARNING, "kcm_host.plugins.extensions"):
         assert [extensions.observe(RECORD), extensions.observe(RECORD)] == [1, 1]
-    assert len(heard(extensions, "a")) == len(heard(extensions, "c")) == 2
+    assert len(observed(extensions, "a")) == len(observed(extensions, "c")) == 2
     (logged,) = caplog.records
     assert logged.kv["extension"] == "b"
     assert error.split("(")[0] in logged.kv["error"]
 
 
-def test_two_facts_are_logged_apart(site, caplog):
-    """A second kind of failure is logged although the first one was."""
-    failing = HEARS.replace(
-        "self.heard.append(record)",
-        "self.heard.append(record); {1: [], 2: {}}[len(self.heard)]['x']",
+def test_a_second_error_is_logged(site, caplog):
+    """An error of another type is logged although the first one was."""
+    failing = OBSERVER.replace(
+        "self.records.append(record)",
+        "self.records.append(record); {1: [], 2: {}}[len(self.records)]['x']",
     )
     extensions = observing(site, b=failing)
     with caplog.at_level(logging.WARNING, "kcm_host.plugins.extensions"):
@@ -82,10 +82,10 @@ def test_two_facts_are_logged_apart(site, caplog):
     assert [one.kv["error"].split(":")[0] for one in caplog.records] == ["TypeError", "KeyError"]
 
 
-def test_the_user_can_interrupt_an_extension(site):
-    """KeyboardInterrupt passes."""
+def test_a_keyboard_interrupt_passes(site):
+    """The user can interrupt an extension."""
     extensions = observing(
-        site, one=HEARS.replace("self.heard.append(record)", "raise KeyboardInterrupt")
+        site, one=OBSERVER.replace("self.records.append(record)", "raise KeyboardInterrupt")
     )
     with pytest.raises(KeyboardInterrupt):
         extensions.observe(RECORD)
@@ -109,23 +109,23 @@ def test_the_user_can_interrupt_an_extension(site):
             Stage.REGISTER,
             "'around' is a wrapper of 'kcm_observe'",
         ),
-        ("def kcm_settings(self): pass", Stage.VALIDATE, "'kcm_settings' is there but lacks"),
+        ("def kcm_settings(self): pass", Stage.VALIDATE, "'kcm_settings' lacks @hookimpl"),
     ],
     ids=["hook of controllers", "wraps sync", "wraps observe", "unmarked"],
 )
 def test_a_broken_extension_is_quarantined(site, hook, stage, says):
-    """An extension is held to the same rules; its neighbour is told all the same."""
-    bad = dedent(HEARS) + f"\n    {hook}\n"
-    extensions = observing(site, bad=bad, good=HEARS)
+    """An extension is validated like a controller; the others are called."""
+    bad = dedent(OBSERVER) + f"\n    {hook}\n"
+    extensions = observing(site, bad=bad, good=OBSERVER)
     found = extensions.loading.quarantined["bad"]
     assert found.stage is stage
     assert says in found.reason
     assert found.remedy
     extensions.observe(RECORD)
-    assert heard(extensions, "good") == [RECORD]
+    assert observed(extensions, "good") == [RECORD]
 
 
 def test_an_extension_without_hooks_is_quarantined(site):
-    """A class that would never be called says what it lacks."""
-    extensions = observing(site, bad="class Ears: pass")
+    """The reason names the hook that a class lacks."""
+    extensions = observing(site, bad="class Observer: pass")
     assert extensions.loading.quarantined["bad"].reason == "it lacks 'kcm_observe'"

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from kcm_host.plugins.finder import find
-from kcm_host.plugins.groups import CONTROLLER, EXTENSION
+from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION
 
 
 def test_what_is_found_comes_from_metadata(site):

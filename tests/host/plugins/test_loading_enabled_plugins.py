@@ -6,7 +6,7 @@ import pluggy
 import pytest
 
 from kcm_host.api import hooks
-from kcm_host.plugins.groups import ROLES
+from kcm_host.plugins.hookimpls import ROLES
 
 
 def test_a_plugin_that_is_not_enabled_is_not_imported(site):

@@ -322,7 +322,7 @@ def test_an_answer_that_cannot_be_used_changes_nothing(
     until_counted(host, Secret=1, ServiceAccount=0)
     told = host.controller("counting")
     assert (told["ready"], told["restarts"]) == (True, 0)
-    assert "could not tell them apart" in told["problem"]
+    assert "could not distinguish them" in told["problem"]
     (line,) = host.log("dynamic watches invalid, previous ones kept")
     assert line["problem"] == told["problem"]
     core.delete_namespaced_config_map("a", namespace)

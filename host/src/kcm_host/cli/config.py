@@ -13,7 +13,7 @@ from kcm_host.config.effective import rows
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.config.schema import schema as json_schema
-from kcm_host.plugins.groups import CONTROLLER
+from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.runtime.bootstrap import load_plugins
 
 

@@ -4,13 +4,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
-from kcm_host.cli.installed import installed, installed_names
+from kcm_host.cli.installed import PluginInfo, installed, installed_names
 from kcm_host.cli.options import output_option
 from kcm_host.cli.output import show_facts, show_json, show_table
 from kcm_host.config import model_paths
 from kcm_host.config.errors import did_you_mean
 from kcm_host.config.names import short_name
-from kcm_host.plugins.listing import PluginInfo
 
 
 @click.group()

@@ -1,4 +1,4 @@
-"""Plugins that look on: they are told of every sync, and cannot disturb one."""
+"""Extensions: plugins that observe every sync and cannot affect one."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -7,55 +7,55 @@ import pluggy
 
 from kcm_host.api import SyncRecord
 from kcm_host.plugins.finder import Candidate
-from kcm_host.plugins.groups import EXTENSION
-from kcm_host.plugins.hookimpls import new_manager
-from kcm_host.plugins.loader import Loading, load_each, validated
+from kcm_host.plugins.hookimpls import EXTENSION, new_manager
+from kcm_host.plugins.loader import LoadResult, load_each, validate_plugin
 from kcm_host.plugins.plugin import Plugin
-from kcm_host.plugins.quarantine import Stage, guarded, one_line, place_of
+from kcm_host.plugins.quarantine import Stage, guarded, one_line, place_of, report_to_authors
 
 logger = logging.getLogger(__name__)
 
 
 class Extensions:
-    """The loaded extensions, one instance each for the life of the host."""
+    """The loaded extensions, with one instance each for the lifetime of the host."""
 
-    def __init__(self, manager: pluggy.PluginManager, loading: Loading) -> None:
-        #: What became of the enabled ones; `plugins` are those that are told.
+    def __init__(self, manager: pluggy.PluginManager, loading: LoadResult) -> None:
+        #: `plugins` are the extensions that are called.
         self.loading = loading
         self._observers = [
-            (plugin, _alone(manager, plugin.name)) for plugin in loading.plugins.values()
+            (plugin, _hook_of(manager, plugin.name)) for plugin in loading.plugins.values()
         ]
         self._logged: set[tuple[str, str, str]] = set()
 
     def observe(self, record: SyncRecord) -> int:
         """
-        Tell every extension of a sync that ended, and give how many of them failed.
+        Call `kcm_observe` of every extension, and return how many of them raised.
 
-        Nothing but KeyboardInterrupt is raised.
+        Only KeyboardInterrupt is raised.
         """
         failed = 0
-        for plugin, told in self._observers:
+        for plugin, hook in self._observers:
             try:
-                told(record=record)
+                hook(record=record)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # noqa: BLE001 - no observer may end a sync or the host
+            except BaseException as error:  # noqa: BLE001 - an extension must not end a sync or the host
                 failed += 1
-                self._tell(plugin, error)
+                self._log_error(plugin, error)
         return failed
 
-    def _tell(self, plugin: Plugin, error: BaseException) -> None:
-        # Without the message, which may differ at every call.
+    def _log_error(self, plugin: Plugin, error: BaseException) -> None:
+        # Once for each place: the message may differ at every call.
         fact = (plugin.name, type(error).__name__, place_of(error, module=plugin.module))
         if fact in self._logged:
             return
         self._logged.add(fact)
         logger.warning(
-            "an extension failed; it is told of later syncs all the same",
+            "extension failed",
             extra={
                 "kv": {
                     "extension": plugin.name,
                     "error": one_line(error, module=plugin.module),
+                    "remedy": report_to_authors(plugin.candidate),
                 }
             },
         )
@@ -64,11 +64,11 @@ class Extensions:
 def load_extensions(
     candidates: Iterable[Candidate], enabled: Collection[str], *, host_version: str
 ) -> Extensions:
-    """Load the extensions that are enabled, by the rules for controllers."""
+    """Load the enabled extensions, in the same way as controllers."""
     manager = new_manager()
 
     def admit(candidate: Candidate) -> Plugin:
-        plugin, instance = validated(candidate, EXTENSION, host_version=host_version)
+        plugin, instance = validate_plugin(candidate, EXTENSION, host_version=host_version)
         with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
             manager.register(instance, candidate.name)
         return plugin
@@ -76,7 +76,7 @@ def load_extensions(
     return Extensions(manager, load_each(candidates, enabled, admit))
 
 
-def _alone(manager: pluggy.PluginManager, name: str) -> pluggy.HookCaller:
-    # A caller for one extension each: with a common one, a failure would silence those after it.
+def _hook_of(manager: pluggy.PluginManager, name: str) -> pluggy.HookCaller:
+    # One caller for each extension: with a common one, an exception would skip those after it.
     others = [each for other, each in manager.list_name_plugin() if other != name]
     return manager.subset_hook_caller("kcm_observe", remove_plugins=others)

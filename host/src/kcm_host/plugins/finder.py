@@ -1,4 +1,4 @@
-"""Which plugins are installed, told from metadata alone: nothing of a plugin is imported."""
+"""Finds the installed plugins by their metadata; no plugin is imported."""
 
 import logging
 import re
@@ -21,32 +21,32 @@ class Candidate:
     """One installed entry point: a plugin that could be loaded."""
 
     name: str
-    #: What the entry point names, `module:attribute`.
+    #: The object reference of the entry point, `module:attribute`.
     value: str
     distribution: str
     version: str
-    #: What the distribution demands of `kcm-host`, as written there; other demands are left out.
+    #: The requirements of the distribution on `kcm-host`, as written.
     requires: tuple[str, ...] = ()
     summary: str = ""
 
     @property
     def module(self) -> str:
-        """The module the entry point names."""
+        """The module of the entry point."""
         return self.value.partition(":")[0].partition("[")[0].strip()
 
     @property
     def attribute(self) -> str:
-        """What it names within that module, empty when it names the module itself."""
+        """The attribute in that module, empty when the entry point names the module."""
         return self.value.partition(":")[2].partition("[")[0].strip()
 
 
 def find(group: str) -> tuple[Candidate, ...]:
     """
-    Give the plugins installed under this entry-point group, sorted by name and distribution.
+    Return the plugins installed under this entry-point group, sorted by name and distribution.
 
-    A distribution that is on the path twice (an editable install often is) counts once, as the
-    import system sees it: the first one. Two distributions that offer the same name are both
-    given. A distribution whose metadata cannot be read is logged and left out.
+    Of a distribution that is on the path twice (as an editable install often is) the first one
+    counts, which is the one that is imported. Two distributions with the same plugin name are both
+    returned. A distribution whose metadata cannot be read is logged and left out.
     """
     found = {one for dist in _distributions_with(group) for one in _candidates(dist, group)}
     return tuple(sorted(found, key=lambda one: (one.name, one.distribution, one.value)))
@@ -55,7 +55,7 @@ def find(group: str) -> tuple[Candidate, ...]:
 def _distributions_with(group: str) -> Iterator[Distribution]:
     seen = set()
     for dist in distributions():
-        # Reading METADATA is what costs, so the small file is looked at first.
+        # METADATA is expensive to read, so the small file is read first.
         if group not in (_text(dist, "entry_points.txt") or ""):
             continue
         name = _headers(dist)["Name"]
@@ -63,7 +63,7 @@ def _distributions_with(group: str) -> Iterator[Distribution]:
             _unreadable(dist, "METADATA")
         elif canonicalize_name(name) not in seen:
             seen.add(canonicalize_name(name))
-            # A copy earlier on the path hides this one, even when it has no such group.
+            # A copy earlier on the path shadows this one, even without the group.
             yield next(iter(distributions(name=name)), dist)
 
 
@@ -75,7 +75,7 @@ def _candidates(dist: Distribution, group: str) -> Iterator[Candidate]:
             value=entry.value,
             distribution=headers["Name"],
             version=headers["Version"] or "",
-            requires=tuple(_about_host(headers.get_all("Requires-Dist") or ())),
+            requires=tuple(_host_requirements(headers.get_all("Requires-Dist") or ())),
             summary=headers["Summary"] or "",
         )
 
@@ -88,7 +88,7 @@ def _entry_points(dist: Distribution, group: str) -> Iterable[EntryPoint]:
         return ()
 
 
-def _about_host(requires: Iterable[str]) -> Iterator[str]:
+def _host_requirements(requires: Iterable[str]) -> Iterator[str]:
     for text in requires:
         name = _REQUIRED_NAME.match(text)
         if name and canonicalize_name(name[0]) == _HOST:
@@ -110,6 +110,12 @@ def _text(dist: Distribution, file: str) -> str | None:
 
 def _unreadable(dist: Distribution, file: str) -> None:
     logger.warning(
-        "a distribution's metadata cannot be read; reinstall it or remove its folder",
-        extra={"kv": {"file": file, "folder": str(dist.locate_file(""))}},
+        "metadata of a distribution unreadable",
+        extra={
+            "kv": {
+                "file": file,
+                "folder": str(dist.locate_file("")),
+                "remedy": "reinstall it or remove its folder",
+            }
+        },
     )

@@ -1,4 +1,4 @@
-"""Which hooks a plugin implements, and whether it implements them as the host calls them."""
+"""The hook implementations of a plugin, and the checks that the host can call them."""
 
 import difflib
 import inspect
@@ -8,15 +8,46 @@ from dataclasses import dataclass
 import pluggy
 
 from kcm_host.api import hooks as specs
-from kcm_host.plugins.groups import ROLES, Role
 from kcm_host.plugins.quarantine import PluginError
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a plugin can be: its entry-point group, its required and its optional hooks."""
+
+    name: str
+    group: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """Every hook of this role."""
+        return self.required + self.optional
+
+
+CONTROLLER = Role(
+    "controller",
+    "kcm_host.controllers",
+    required=("kcm_watches", "kcm_sync", "kcm_status"),
+    optional=(
+        "kcm_writes",
+        "kcm_settings",
+        "kcm_more_watches",
+        "kcm_timers",
+        "kcm_workers",
+        "kcm_metrics",
+    ),
+)
+EXTENSION = Role("extension", "kcm_host.extensions", required=("kcm_observe",))
+ROLES = (CONTROLLER, EXTENSION)
 
 _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def new_manager() -> pluggy.PluginManager:
-    """Give a manager that knows the host's hooks and no plugin."""
+    """Return a manager with the host's hook specifications and no plugin."""
     manager = pluggy.PluginManager(specs.PROJECT)
     manager.add_hookspecs(specs)
     return manager
@@ -24,7 +55,7 @@ def new_manager() -> pluggy.PluginManager:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One marked method of a plugin."""
+    """One method of a plugin that is marked with `@hookimpl`."""
 
     hook: str
     method: str
@@ -34,7 +65,7 @@ class Implementation:
 
 
 def implementations(manager: pluggy.PluginManager, instance: object) -> tuple[Implementation, ...]:
-    """Give the methods of a plugin that carry `@hookimpl`, sorted by name."""
+    """Return the marked methods of a plugin, sorted by name."""
     return tuple(_marked(manager, instance))
 
 
@@ -51,8 +82,8 @@ def _marked(manager: pluggy.PluginManager, instance: object) -> Iterator[Impleme
             )
 
 
-def check_known(found: Sequence[Implementation], role: Role) -> None:
-    """Refuse marked methods that are no hook, unless they are marked `optionalhook`."""
+def check_names(found: Sequence[Implementation], role: Role) -> None:
+    """Raise `PluginError` for a marked method that is no hook, except an `optionalhook`."""
     for one in found:
         if not one.optional and not any(one.hook in each.hooks for each in ROLES):
             raise PluginError(
@@ -60,17 +91,17 @@ def check_known(found: Sequence[Implementation], role: Role) -> None:
             )
 
 
-def check_unwrapped(found: Sequence[Implementation]) -> None:
+def check_wrappers(found: Sequence[Implementation]) -> None:
     """
-    Refuse hook wrappers, whichever hook they wrap.
+    Raise `PluginError` for a hook wrapper.
 
-    A wrapper around `kcm_sync` would be over before the coroutine it wraps has begun, and the
-    other hooks have one implementation per call, so there is nothing to wrap.
+    A wrapper around `kcm_sync` ends before the coroutine begins, and the other hooks have one
+    implementation per call, so there is nothing to wrap.
     """
     for one in found:
         if one.wrapper:
             why = (
-                "a wrapper is over before the coroutine begins"
+                "a wrapper ends before the coroutine begins"
                 if one.hook == "kcm_sync"
                 else "each hook is called on one plugin at a time"
             )
@@ -82,10 +113,10 @@ def check_unwrapped(found: Sequence[Implementation]) -> None:
 
 def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementation]) -> None:
     """
-    Refuse arguments that the hook does not have, or that would not be passed as declared.
+    Raise `PluginError` for an argument that the hook does not have or that cannot be passed.
 
     Hooks are called by position, with the arguments an implementation names. What pluggy does
-    with defaults differs by version, and it never fills `*`, `**` and keyword-only arguments.
+    with defaults differs by version, and it never passes `*`, `**` and keyword-only arguments.
     """
     for one in found:
         caller = getattr(manager.hook, one.hook, None)
@@ -106,7 +137,7 @@ def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementatio
 
 
 def check_role(found: Sequence[Implementation], role: Role) -> None:
-    """Refuse hooks that belong to another kind of plugin."""
+    """Raise `PluginError` for a hook of another role."""
     for one in found:
         for other in ROLES:
             if other is not role and one.hook in other.hooks:
@@ -118,7 +149,7 @@ def check_role(found: Sequence[Implementation], role: Role) -> None:
 
 
 def check_marked(instance: object, found: Sequence[Implementation], role: Role) -> None:
-    """Refuse methods that look like hooks but lack the marker: they would never be called."""
+    """Raise `PluginError` for a method named like a hook without the marker: it is never called."""
     marked = {one.method for one in found}
     for method in dir(type(instance)):
         if not method.startswith(_PREFIX) or method in marked:
@@ -128,17 +159,17 @@ def check_marked(instance: object, found: Sequence[Implementation], role: Role) 
             continue
         if any(method in each.hooks for each in ROLES):
             raise PluginError(
-                f"{method!r} is there but lacks @hookimpl, so it would never be called",
+                f"{method!r} lacks @hookimpl, so it would never be called",
                 f"put @hookimpl (from kcm_host.api) on {method!r}",
             )
         raise PluginError(
-            f"{method!r} is no hook, and names that begin with '{_PREFIX}' are kept for hooks",
+            f"{method!r} is no hook, and names that begin with '{_PREFIX}' are reserved for hooks",
             _nearest(method, role),
         )
 
 
 def check_complete(found: Sequence[Implementation], role: Role) -> None:
-    """Refuse a plugin that lacks a required hook, or implements one twice."""
+    """Raise `PluginError` for a required hook that is missing, or a hook implemented twice."""
     hooks = [one.hook for one in found]
     for hook in dict.fromkeys(hooks):
         if hooks.count(hook) > 1:
@@ -152,7 +183,7 @@ def check_complete(found: Sequence[Implementation], role: Role) -> None:
 
 
 def check_async(found: Sequence[Implementation]) -> None:
-    """Refuse a `kcm_sync` that is not async, and any other hook that is."""
+    """Raise `PluginError` for a `kcm_sync` that is not async, and for another hook that is."""
     for one in found:
         if one.hook == "kcm_sync" and not inspect.iscoroutinefunction(one.function):
             raise PluginError(

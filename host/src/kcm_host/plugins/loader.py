@@ -1,4 +1,4 @@
-"""Imports, registers and validates the enabled plugins; a broken one is quarantined."""
+"""Imports, registers and validates enabled plugins; a broken one is quarantined."""
 
 import difflib
 import importlib
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
-from kcm_host.plugins.groups import CONTROLLER, Role
+from kcm_host.plugins.hookimpls import CONTROLLER, Role
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import (
     BrokenPlugin,
@@ -20,23 +20,23 @@ from kcm_host.plugins.quarantine import (
     Quarantined,
     Stage,
     guarded,
-    report_to_makers,
+    report_to_authors,
 )
-from kcm_host.plugins.validation import checked_workers
+from kcm_host.plugins.validation import validate_workers
 
 
 def check_host_version(candidate: Candidate, host_version: str) -> None:
     """
-    Raise `PluginError` when the plugin's distribution demands another version of `kcm-host`.
+    Raise `PluginError` when the plugin's distribution requires another version of `kcm-host`.
 
-    Prereleases of the host count like any version. No demand at all is accepted.
+    Prereleases of the host count like any version. A missing requirement is accepted.
     """
     for text in candidate.requires:
-        demand = _parsed(text)
-        applies = demand.marker is None or demand.marker.evaluate({"extra": ""})
-        if applies and not demand.specifier.contains(host_version, prereleases=True):
+        requirement = _parsed(text)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and not requirement.specifier.contains(host_version, prereleases=True):
             raise PluginError(
-                f"it needs 'kcm-host{demand.specifier}', and this host is {host_version}",
+                f"it needs 'kcm-host{requirement.specifier}', and this host is {host_version}",
                 f"install a version of {candidate.distribution!r} made for kcm-host "
                 f"{host_version}, or a kcm-host that fits",
             )
@@ -53,7 +53,7 @@ def _parsed(text: str) -> Requirement:
 
 
 def plugin_class(candidate: Candidate) -> type:
-    """Import the plugin's module and give its class; raises `BrokenPlugin`."""
+    """Import the plugin's module and return its class; raises `BrokenPlugin`."""
     module = _module(candidate)
     with guarded(candidate, Stage.ATTRIBUTE, doing=f"looking up {candidate.value!r}"):
         return _class(candidate, module)
@@ -79,10 +79,10 @@ def _module(candidate: Candidate) -> ModuleType:
 
 def _import_remedy(candidate: Candidate, error: BaseException) -> str:
     if isinstance(error, SystemExit):
-        return f"a module must not end the program: {report_to_makers(candidate)}"
+        return f"a module must not end the program: {report_to_authors(candidate)}"
     if isinstance(error, ModuleNotFoundError):
         return f"reinstall {candidate.distribution!r} together with what it depends on"
-    return report_to_makers(candidate)
+    return report_to_authors(candidate)
 
 
 def _is_within(module: str, missing: str | None) -> bool:
@@ -117,12 +117,14 @@ def _correct_entry_point(candidate: Candidate) -> str:
     return f"correct the entry point '{entry}' in the pyproject.toml of {candidate.distribution!r}"
 
 
-def validated(candidate: Candidate, role: Role, *, host_version: str) -> tuple[Plugin, object]:
+def validate_plugin(
+    candidate: Candidate, role: Role, *, host_version: str
+) -> tuple[Plugin, object]:
     """
-    Give the plugin, and the instance it was tried with.
+    Return the validated plugin, and the instance that was created for it.
 
-    Raises `BrokenPlugin` at the first stage that fails. The version comes first, so that a
-    plugin made for another host is not even imported.
+    Raises `BrokenPlugin` at the first stage that fails. The version is checked first, so that a
+    plugin for another version of the host is not imported.
     """
     with guarded(candidate, Stage.VERSION, doing="checking the host's version"):
         check_host_version(candidate, host_version)
@@ -139,14 +141,14 @@ def validated(candidate: Candidate, role: Role, *, host_version: str) -> tuple[P
         with guarded(candidate, Stage.VALIDATE, doing="'kcm_settings'"):
             model = _settings_model(manager.hook.kcm_settings())
         with guarded(candidate, Stage.VALIDATE, doing="'kcm_workers'"):
-            workers = checked_workers(manager.hook.kcm_workers())
+            workers = validate_workers(manager.hook.kcm_workers())
     implemented = tuple(sorted(one.hook for one in found))
     return Plugin(candidate, cls, implemented, model, workers), instance
 
 
 def _constructed(candidate: Candidate, cls: type) -> object:
     def remedy(_error: BaseException) -> str:
-        return f"its class must be made without arguments: {report_to_makers(candidate)}"
+        return f"its class must be constructible without arguments: {report_to_authors(candidate)}"
 
     doing = f"constructing {candidate.value!r}"
     with guarded(candidate, Stage.CONSTRUCT, doing=doing, remedy=remedy):
@@ -161,9 +163,9 @@ def _register(
     candidate: Candidate,
     role: Role,
 ) -> None:
-    # Before pluggy's own checks: their messages name neither the plugin's file nor a remedy.
-    hookimpls.check_known(found, role)
-    hookimpls.check_unwrapped(found)
+    # Before the checks of pluggy: their messages name neither the plugin's file nor a remedy.
+    hookimpls.check_names(found, role)
+    hookimpls.check_wrappers(found)
     hookimpls.check_arguments(manager, found)
     manager.register(instance, candidate.name)
     manager.check_pending()
@@ -184,14 +186,14 @@ def _settings_model(result: object) -> type[BaseModel] | None:
             f"'kcm_settings' returned {result!r}, no subclass of pydantic's BaseModel",
             "return the model class itself, or leave 'kcm_settings' out",
         )
-    # Raises when annotations of the model cannot be resolved; does nothing when they are.
+    # Raises when annotations of the model cannot be resolved.
     result.model_rebuild()
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class Loading:
-    """What became of the enabled plugins; all in the order of their names."""
+class LoadResult:
+    """The enabled plugins by name, in the order of names: validated, quarantined or missing."""
 
     plugins: Mapping[str, Plugin]
     quarantined: Mapping[str, Quarantined]
@@ -201,11 +203,11 @@ class Loading:
 
 def load(
     candidates: Iterable[Candidate], enabled: Collection[str], *, host_version: str
-) -> Loading:
-    """Load the controllers that are enabled; nothing of the others is imported."""
+) -> LoadResult:
+    """Load the enabled controllers; the others are not imported."""
 
     def admit(candidate: Candidate) -> Plugin:
-        return validated(candidate, CONTROLLER, host_version=host_version)[0]
+        return validate_plugin(candidate, CONTROLLER, host_version=host_version)[0]
 
     return load_each(candidates, enabled, admit)
 
@@ -214,32 +216,32 @@ def load_each(
     candidates: Iterable[Candidate],
     enabled: Collection[str],
     admit: Callable[[Candidate], Plugin],
-) -> Loading:
-    """Let in each enabled candidate, unless `admit` raises `BrokenPlugin` or its name is shared."""
-    offers: dict[str, list[Candidate]] = {name: [] for name in sorted(enabled)}
+) -> LoadResult:
+    """Admit each enabled candidate, unless `admit` raises `BrokenPlugin` or two share a name."""
+    by_name: dict[str, list[Candidate]] = {name: [] for name in sorted(enabled)}
     for candidate in candidates:
-        offers.get(candidate.name, []).append(candidate)
+        by_name.get(candidate.name, []).append(candidate)
     plugins: dict[str, Plugin] = {}
     quarantined: dict[str, Quarantined] = {}
-    for name, offer in offers.items():
-        if len(offer) > 1:
-            quarantined[name] = _shared_name(name, offer)
-        elif offer:
+    for name, found in by_name.items():
+        if len(found) > 1:
+            quarantined[name] = _shared_name(name, found)
+        elif found:
             try:
-                plugins[name] = admit(offer[0])
+                plugins[name] = admit(found[0])
             except BrokenPlugin as error:
                 quarantined[name] = error.quarantined
-    missing = tuple(name for name, offer in offers.items() if not offer)
-    return Loading(plugins, quarantined, missing)
+    missing = tuple(name for name, found in by_name.items() if not found)
+    return LoadResult(plugins, quarantined, missing)
 
 
-def _shared_name(name: str, offer: list[Candidate]) -> Quarantined:
-    offers = " and ".join(f"{one.distribution!r} {one.version} ({one.value})" for one in offer)
-    owners = list(dict.fromkeys(one.distribution for one in offer))
+def _shared_name(name: str, found: list[Candidate]) -> Quarantined:
+    offers = " and ".join(f"{one.distribution!r} {one.version} ({one.value})" for one in found)
+    owners = list(dict.fromkeys(one.distribution for one in found))
     return Quarantined(
         name=name,
         distribution=", ".join(owners),
-        version=", ".join(one.version for one in offer),
+        version=", ".join(one.version for one in found),
         stage=Stage.FIND,
         reason=f"the name is offered by {offers}",
         remedy=f"keep one: uninstall {' or '.join(map(repr, owners))}",

@@ -1,4 +1,4 @@
-"""A plugin that passed every check, and one running instance of it."""
+"""A validated plugin, and one instance of it with its hooks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,28 +25,28 @@ from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import new_manager
 from kcm_host.plugins.quarantine import PluginError, Stage, guarded
 from kcm_host.plugins.validation import (
-    checked_metrics,
-    checked_more_watches,
-    checked_timers,
-    checked_watches,
-    checked_writes,
+    validate_metrics,
+    validate_more_watches,
+    validate_timers,
+    validate_watches,
+    validate_writes,
 )
 
 
 class WrongResult(TypeError):
-    """A hook returned what it must not."""
+    """A hook has returned an invalid result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One loaded plugin, a controller or an extension."""
+    """One validated plugin, a controller or an extension."""
 
     candidate: Candidate
     cls: type
     #: The hooks it implements, sorted.
     hooks: tuple[str, ...]
     settings_model: type[BaseModel] | None = None
-    #: How many workers it wants where the configuration does not say; None: it does not say either.
+    #: The result of `kcm_workers`, used when the configuration sets no number.
     workers: int | None = None
 
     @property
@@ -56,7 +56,7 @@ class Plugin:
 
     @property
     def distribution(self) -> str:
-        """The distribution it came with."""
+        """The distribution that contains it."""
         return self.candidate.distribution
 
     @property
@@ -66,11 +66,11 @@ class Plugin:
 
     @property
     def module(self) -> str:
-        """The module its class was found in."""
+        """The module of its entry point."""
         return self.candidate.module
 
     def new(self) -> "Instance":
-        """Give a fresh instance for one start of the controller; raises `BrokenPlugin`."""
+        """Return a new instance for one controller run; raises `BrokenPlugin`."""
         doing = f"constructing {self.candidate.value!r}"
         with guarded(self.candidate, Stage.CONSTRUCT, doing=doing):
             instance = self.cls()
@@ -82,10 +82,10 @@ class Plugin:
 
 class Instance:
     """
-    The hooks of one instance of a controller, typed and checked.
+    The hooks of one instance of a controller, with validated results.
 
-    `watches`, `writes` and `timers` are for the start and raise `BrokenPlugin`. The others let the
-    plugin's exceptions pass, and raise `WrongResult` when it returns something else than it may.
+    `watches`, `writes` and `timers` are called at the start of a run and raise `BrokenPlugin`. The
+    others pass the exceptions of the plugin, and raise `WrongResult` for an invalid result.
     """
 
     __slots__ = ("_hook", "_sync", "_watches", "plugin")
@@ -93,45 +93,45 @@ class Instance:
     def __init__(self, plugin: Plugin, manager: pluggy.PluginManager) -> None:
         self.plugin = plugin
         self._hook = manager.hook
-        # Looked up once: this is the one call per key.
+        # Looked up once, because it is called for each key.
         self._sync = manager.hook.kcm_sync
         self._watches: tuple[AnyWatch, ...] = ()
 
     def has(self, hook: str) -> bool:
-        """Whether the plugin implements this hook."""
+        """Return whether the plugin implements this hook."""
         return hook in self.plugin.hooks
 
     def watches(self, settings: Any, discovery: Discovery) -> tuple[AnyWatch, ...]:
-        """Give the kinds to follow all the time; none at all means that there is nothing to do."""
+        """Return the result of `kcm_watches`, which may be empty."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_watches'"):
             result = self._hook.kcm_watches(settings=settings, discovery=discovery)
-            self._watches = checked_watches(result)
+            self._watches = validate_watches(result)
         return self._watches
 
     def more_watches(self, view: View, settings: Any, discovery: Discovery) -> tuple[AnyWatch, ...]:
         """
-        Give the kinds to follow beyond `watches` from now on; all of them, or `WrongResult`.
+        Return all dynamic watches; raise `WrongResult` if one is invalid.
 
-        One bad watch spoils the answer: following a part of it would look like all is well.
+        A part of them is never used, because the error would not be noticed then.
         """
         result = self._hook.kcm_more_watches(view=view, settings=settings, discovery=discovery)
         try:
-            return checked_more_watches(result, besides=self._watches)
-        except PluginError as fault:
-            raise self._wrong(fault) from None
+            return validate_more_watches(result, besides=self._watches)
+        except PluginError as error:
+            raise self._wrong(error) from None
 
     def writes(self, settings: Any) -> frozenset[Permission]:
-        """Give everything the controller may write."""
+        """Return the permissions that the controller needs."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_writes'"):
-            return checked_writes(self._hook.kcm_writes(settings=settings))
+            return validate_writes(self._hook.kcm_writes(settings=settings))
 
     def timers(self, settings: Any) -> tuple[Timer, ...]:
-        """Give what is to be queued because time has passed."""
+        """Return the timers."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_timers'"):
-            return checked_timers(self._hook.kcm_timers(settings=settings))
+            return validate_timers(self._hook.kcm_timers(settings=settings))
 
     async def sync(self, key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
-        """Run one sync to its end."""
+        """Sync one key and return the outcome."""
         outcome = await self._sync(key=key, view=view, writer=writer, settings=settings)
         if isinstance(outcome, Done):
             return outcome
@@ -143,7 +143,7 @@ class Instance:
         )
 
     def status(self, view: View, settings: Any) -> Mapping[str, Any]:
-        """Give what the controller says about itself."""
+        """Return the status of the controller."""
         status = self._hook.kcm_status(view=view, settings=settings)
         if isinstance(status, Mapping):
             return status
@@ -152,11 +152,11 @@ class Instance:
         )
 
     def metrics(self, view: View, settings: Any) -> tuple[Metric, ...]:
-        """Give the controller's own metrics; what is in them is checked where they are shown."""
+        """Return the controller's own metrics; their values are validated when they are exposed."""
         try:
-            return checked_metrics(self._hook.kcm_metrics(view=view, settings=settings))
-        except PluginError as fault:
-            raise self._wrong(fault) from None
+            return validate_metrics(self._hook.kcm_metrics(view=view, settings=settings))
+        except PluginError as error:
+            raise self._wrong(error) from None
 
-    def _wrong(self, fault: PluginError) -> WrongResult:
-        return WrongResult(f"{fault.reason} (plugin {self.plugin.name!r}); {fault.remedy}")
+    def _wrong(self, error: PluginError) -> WrongResult:
+        return WrongResult(f"{error.reason} (plugin {self.plugin.name!r}); {error.remedy}")

@@ -1,4 +1,4 @@
-"""Why a plugin does not run: the stage it failed in, the reason, and what to do about it."""
+"""Broken plugins: the stage that failed, the reason, and the remedy."""
 
 import textwrap
 import traceback
@@ -11,7 +11,7 @@ from kcm_host.plugins.finder import Candidate
 
 _MESSAGE_LENGTH = 400
 
-#: Tells what to do about an exception.
+#: Returns the remedy for an exception.
 Remedy = Callable[[BaseException], str]
 
 
@@ -38,7 +38,7 @@ class Quarantined:
     stage: Stage
     reason: str
     remedy: str
-    #: For logging at level debug; empty when no exception of the plugin's was the cause.
+    #: Logged at level debug; empty when no exception of the plugin was the cause.
     traceback: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Quarantined:
 
 
 class BrokenPlugin(Exception):
-    """A plugin cannot go on. `quarantined` says why; its cause is the plugin's own exception."""
+    """A plugin is broken: `quarantined` has the reason, the cause is the plugin's exception."""
 
     def __init__(self, quarantined: Quarantined) -> None:
         super().__init__(str(quarantined))
@@ -57,7 +57,7 @@ class BrokenPlugin(Exception):
 
 
 class PluginError(Exception):
-    """Something a check found wrong; `guarded` adds whose fault it is and the stage."""
+    """A failed check of a plugin; `guarded` adds the plugin and the stage."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
@@ -65,9 +65,9 @@ class PluginError(Exception):
         self.remedy = remedy
 
 
-def report_to_makers(candidate: Candidate) -> str:
-    """Give the remedy for faults that only a new version of the plugin can mend."""
-    return f"report it to the makers of {candidate.distribution!r}, or install another version"
+def report_to_authors(candidate: Candidate) -> str:
+    """Return the remedy for errors that only a new version of the plugin can fix."""
+    return f"report it to the authors of {candidate.distribution!r}, or install another version"
 
 
 @contextmanager
@@ -75,31 +75,31 @@ def guarded(
     candidate: Candidate, stage: Stage, *, doing: str, remedy: Remedy | None = None
 ) -> Iterator[None]:
     """
-    Turn whatever the plugin raises within into `BrokenPlugin`.
+    Turn every exception of the plugin in this context into `BrokenPlugin`.
 
-    Everything is caught, `SystemExit` included; only KeyboardInterrupt is the user's and passes.
-    `doing` names what is being tried; without `remedy`, the plugin's makers are the ones to act.
+    Everything is caught, also `SystemExit`, except KeyboardInterrupt. `doing` names the attempt;
+    without `remedy`, the remedy is a report to the authors of the plugin.
     """
     try:
         yield
     except (KeyboardInterrupt, BrokenPlugin):
         raise
-    except PluginError as fault:
-        raise _broken(candidate, stage, fault.reason, fault.remedy) from fault.__cause__
+    except PluginError as error:
+        raise _broken(candidate, stage, error.reason, error.remedy) from error.__cause__
     except BaseException as error:
         reason = f"{doing} raised {one_line(error, module=candidate.module)}"
         text = "".join(traceback.format_exception(error))
-        advice = remedy(error) if remedy else report_to_makers(candidate)
+        advice = remedy(error) if remedy else report_to_authors(candidate)
         raise _broken(candidate, stage, reason, advice, text) from error
 
 
 def one_line(error: BaseException, *, module: str) -> str:
     """
-    Give type and message of an exception, and the line of the plugin that it came from.
+    Return type and message of an exception, and the line of the plugin that raised it.
 
-    That is the innermost line within the top package of `module`: where an author can act.
+    That is the innermost line within the top package of `module`.
     """
-    # With a syntax error the quoted source comes first; with all others the message does.
+    # Of a syntax error the quoted source comes first, of others the message.
     part = -1 if isinstance(error, SyntaxError) else 0
     message = traceback.format_exception_only(error)[part]
     place = place_of(error, module=module)
@@ -108,7 +108,7 @@ def one_line(error: BaseException, *, module: str) -> str:
 
 
 def place_of(error: BaseException, *, module: str) -> str:
-    """Give the `file:line` of the plugin an exception came from, empty when there is none."""
+    """Return the `file:line` of the plugin that raised an exception, empty when there is none."""
     package = module.partition(".")[0]
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -1,4 +1,4 @@
-"""What a plugin declares, checked before anything uses it."""
+"""Validation of the results of hooks, before anything uses them."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,17 +10,17 @@ import msgspec
 from kcm_host.api import AnyWatch, Kind, Metric, Permission, Timer, Watch
 from kcm_host.plugins.quarantine import PluginError
 
-#: What is wrong, and what to do.
-Finding = tuple[str, str]
+#: What is invalid, and the remedy.
+ValidationError = tuple[str, str]
 
 
-def what(value: object) -> str:
-    """Give the type of a wrong value in words."""
+def type_name(value: object) -> str:
+    """Return the type of an invalid value in words."""
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def kind_findings(kind: object) -> Iterator[Finding]:
-    """Give what keeps a kind from being a path of requests."""
+def kind_errors(kind: object) -> Iterator[ValidationError]:
+    """Yield why a kind cannot be used in a request path."""
     remedy = "give a Kind(group, version, name, resource) of kcm_host.api"
     if not isinstance(kind, Kind):
         yield f"kind is {kind!r}, no Kind", remedy
@@ -28,8 +28,8 @@ def kind_findings(kind: object) -> Iterator[Finding]:
         yield f"kind is {kind!r}: version, name and resource must not be empty", remedy
 
 
-def function_findings(name: str, function: object, *arguments: str) -> Iterator[Finding]:
-    """Give what keeps a function from being called, without awaiting, with these arguments."""
+def function_errors(name: str, function: object, *arguments: str) -> Iterator[ValidationError]:
+    """Yield why a function cannot be called, without awaiting, with these arguments."""
     listed = f"({', '.join(arguments)})"
     number = "two arguments" if len(arguments) > 1 else "one argument"
     these = f"exactly {'these' if len(arguments) > 1 else 'this'} {number}"
@@ -51,26 +51,26 @@ def _takes(function: Callable[..., object], number: int) -> bool:
     return True
 
 
-def watch_findings(watch: object) -> Iterator[Finding]:
-    """Give what keeps a watch from being followed; each finding assumes that none came before."""
+def watch_errors(watch: object) -> Iterator[ValidationError]:
+    """Yield why a watch is invalid; each error assumes that there was none before."""
     if not isinstance(watch, Watch):
-        yield f"it is {what(watch)}, no Watch", "return Watch(kind=..., model=..., keys=...)"
+        yield f"it is {type_name(watch)}, no Watch", "return Watch(kind=..., model=..., keys=...)"
         return
-    yield from kind_findings(watch.kind)
-    yield from _model_findings(watch.model)
-    yield from function_findings("keys", watch.keys, "change", "view")
+    yield from kind_errors(watch.kind)
+    yield from _model_errors(watch.model)
+    yield from function_errors("keys", watch.keys, "change", "view")
     if watch.synced is not None:
-        yield from function_findings("synced", watch.synced, "view")
+        yield from function_errors("synced", watch.synced, "view")
     if watch.resync is not None:
-        yield from function_findings("resync", watch.resync, "key")
-    yield from _index_findings(watch.indexes)
-    yield from _scope_findings(watch)
-    yield from _flag_findings(watch)
+        yield from function_errors("resync", watch.resync, "key")
+    yield from _index_errors(watch.indexes)
+    yield from _scope_errors(watch)
+    yield from _flag_errors(watch)
     if not isinstance(watch.rest, timedelta) or watch.rest < timedelta(0):
         yield f"rest is {watch.rest!r}", "give a timedelta that is not negative"
 
 
-def _model_findings(model: object) -> Iterator[Finding]:
+def _model_errors(model: object) -> Iterator[ValidationError]:
     if not isinstance(model, type) or not issubclass(model, msgspec.Struct):
         yield (
             f"model is {model!r}, no subclass of msgspec.Struct",
@@ -80,7 +80,7 @@ def _model_findings(model: object) -> Iterator[Finding]:
     config = model.__struct_config__
     if config.array_like or config.tag is not None or config.forbid_unknown_fields:
         yield (
-            f"no object would ever fit model {model.__name__!r}",
+            f"no object can be decoded as model {model.__name__!r}",
             "leave out array_like, tag and forbid_unknown_fields: a model picks some fields",
         )
     try:
@@ -92,15 +92,18 @@ def _model_findings(model: object) -> Iterator[Finding]:
         )
 
 
-def _index_findings(indexes: object) -> Iterator[Finding]:
+def _index_errors(indexes: object) -> Iterator[ValidationError]:
     if not isinstance(indexes, Mapping):
-        yield f"indexes is {what(indexes)}, no mapping", "give a dict of index name to function"
+        yield (
+            f"indexes is {type_name(indexes)}, no mapping",
+            "give a dict of index name to function",
+        )
         return
     for name, function in indexes.items():
-        yield from function_findings(f"index {name!r}", function, "key", "object")
+        yield from function_errors(f"index {name!r}", function, "key", "object")
 
 
-def _scope_findings(watch: AnyWatch) -> Iterator[Finding]:
+def _scope_errors(watch: AnyWatch) -> Iterator[ValidationError]:
     for name in ("namespace", "label_selector", "field_selector"):
         value = getattr(watch, name)
         if not isinstance(value, str):
@@ -112,23 +115,23 @@ def _scope_findings(watch: AnyWatch) -> Iterator[Finding]:
         )
 
 
-def _flag_findings(watch: AnyWatch) -> Iterator[Finding]:
+def _flag_errors(watch: AnyWatch) -> Iterator[ValidationError]:
     for name in ("every_event", "awaited", "whole"):
         value = getattr(watch, name)
         if not isinstance(value, bool):
             yield f"{name} is {value!r}", "give True or False"
 
 
-def checked_watches(result: object) -> tuple[AnyWatch, ...]:
+def validate_watches(result: object) -> tuple[AnyWatch, ...]:
     """Return what `kcm_watches` returned if every watch is valid; raise `PluginError` if not."""
     return _watches(result, hook="kcm_watches")
 
 
-def checked_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tuple[AnyWatch, ...]:
+def validate_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tuple[AnyWatch, ...]:
     """
-    Give what `kcm_more_watches` returned, nothing when it returned None; or `PluginError`.
+    Return what `kcm_more_watches` returned, `()` for None; raise `PluginError` if it is invalid.
 
-    `besides` are the watches that the controller follows all the time.
+    `besides` are the watches of `kcm_watches`.
     """
     if result is None:
         return ()
@@ -144,8 +147,8 @@ def checked_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tu
     return watches
 
 
-def checked_writes(result: object) -> frozenset[Permission]:
-    """Give what `kcm_writes` returned as a set, nothing when it returned None; or `PluginError`."""
+def validate_writes(result: object) -> frozenset[Permission]:
+    """Return what `kcm_writes` returned, as a set; raise `PluginError` if it is invalid."""
     if result is None:
         return frozenset()
     remedy = "return a list of Permission(kind, verb)"
@@ -153,7 +156,7 @@ def checked_writes(result: object) -> frozenset[Permission]:
     for number, write in enumerate(writes, 1):
         if not isinstance(write, Permission):
             raise PluginError(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
-        for fact, advice in kind_findings(write.kind):
+        for fact, advice in kind_errors(write.kind):
             raise PluginError(f"write {number} of 'kcm_writes': {fact}", advice)
         if not write.verb or not isinstance(write.verb, str):
             raise PluginError(
@@ -163,19 +166,19 @@ def checked_writes(result: object) -> frozenset[Permission]:
     return frozenset(writes)
 
 
-def checked_timers(result: object) -> tuple[Timer, ...]:
-    """Give what `kcm_timers` returned, nothing when it returned None; or `PluginError`."""
+def validate_timers(result: object) -> tuple[Timer, ...]:
+    """Return what `kcm_timers` returned, `()` for None; raise `PluginError` if it is invalid."""
     if result is None:
         return ()
     timers = _sequence(result, hook="kcm_timers", remedy="return a list of Timer(every=, keys=)")
     for number, timer in enumerate(timers, 1):
-        for fact, remedy in _timer_findings(timer):
+        for fact, remedy in _timer_errors(timer):
             raise PluginError(f"timer {number} of 'kcm_timers': {fact}", remedy)
     return timers
 
 
-def checked_metrics(result: object) -> tuple[Metric, ...]:
-    """Give what `kcm_metrics` returned, nothing when it returned None; or `PluginError`."""
+def validate_metrics(result: object) -> tuple[Metric, ...]:
+    """Return what `kcm_metrics` returned, `()` for None; raise `PluginError` if it is invalid."""
     if result is None:
         return ()
     remedy = "return a list of Metric(name, help, type, series)"
@@ -183,13 +186,13 @@ def checked_metrics(result: object) -> tuple[Metric, ...]:
     for number, metric in enumerate(metrics, 1):
         if not isinstance(metric, Metric):
             raise PluginError(
-                f"metric {number} of 'kcm_metrics' is {what(metric)}, no Metric", remedy
+                f"metric {number} of 'kcm_metrics' is {type_name(metric)}, no Metric", remedy
             )
     return metrics
 
 
-def checked_workers(result: object) -> int | None:
-    """Give what `kcm_workers` returned; or `PluginError`."""
+def validate_workers(result: object) -> int | None:
+    """Return what `kcm_workers` returned; raise `PluginError` if it is invalid."""
     if result is None:
         return None
     if isinstance(result, bool) or not isinstance(result, int) or result < 1:
@@ -202,7 +205,7 @@ def checked_workers(result: object) -> int | None:
 
 def _sequence(result: object, *, hook: str, remedy: str) -> tuple[Any, ...]:
     if isinstance(result, str) or not isinstance(result, Sequence):
-        raise PluginError(f"{hook!r} returned {what(result)}, not a list", remedy)
+        raise PluginError(f"{hook!r} returned {type_name(result)}, not a list", remedy)
     return tuple(result)
 
 
@@ -210,9 +213,9 @@ def _watches(result: object, *, hook: str) -> tuple[AnyWatch, ...]:
     remedy = "return a list with a Watch for each kind to follow"
     watches = _sequence(result, hook=hook, remedy=remedy)
     for number, watch in enumerate(watches, 1):
-        for fact, advice in watch_findings(watch):
+        for fact, advice in watch_errors(watch):
             raise PluginError(f"watch {number} of {hook!r}{_named(watch)}: {fact}", advice)
-    _refuse_twins(watches, hook)
+    _refuse_duplicates(watches, hook)
     return watches
 
 
@@ -221,24 +224,24 @@ def _named(watch: object) -> str:
     return f" ({kind})" if isinstance(kind, Kind) else ""
 
 
-def _timer_findings(timer: object) -> Iterator[Finding]:
+def _timer_errors(timer: object) -> Iterator[ValidationError]:
     if not isinstance(timer, Timer):
-        yield f"it is {what(timer)}, no Timer", "return Timer(every=..., keys=...)"
+        yield f"it is {type_name(timer)}, no Timer", "return Timer(every=..., keys=...)"
         return
     if not isinstance(timer.every, timedelta) or timer.every <= timedelta(0):
         yield f"every is {timer.every!r}", "give a timedelta above zero"
-    yield from function_findings("keys", timer.keys, "view")
+    yield from function_errors("keys", timer.keys, "view")
     if not isinstance(timer.resync, bool):
         yield f"resync is {timer.resync!r}", "give True or False"
 
 
-def _refuse_twins(watches: Sequence[AnyWatch], hook: str) -> None:
+def _refuse_duplicates(watches: Sequence[AnyWatch], hook: str) -> None:
     seen: dict[tuple[object, ...], int] = {}
     for number, one in enumerate(watches, 1):
         first = seen.setdefault((one.kind, one.model), number)
         if first != number:
             raise PluginError(
                 f"watches {first} and {number} of {hook!r} both follow {one.kind} as "
-                f"{one.model.__name__!r}, so a view could not tell them apart",
+                f"{one.model.__name__!r}, so a view could not distinguish them",
                 "make it one Watch, or give each a model class of its own",
             )

@@ -17,7 +17,7 @@ from kcm_host.config.tree import Origin
 from kcm_host.observe.tracing_setup import start_tracing
 from kcm_host.plugins.extensions import Extensions, load_extensions
 from kcm_host.plugins.finder import Candidate, find
-from kcm_host.plugins.groups import CONTROLLER, EXTENSION
+from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION
 from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage, guarded

@@ -1,13 +1,13 @@
-"""What listing commands are told of installed plugins."""
+"""The installed plugins, as commands list them."""
 
+from kcm_host.cli.installed import listed
 from kcm_host.plugins.finder import find
-from kcm_host.plugins.groups import CONTROLLER
-from kcm_host.plugins.listing import listed
+from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load
 
 
 def test_every_installed_plugin_is_listed_with_its_state(site, good):
-    """Good and broken ones appear in order, each with what is known of it."""
+    """Valid and broken ones appear in order, each with its facts."""
     site.plugin("good", good, metadata="Summary: Does good.\n")
     site.plugin("bad", "raise SystemExit")
     site.distribution("acme-x", "shared = nothing:X")
