@@ -75,7 +75,10 @@ def test_watches_are_given_as_declared(site, good):
         ("[Watch(kind=Kind('', '', 'N', 'n'), model=Node, keys=print)]", "must not be empty"),
         ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
         ("[Watch(kind=NODE, model=Node(), keys=print)]", "no subclass of msgspec.Struct"),
-        ("[Watch(kind=NODE, model=Array, keys=print)]", "no object can be decoded as model 'Array'"),
+        (
+            "[Watch(kind=NODE, model=Array, keys=print)]",
+            "no object can be decoded as model 'Array'",
+        ),
         ("[Watch(kind=NODE, model=Unknown, keys=print)]", "model 'Unknown' cannot be decoded"),
         ("[Watch(kind=NODE, model=Node, keys='name')]", "keys is 'name', no function"),
         ("[Watch(kind=NODE, model=Node, keys=later)]", "keys is async"),
