@@ -1,4 +1,4 @@
-"""What the API server serves."""
+"""The resources that the API server serves."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,8 +12,8 @@ class Resource(msgspec.Struct, frozen=True):
     """
     One served resource in one version.
 
-    `preferred` says that of the versions of its group that have this resource the server prefers
-    this one.
+    `preferred` is true if the API server prefers this version of those of the group that have
+    this resource.
     """
 
     kind: Kind
@@ -23,18 +23,18 @@ class Resource(msgspec.Struct, frozen=True):
 
 class Discovery(Protocol):
     """
-    The resources the API server serves; no I/O.
+    The resources that the API server serves; no I/O.
 
-    The host asks again every 30 s. A controller that used this in `kcm_watches` is started anew
-    when its watches would now be others, and `kcm_more_watches` is asked again when anything
-    changed. Of a group whose server does not answer, what was known before is kept.
+    The host polls them every 30 s. A controller that has used this in `kcm_watches` is restarted
+    when it would return other watches now, and `kcm_more_watches` is called again after every
+    change. For a group whose server does not respond, the last known resources are kept.
     """
 
     def serves(self, kind: Kind) -> bool:
-        """Whether this group, version and resource is served."""
+        """Return whether this group, version and resource is served."""
 
     def first_served(self, *kinds: Kind) -> Kind | None:
-        """Give the first of these that is served: for a kind that has several versions."""
+        """Return the first of these that is served; for a kind with several versions."""
 
     def resources(self) -> Sequence[Resource]:
-        """Give every served resource in every version, subresources left out."""
+        """Return every served resource in every version, without subresources."""

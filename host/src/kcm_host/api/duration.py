@@ -34,7 +34,7 @@ _MOST_NANOSECONDS = 2**63 - 1  # Go's Duration ends here, after 292 years
 
 def parse_duration(text: str) -> timedelta:
     """
-    The length of time that `text` names, to the nearest microsecond.
+    Return the duration that `text` names, to the nearest microsecond.
 
     Raises ValueError with fact and remedy for a number without a unit, an unknown unit, a length
     that Go could not hold and a length above zero but shorter than half a microsecond.
@@ -62,7 +62,7 @@ def _part_nanoseconds(whole: str, fraction: str, unit: str) -> int:
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest text in Go's form that parses back into `value`: `5m`, `1h30m`, `1.5s`."""
+    """Return the shortest text in Go's form that is parsed to `value`: `5m`, `1h30m`, `1.5s`."""
     microseconds = value // timedelta(microseconds=1)
     sign, rest = ("-", -microseconds) if microseconds < 0 else ("", microseconds)
     if rest == 0:
@@ -98,7 +98,7 @@ def _error(message: str) -> PydanticCustomError:
 
 
 class _GoForm:
-    """Tells pydantic to read and write a timedelta in Go's form."""
+    """The pydantic schema of a timedelta in Go's form."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -1,4 +1,4 @@
-"""Errors that cross the border between host and plugins."""
+"""Errors that the host raises into the code of plugins."""
 
 
 class HostError(Exception):
@@ -11,20 +11,20 @@ PLUGIN_FAILURES: tuple[type[BaseException], ...] = (Exception, SystemExit)
 
 
 class UndeclaredRead(HostError):
-    """A view was asked for a kind that no watch of the controller declares."""
+    """A kind was read that no watch of the controller declares."""
 
 
 class UndeclaredWrite(HostError):
-    """A write was tried that `kcm_writes` does not declare; nothing was sent."""
+    """A write that `kcm_writes` does not declare; nothing was sent."""
 
 
 class WriterClosed(HostError):
-    """A writer was used after its sync had ended or was given up; nothing was sent."""
+    """A writer was used after its sync had ended; nothing was sent."""
 
 
 class InvalidKey(HostError):
     """
-    A request was tried whose kind and key name no single object; nothing was sent.
+    A request whose kind and key name no single object; nothing was sent.
 
     A name and a namespace are one segment of a path each: a request with an empty name would go
     to all objects of the kind.
@@ -32,18 +32,18 @@ class InvalidKey(HostError):
 
 
 class Undecodable(HostError):
-    """An object exists, but none of its versions fitted the watch's model."""
+    """An object exists, but none of its versions could be decoded into the model."""
 
 
 class ApiError(HostError):
     """
-    The server answered with an error.
+    An error response.
 
     `status` is the HTTP status, `reason` the machine-readable reason of the Status object
-    (`NotFound`, `Forbidden`), empty when the answer was none. `server_message` is the message of
-    that object alone, empty when something else answered, such as a proxy: only this may be shown
-    to the users of the cluster. `retry_after_seconds` is set when the server said when to come
-    back.
+    (`NotFound`, `Forbidden`), empty if the body was no Status. `server_message` is the message of
+    the Status, empty if something else than the API server responded, such as a proxy: only this
+    text may be shown to the users of the cluster. `retry_after_seconds` is the time of
+    `Retry-After`.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class ApiError(HostError):
 
 
 class Conflict(ApiError):
-    """409: the object changed meanwhile, or a field belongs to somebody else."""
+    """409: the object has changed since it was read, or a field has another owner."""
 
 
 class NotFound(ApiError):
-    """404: the object, or the whole API, is not there."""
+    """404: the object or the API does not exist."""
 
 
 class Unreachable(HostError):
-    """No answer came: refused, cut, timed out. Whether a write arrived is unknown."""
+    """No response: refused, cut, timed out. It is unknown whether a write has been done."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         super().__init__(message)
@@ -83,7 +83,7 @@ class Unreachable(HostError):
 
 class Unreadable(Unreachable):
     """
-    An answer came that cannot be used: no JSON, not UTF-8, compressed unasked, or too long.
+    A response that cannot be used: no JSON, not UTF-8, compressed, or too long.
 
-    Whether a write arrived is unknown, as with every `Unreachable`.
+    It is unknown whether a write has been done, as with every `Unreachable`.
     """

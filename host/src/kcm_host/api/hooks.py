@@ -38,50 +38,51 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec(firstresult=True)
 def kcm_settings() -> type[BaseModel] | None:
     """
-    Give the pydantic model of `controllers.<name>.settings`.
+    Return the pydantic model of `controllers.<name>.settings`.
 
-    Called once when the plugin is loaded. Left out: the controller has no settings, and hooks
-    get None for them.
+    Called once when the plugin is loaded. Without this hook the controller has no settings, and
+    the other hooks get None for them.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_watches(settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | None:
     """
-    Give the kinds to follow. Required.
+    Return the watches of the controller. Required.
 
-    Called once at each start of the controller, before anything else; no I/O. No sync starts
+    Called once at each start of the controller, before every other hook; no I/O. No sync starts
     before the initial objects of all these watches have gone through their `keys`. An empty list
-    means that there is nothing to do with what is served now: the controller idles.
+    means that there is nothing to do with what the API server serves now: the controller is idle.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_more_watches(view: View, settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | None:
     """
-    Give what to follow beyond `kcm_watches`, at this moment.
+    Return the watches that are needed beyond `kcm_watches` at this moment.
 
-    Called on a running controller: once its initial objects are known, when what the server
-    serves has changed, and soon after a `Rewatch`; no I/O. Watches it names anew are begun (kind
-    and model tell them apart), those it no longer names end, and one that is declared otherwise
-    than before begins anew (its functions are not compared). Syncs do not wait for them, and one
-    that cannot be followed holds up nothing else: `Objects.problem` tells why.
+    Called while the controller runs: once its initial objects are known, when the resources that
+    the API server serves have changed, and soon after a `Rewatch`; no I/O. A watch that was not
+    returned before is started (kind and model identify a watch), one that is no longer returned
+    is stopped, and one that is declared in another way than before is started again (its
+    functions are not compared). Syncs do not wait for these watches. A failing one does not
+    affect the others: `Objects.problem` has the reason.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_writes(settings: Any) -> Sequence[Permission] | None:
     """
-    Give everything the controller writes; anything else is refused at run time.
+    Return a permission for everything that the controller writes; other writes are refused.
 
-    Called once at each start. Left out: the controller writes nothing.
+    Called once at each start. Without this hook the controller writes nothing.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_timers(settings: Any) -> Sequence[Timer] | None:
     """
-    Give the keys to queue because time has passed.
+    Return the timers that queue keys after fixed times.
 
     Called once at each start.
     """
@@ -90,47 +91,48 @@ def kcm_timers(settings: Any) -> Sequence[Timer] | None:
 @hookspec(firstresult=True)
 def kcm_workers() -> int | None:
     """
-    Give how many syncs may run at a time where the configuration does not say; left out: 5.
+    Return how many syncs may run at the same time if the configuration does not say it.
 
-    Called once when the plugin is loaded.
+    Called once when the plugin is loaded. Without this hook: 5.
     """
 
 
 @hookspec(firstresult=True)
 async def kcm_sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome | None:
     """
-    Bring what `key` stands for from what is to what should be. Required, and async.
+    Compare the actual state of one key with the desired state, and write what differs.
 
-    Called once per queued key, never twice at a time for equal keys, by as many workers as
-    configured; limited to 60 seconds. Returns `Done()` or `Later(after)`; an exception is a
-    retry with back-off: 5 ms, doubled up to 1000 s, no more than 10 a second over all keys
-    beyond a burst of 100 (IQ-79). It must not block: everything here shares one event loop.
+    Required, and async. Called once for each queued key, never twice at the same time for equal
+    keys, by as many workers as configured; limited to 60 seconds. Returns `Done()` or
+    `Later(after)`. An exception leads to a retry after a back-off: 5 ms, doubled up to 1000 s,
+    at most 10 a second over all keys after a burst of 100. It must not block: all controllers
+    share one event loop.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_status(view: View, settings: Any) -> Mapping[str, Any] | None:
     """
-    Give a small mapping of plain values, shown under `/status`. Required; no I/O.
+    Return a small mapping of plain values that `/status` shows. Required; no I/O.
 
-    Called at each request of that page while the controller runs.
+    Called at each request of that endpoint while the controller runs.
     """
 
 
 @hookspec(firstresult=True)
 def kcm_metrics(view: View, settings: Any) -> Sequence[Metric] | None:
     """
-    Give the controller's own metrics, beside those the host has of every controller.
+    Return the controller's own metrics; the host has metrics of every controller beside them.
 
-    Called on the event loop at each scrape of `/metrics` while the controller runs; no I/O. Keep
-    counts as things change: going through all objects here would hold up every controller.
+    Called on the event loop at each scrape of `/metrics` while the controller runs; no I/O. Count
+    when objects change: a loop over all objects here would block every controller.
     """
 
 
 @hookspec
 def kcm_observe(record: SyncRecord) -> None:
     """
-    Learn of a sync that ended. For extensions.
+    Handle the record of a sync that has ended. For extensions.
 
     Called after each sync of every controller, on the event loop: must not block. An exception
     is counted and logged, never raised.

@@ -1,11 +1,11 @@
-"""Names of things: kinds of objects, and keys of work."""
+"""Kinds of objects, and keys of the work queue."""
 
 import msgspec
 
 
 class Kind(msgspec.Struct, frozen=True):
     """
-    One served kind of object, as a plugin names it in watches, permissions and writes.
+    One served kind of object, in watches, permissions and writes.
 
     `name` is the kind (`Node`), `resource` the plural in request paths (`nodes`), `group` is
     empty for the core group.
@@ -19,7 +19,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or the bare version for the core group."""
+        """Return `group/version`, or the version alone for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def __str__(self) -> str:
@@ -28,10 +28,10 @@ class Kind(msgspec.Struct, frozen=True):
 
 class Key(msgspec.Struct, frozen=True, gc=False):
     """
-    What one sync is about: usually an object's name and namespace (IQ-55).
+    What one sync is about: usually an object's name and namespace.
 
-    `kind` is free for plugins whose keys are of several sorts; the host never reads it. Equal
-    keys are one piece of work, however often they are queued.
+    `kind` is for plugins with several sorts of keys; the host never reads it. Equal keys are
+    one entry of the queue, however often they are added.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Numbers a controller tells about its own subject, shown under `/metrics`."""
+"""Metrics of a controller, shown under `/metrics`."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -10,7 +10,7 @@ class Metric(msgspec.Struct, frozen=True):
     """
     One metric with all its series at one moment.
 
-    `name` is the whole name, with `_total` for counters. A series is a set of labels with a value;
+    `name` is the full name, with `_total` for counters. A series is a set of labels with a value;
     every series has the same labels.
     """
 

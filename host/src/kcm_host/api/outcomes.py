@@ -1,4 +1,4 @@
-"""How a sync ends: done, or again later. An exception is the third way, a retry with back-off."""
+"""Results of a sync: done, or again later. An exception is a retry after a back-off."""
 
 from datetime import timedelta
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The key is right; its failures are forgotten."""
+    """The actual state is the desired state; the number of failures is reset."""
 
 
 class Later(msgspec.Struct, frozen=True):
-    """The key is to be synced again after this time; its failures are forgotten."""
+    """The key is synced again after this time; the number of failures is reset."""
 
     after: timedelta
 

@@ -1,4 +1,4 @@
-"""Whole objects whose fields stay as the server wrote them until somebody decodes them."""
+"""Full objects whose fields stay as the API server wrote them until they are decoded."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

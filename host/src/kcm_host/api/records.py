@@ -1,4 +1,4 @@
-"""What the host tells observers about a sync that ended: plain facts, no live objects."""
+"""Records of syncs that have ended: plain values, no live objects."""
 
 import msgspec
 
@@ -9,9 +9,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     """
     Why a key was queued.
 
-    `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `version` say of what),
-    `synced` (the initial objects of `kind` are known), `retry`, `timer` or `resync` (the slow
-    sweep; `kind` says of what). `received` is seconds on the monotonic clock.
+    `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `version` name the object),
+    `synced` (the initial objects of `kind` are known), `retry`, `timer` or `resync` (the periodic
+    resync of `kind`). `received` is seconds on the monotonic clock.
     """
 
     reason: str
@@ -19,12 +19,13 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     kind: str = ""
     object: str = ""
     version: str = ""
-    #: Trace and span id of the earlier sync behind a retry, a timer or the echo of a write.
+    #: Trace and span id of the earlier sync that led to a retry or a timer, or that wrote what
+    #: this change shows.
     link: tuple[int, int] | None = None
 
 
 class WriteRecord(msgspec.Struct, frozen=True):
-    """One write of a sync, with the server's answer: a status, or 0 when none came."""
+    """One write of a sync with the HTTP status of the response, 0 if there was none."""
 
     verb: str
     kind: str
@@ -37,10 +38,10 @@ class SyncRecord(msgspec.Struct, frozen=True):
     """
     One sync, after it ended.
 
-    `outcome` is `done`, `later`, `error`, `timeout` or `cancelled`; `retry_after_seconds` says
-    when the key runs again after an error, a timeout or `Later`. At most 16 `causes` are kept;
-    `merged` counts all of them. `missed_wakeup` says that it wrote although only the slow sweep
-    had asked for the key: `keys` of some watch should have.
+    `outcome` is `done`, `later`, `error`, `timeout` or `cancelled`; `retry_after_seconds` is the
+    time until the key runs again after an error, a timeout or `Later`. At most 16 `causes` are
+    kept; `merged` counts all of them. `missed_wakeup` is true if the sync wrote although only the
+    periodic resync had queued the key: `keys` of a watch should have returned it.
     """
 
     controller: str

@@ -93,7 +93,7 @@ class HostState(msgspec.Struct, frozen=True, rename="camel"):
 
 class RequestRecord(msgspec.Struct, frozen=True, gc=False):
     """
-    One attempt of one request, retries included (H-75).
+    One attempt of one request, retries included.
 
     `status` is 0 when no answer came. `verb` is the RBAC verb (`list`, `watch`, `patch`),
     `method` the HTTP method. For a watch, `seconds` is the time until the first byte.

@@ -1,4 +1,4 @@
-"""What happens because time has passed."""
+"""Timers: keys that are queued after fixed times."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from kcm_host.api.wakes import Wanted
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
     """
-    Keys to queue again and again.
+    Keys that are queued periodically.
 
     `keys` is called each time `every` has passed while the controller runs, the first time that
     long after its start. It is synchronous and does no I/O; an exception restarts the controller.
-    Calls that came due while the process was held up are made up for by one. It is also called
-    early when the slow sweep has to know whether it would have asked for a key.
+    Several calls that became due while the process was blocked become one. It is also called
+    early when the periodic resync has to find out whether it would have returned a key.
     """
 
     every: timedelta
     keys: Callable[[View], Iterable[Wanted]]
-    #: Whether it asks for keys in case a change was missed, like the slow sweep, and not because
-    #: their time has come. Then it is never called early.
+    #: Whether it returns keys in case a change was missed, as the periodic resync does, and not
+    #: because a time of theirs has passed. Then it is never called early.
     resync: bool = False

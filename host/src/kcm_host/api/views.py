@@ -1,4 +1,4 @@
-"""What a sync may read: the objects its controller follows, nothing else."""
+"""Views: read access to the objects that a controller follows, and to nothing else."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeVar
@@ -13,59 +13,59 @@ M_co = TypeVar("M_co", bound=msgspec.Struct, covariant=True)
 
 class Objects(Protocol[M_co]):
     """
-    The stored objects of one kind, in the form of one model.
+    The stored objects of one kind as instances of one model.
 
-    The store follows the server and may lag behind it, so decide by level: a sync that acts on
-    an old state runs again once the newer one arrives. Objects are shared between controllers
-    and must not be modified.
+    The store follows the API server and may be behind it: a sync that has used an old state runs
+    again when the newer one arrives. Objects are shared between controllers and must not be
+    modified.
     """
 
     def get(self, name: str, namespace: str = "") -> M_co | None:
         """
-        Give the stored object, or None when there is none; no request is made.
+        Return the stored object, None if there is none; no request is sent.
 
-        Raises `Undecodable` when the object exists but none of its versions fitted the model.
+        Raises `Undecodable` if the object exists but none of its versions could be decoded.
         """
 
     def items(self) -> Iterator[tuple[Key, M_co]]:
-        """Give every object with its key, in no order; one that never fitted is left out."""
+        """Return every object with its key, in no order, without those never decoded."""
 
     def by_index(self, index: str, value: str) -> Iterator[tuple[Key, M_co]]:
-        """Give the objects that the watch's index function put under `value`."""
+        """Return the objects for which the index function of the watch returned `value`."""
 
     def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
         """
-        Give the keys of the objects whose current version does not fit the model.
+        Return the keys of the objects whose current version cannot be decoded.
 
-        `namespace` leaves out those of others, and what they would cost. It is the same set
-        until it changes.
+        With `namespace`, only those in it, at a cost that does not depend on the others. The
+        result is the same set until it changes.
         """
 
     def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
         """
-        Give the whole object as the server sent it, for `Writer.update`.
+        Return the full object as the API server sent it, for `Writer.update`.
 
-        Each call gives a new dict, which may be changed: `metadata` is decoded, every other
-        field is `msgspec.Raw`, to be replaced or left as it is; `decode_object` reads it. It is
-        of the version that `get` gives at this moment; None when there is none, or when its
-        present version misfits. Raises `UndeclaredRead` when the watch does not say `whole=True`,
-        `Undecodable` when the metadata cannot be decoded.
+        Each call returns a new dict, which may be changed: `metadata` is decoded, every other
+        field is `msgspec.Raw`, to be replaced or left as it is; `decode_object` decodes it. It has
+        the version that `get` returns at this moment. None if there is no object, or if its
+        current version cannot be decoded. Raises `UndeclaredRead` if the watch was not declared
+        with `whole=True`, `Undecodable` if the metadata cannot be decoded.
         """
 
     @property
     def problem(self) -> str:
-        """Why the objects cannot be followed at present; empty while they are."""
+        """Return why the watch fails at present; empty if it does not."""
 
     def __len__(self) -> int:
-        """How many objects the server has, undecodable ones included."""
+        """Return the number of stored objects, undecodable ones included."""
 
 
 class View(Protocol):
-    """Read access to what the controller's own watches declare."""
+    """Read access to the objects of the controller's own watches."""
 
     def of(self, kind: Kind, model: type[M]) -> Objects[M]:
         """
-        Give the objects of `kind` as `model`.
+        Return the objects of `kind` as instances of `model`.
 
-        Raises `UndeclaredRead` when no watch of this controller declares that kind and model.
+        Raises `UndeclaredRead` if no watch of this controller declares that kind and model.
         """

@@ -1,4 +1,4 @@
-"""What a watch or a timer asks for: keys, how they are to be queued, other watches."""
+"""What `keys` of a watch or a timer returns: keys, how they are queued, other watches."""
 
 from datetime import timedelta
 from enum import IntEnum
@@ -10,10 +10,10 @@ from kcm_host.api.kinds import Key
 
 class Lane(IntEnum):
     """
-    Which keys of a work queue go first.
+    The priorities of keys in a work queue.
 
-    A lower lane is never starved: after eight keys of higher lanes it gets one. A key is in one
-    lane only, the highest it was asked for.
+    No priority is starved: after eight keys of higher priorities one of a lower priority is
+    taken. A key has one priority: the highest that was requested for it.
     """
 
     URGENT = 0
@@ -22,16 +22,16 @@ class Lane(IntEnum):
 
 
 class Wake(msgspec.Struct, frozen=True, gc=False):
-    """A key that is not simply queued: in another lane, or only after some time."""
+    """A key that is queued with another priority, or after a time."""
 
     key: Key
     lane: Lane = Lane.NORMAL
-    #: Of several times for one key the earliest counts (IQ-85).
+    #: Of several times for one key the earliest counts.
     after: timedelta = timedelta(0)
 
 
 class Rewatch(msgspec.Struct, frozen=True):
-    """Ask `kcm_more_watches` again, soon: what it answers may have changed."""
+    """A request to call `kcm_more_watches` again soon, because its result may have changed."""
 
 
 Wanted = Key | Wake | Rewatch

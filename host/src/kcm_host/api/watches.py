@@ -1,4 +1,4 @@
-"""What a controller follows, and what it is told when something changes there."""
+"""Watches: the kinds that a controller follows, and the changes of their objects."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ M = TypeVar("M", bound=msgspec.Struct)
 
 class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
     """
-    One change of one object, told after the stores have changed.
+    One change of one object; the stores have changed before.
 
-    `old` is None when the object is new to the store, `new` is None when it is gone (then `old`
-    is the last state known, which a relist may have found stale, IQ-51). An object deleted and
-    made anew under its name between two lists is one change with both (IQ-52). Objects are
-    shared: read only. `version` is the object's resourceVersion; `initial` marks the first list;
-    `same` says that no declared field differs, which only `every_event` watches get to see. An
-    object that could not be decoded for a while and now can is told to all, with `same` False,
-    even if no field differs. `relisted` says that a new list has told it: what happened to the
-    object in between is not known, also if it looks the same.
+    `old` is None if the object is new to the store, `new` is None if it was deleted (then `old`
+    is the last known state; after a relist it may be an outdated one). An object that was deleted
+    and created again under its name between two lists is one change with both. Objects are
+    shared: do not modify them. `version` is the object's resourceVersion. `initial` is true for
+    objects of the first list. `same` is true if no declared field differs; only watches with
+    `every_event` get such a change. When an object becomes decodable again, all watches get a
+    change with `same` False, even if no field differs. `relisted` is true if a new list has shown
+    the change: what happened to the object in between is not known, even if it looks the same.
     """
 
     kind: Kind
@@ -41,39 +41,40 @@ class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch(Generic[M]):
     """
-    One kind to follow, with the fields to read of it.
+    One kind that is followed, with the fields that are read of it.
 
-    `model` is a `msgspec.Struct` projection: memory, decode cost and wake-ups follow from the
-    fields it declares. When it declares nothing but `metadata`, only metadata is fetched.
+    `model` is a `msgspec.Struct` with the fields that the controller reads: memory, decoding time
+    and wake-ups depend on them. If it declares nothing but `metadata`, only metadata is requested.
     """
 
     kind: Kind
     model: type[M]
-    #: Which keys to queue for a change. Called once per change, in order, after the stores have
-    #: changed; synchronous, no I/O; may keep counts in memory. An exception restarts the
-    #: controller from a new list, because its memory can no longer be trusted.
+    #: Returns the keys to queue for a change. Called once for each change, in order, after the
+    #: stores have changed; synchronous, no I/O; may count in memory. An exception restarts the
+    #: controller from a new list, because its state can no longer be trusted.
     keys: Callable[[Change[M], View], Iterable[Wanted]]
     #: Only this namespace; empty: all.
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
-    #: Index name -> function giving the values under which `Objects.by_index` finds an object.
+    #: Name of an index -> function that returns the values under which `Objects.by_index` finds
+    #: an object.
     indexes: Mapping[str, Callable[[Key, M], Iterable[str]]] = field(default_factory=dict)
-    #: Also be told of updates in which no declared field changed.
+    #: Whether updates in which no declared field changed are changes too.
     every_event: bool = False
-    #: How long a key must be left alone before it is synced, so that a burst costs one sync; at
-    #: most five times as long after its first change. The initial list never waits: all of it is
-    #: known before the first sync.
+    #: A key is synced when it has not changed for this time, so that a burst costs one sync; at
+    #: the latest five times this time after its first change. Initial objects are not delayed:
+    #: all of them are known before the first sync.
     rest: timedelta = timedelta(0)
-    #: Called once, like `keys`, when the initial objects of this watch have gone through `keys`.
+    #: Returns keys to queue; called once when the initial objects have gone through `keys`.
     synced: Callable[[View], Iterable[Wanted]] | None = None
-    #: Whether syncs wait for its initial objects, and the controller is not ready while it cannot
-    #: be followed. For a kind whose absence holds up only some of the keys: False.
+    #: Whether syncs wait for the initial objects of this watch, and the controller is not ready
+    #: while the watch fails. False for a kind that only some of the keys need.
     awaited: bool = True
-    #: Keep every object whole beside its model, for `Objects.whole` and a full update.
+    #: Whether the full object is kept beside its model, for `Objects.whole` and full updates.
     whole: bool = False
-    #: Which key of the work queue stands for an object of this watch: the slow sweep queues it
-    #: every `resyncPeriod`, in case `keys` has missed something. None: objects of this watch are
+    #: Returns the key of the work queue that stands for an object of this watch. It is queued
+    #: every `resyncPeriod`, in case `keys` has missed a change. None: objects of this watch are
     #: no keys. Synchronous, no I/O.
     resync: Callable[[Key], Key] | None = None
 

@@ -1,4 +1,4 @@
-"""What a controller may write, and the one way to do it."""
+"""Writes: what a controller may write, and the writer."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -10,12 +10,12 @@ from kcm_host.api.kinds import Key, Kind
 
 class Permission(msgspec.Struct, frozen=True):
     """
-    One thing a controller writes, in the words of RBAC.
+    One kind of write, in the terms of RBAC.
 
-    `verb` is the RBAC verb the server checks: `patch` for patches and applies alike, `get` for
-    `Writer.read`. Whoever uses `Writer.event` declares `create` and `patch` on `EVENT`. Verbs that
-    only widen what a write may contain (`escalate`) are declared too: the permissions shown to
-    the operator are derived from this list.
+    `verb` is the RBAC verb that the API server checks: `patch` for patches and for applies, `get`
+    for `Writer.read`. A controller that uses `Writer.event` declares `create` and `patch` on
+    `EVENT`. Verbs that only extend what a write may contain (`escalate`) are declared too: the
+    permissions that operators are shown are derived from this list.
     """
 
     kind: Kind
@@ -28,66 +28,66 @@ EVENT = Kind("", "v1", "Event", "events")
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One intended request, as handed to the sender."""
+    """One intended request, before it is sent."""
 
     kind: Kind
-    #: Of a creation with a generated name: the part of the name that is known.
+    #: For a creation with a generated name: the part of the name that is known.
     key: Key
-    #: As RBAC calls it: create, update, patch, delete, or get for a single read.
+    #: The RBAC verb: create, update, patch, delete, or get for a single read.
     verb: str
     body: bytes = b""
     content_type: str = ""
     subresource: str = ""
     #: Query parameters, in the order they are sent.
     query: tuple[tuple[str, str], ...] = ()
-    #: Whether the whole object is wanted as answer, instead of its version alone.
+    #: Whether the response has to hold the full object, not only its metadata.
     whole: bool = False
 
 
-#: The HTTP status of an answer to what made a new object.
+#: The HTTP status of a response to the creation of an object.
 CREATED = 201
 
 
 class Receipt(msgspec.Struct, frozen=True):
     """
-    What the server answered to a write: the version the object has now, and itself if asked.
+    The API server's response to a write: the object's new version, and the object if requested.
 
-    `status` is the HTTP status, `name` that of the object, also a generated one.
+    `status` is the HTTP status, `name` the name of the object, also if it was generated.
     """
 
     version: str = ""
     uid: str = ""
-    #: How often it was sent: more than once when the server asked for patience.
+    #: How often it was sent: more than once after responses with `Retry-After`.
     attempts: int = 1
     body: bytes = b""
     status: int = 200
     name: str = ""
-    #: The object is gone by this write: a deletion, or the end of its last finalizer. `version`
-    #: is then one from before it.
+    #: Whether this write has removed the object: a deletion, or the removal of its last finalizer.
+    #: Then `version` is older than that.
     deleted: bool = False
 
     @property
     def created(self) -> bool:
-        """Whether the object is new by this write."""
+        """Return whether this write has created the object."""
         return self.status == CREATED
 
 
 class Writer(Protocol):
     """
-    The only way from a sync to a request.
+    The only way for a sync to send a request.
 
-    Every method sends one request and returns when the server has answered. A write that
-    `kcm_writes` does not declare raises `UndeclaredWrite` and sends nothing; so does one to no
-    single object (an empty name, a missing namespace), which raises `InvalidKey`. An error answer
-    raises `ApiError`, a lost connection `Unreachable`; let them pass, and the key is retried.
-    A 429, or a 5xx that says when to come back, is waited for and tried again, up to ten times
-    (IQ-111); meanwhile no other write of this controller goes out.
+    Every method sends one request and returns when the API server has responded. A write that
+    `kcm_writes` does not declare raises `UndeclaredWrite`, and one that names no single object (an
+    empty name, a missing namespace) raises `InvalidKey`; neither sends anything. An error response
+    raises `ApiError`, a lost connection `Unreachable`; do not catch them, and the key is retried.
+    After a 429, or a 5xx with `Retry-After`, the request is repeated at that time, up to ten times;
+    until then this controller sends no other write.
     """
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
     ) -> Receipt:
-        """Send a strategic merge patch; `body` holds the changed fields alone."""
+        """Send a strategic merge patch; `body` holds only the changed fields."""
 
     async def apply(
         self,
@@ -100,44 +100,49 @@ class Writer(Protocol):
         subresource: str = "",
     ) -> Receipt:
         """
-        Send a server-side apply; apiVersion, kind and name are added to `body` here.
+        Send a server-side apply; apiVersion, kind and name are added to `body`.
 
-        `field_manager` becomes the owner of every field in `body`; `force` takes fields from
-        their present owners. Applying to a name that does not exist creates it, so the server
-        asks for the `create` permission then (CRA-57); with a subresource it is an error instead.
-        An object that the sync has read is applied to by its uid: when it is gone since, that is a
-        `Conflict`, and nothing is created.
+        `field_manager` becomes the owner of every field in `body`; with `force` also of fields
+        that have another owner now. An apply to a name that does not exist creates the object,
+        for which the API server checks the permission `create`; with a subresource it is an error.
+        If the sync has read the object, its uid is added: when it was deleted since, the result is
+        a `Conflict`, and nothing is created.
         """
 
     async def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str = ""
     ) -> dict[str, Any]:
         """
-        Create an object and give it as the server made it, in the form of `Objects.whole`.
+        Create an object, and return it as the API server has stored it.
 
-        apiVersion and kind are added to `body` here; its metadata holds `name` or `generateName`.
+        The result has the form of `Objects.whole`. apiVersion and kind are added to `body`; its
+        metadata holds `name` or `generateName`.
         """
 
     async def update(
         self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
         """
-        Replace an object by `whole` and give it as the server stored it, in the same form.
+        Replace an object by `whole`, and return it as the API server has stored it.
 
-        `whole` is what `Objects.whole` gave, changed. It goes with its resourceVersion: raises
-        `Conflict` when the object has changed since. After a conflict the key is not synced again
-        before the store shows another version, or a second has passed.
+        `whole` is a changed result of `Objects.whole`. Its resourceVersion is sent: raises
+        `Conflict` if the object has changed since. After a conflict the key is not synced again
+        until the store shows another version, or a second has passed.
         """
 
     async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
-        """Delete an object, if wished only one with this uid or resourceVersion (or `Conflict`)."""
+        """
+        Delete an object.
+
+        With `uid` or `version`, raise `Conflict` if the object has another one.
+        """
 
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         """
-        Ask the server itself for one object; None when it is not there.
+        Return one object from the API server, None if it does not exist.
 
-        It has the form of `Objects.whole`: `decode_object` reads it.
-        For what a store cannot know: whether an object that it lacks really does not exist.
+        It has the form of `Objects.whole`: `decode_object` decodes it. A store that does not have
+        an object may only be behind; this method shows whether the object exists.
         """
 
     def event(
@@ -151,9 +156,9 @@ class Writer(Protocol):
         component: str = "",
     ) -> None:
         """
-        Tell users about an object by a Kubernetes Event; `component` is who says it.
+        Record a Kubernetes Event about an object; `component` is its source.
 
-        Never waits and never fails: events are correlated (IQ-122 to IQ-125) and sent in the
-        background, one after the other. An object that no store of this controller holds gets
-        none, because an Event names the uid.
+        It returns at once and never fails: Events are correlated as client-go does and sent in
+        the background, one after the other. An object that is in no store of this controller gets
+        no Event, because an Event needs the uid.
         """
