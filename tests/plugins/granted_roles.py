@@ -15,7 +15,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 def binding(name: str, *, user: str, role: str) -> dict[str, Any]:
-    """Give the manifest that lets a user do what a ClusterRole says."""
+    """Return the manifest that lets a user do what a ClusterRole says."""
     return {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},

@@ -23,7 +23,7 @@ Manifest = Mapping[str, Any]
 
 
 def rule(resource: str, *verbs: str) -> dict[str, Any]:
-    """Give a rule about one resource of the core group; to get it when no verb is given."""
+    """Return a rule about one resource of the core group; to get it when no verb is given."""
     return {"verbs": list(verbs) or ["get"], "apiGroups": [""], "resources": [resource]}
 
 
@@ -53,7 +53,7 @@ class Roles:
         self._rbac.create_cluster_role(manifest(name, *rules, labels=labels, selectors=selectors))
 
     def change(self, name: str, **fields: Any) -> str:
-        """Merge fields into a role and give its new version."""
+        """Merge fields into a role and return its new version."""
         return str(self._rbac.patch_cluster_role(name, fields).metadata.resource_version)
 
     def delete(self, *names: str) -> None:
@@ -62,7 +62,7 @@ class Roles:
             self._rbac.delete_cluster_role(name)
 
     def exists(self, name: str) -> bool:
-        """Whether the server has such a role."""
+        """Return whether the server has such a role."""
         try:
             self.read(name)
         except client.ApiException as error:
@@ -72,30 +72,30 @@ class Roles:
         return True
 
     def read(self, name: str) -> dict[str, Any]:
-        """Give a role as the server has it."""
+        """Return a role as the server has it."""
         answer = self._rbac.read_cluster_role(name, _preload_content=False)
         found: dict[str, Any] = json.loads(answer.data)
         return found
 
     def rules(self, name: str) -> list[dict[str, Any]]:
-        """Give the rules of a role, none when they are null."""
+        """Return the rules of a role, none when they are null."""
         return self.read(name).get("rules") or []
 
     def owners(self, name: str) -> dict[tuple[str, str], Any]:
-        """Give who owns which fields of a role: (manager, operation) -> fields."""
+        """Return who owns which fields of a role: (manager, operation) -> fields."""
         managed = self.read(name)["metadata"]["managedFields"]
         return {(one["manager"], one["operation"]): one["fieldsV1"] for one in managed}
 
     def applies(self, name: str = "[^/]+") -> list[Request]:
-        """Give the host's writes to one role, or to all, whatever their method."""
+        """Return the host's writes to one role, or to all, whatever their method."""
         return self.proxy.requests(path=f"{PATH}/{name}$", when=lambda one: one.method != "GET")
 
     def applied(self, name: str) -> list[Any]:
-        """Give the rules of each apply to a role, in order; None when the key was left out."""
+        """Return the rules of each apply to a role, in order; None when the key was left out."""
         return [json.loads(request.body).get("rules") for request in self.applies(name)]
 
     def touch(self) -> str:
-        """Make a change that the controller does not read, and give its version."""
+        """Make a change that the controller does not read, and return its version."""
         text = str(next(self._numbers))
         return self.change(self.marker, metadata={"annotations": {"touched": text}})
 
@@ -110,7 +110,7 @@ def manifest(
     labels: Mapping[str, str] | None = None,
     selectors: Sequence[Manifest] | None = None,
 ) -> dict[str, Any]:
-    """Give the manifest of a role; with selectors it is aggregated."""
+    """Return the manifest of a role; with selectors it is aggregated."""
     made: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels or {})}}
     made["rules"] = list(rules) or None
     if selectors is not None:

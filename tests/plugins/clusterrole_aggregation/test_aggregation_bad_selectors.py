@@ -22,7 +22,7 @@ Manifest = Mapping[str, Any]
 
 
 def needs(operator: str, *values: str, key: str = "a") -> Manifest:
-    """Give a selector with one requirement."""
+    """Return a selector with one requirement."""
     given = {"values": list(values)} if values else {}
     return {"matchExpressions": [{"key": key, "operator": operator, **given}]}
 
@@ -50,7 +50,7 @@ def test_the_server_refuses_a_new_role_with_it(
 
 
 def spoiled(line: bytes) -> bytes:
-    """Give a line of a watch as if the server had let everything through."""
+    """Return a line of a watch as if the server had let everything through."""
     return line.replace(b'"operator":"DoesNotExist"', b'"operator":"Foo"')
 
 
@@ -62,7 +62,7 @@ def spoiling(plugin_server: ApiServer) -> Iterator[Roles]:
         yield roles
 
 
-def test_a_bad_selector_stops_its_own_role_alone(spoiling: Roles, own: str) -> None:
+def test_an_invalid_selector_stops_only_its_own_role(spoiling: Roles, own: str) -> None:
     """Nothing is written though the first selector matches; retried; told (CRA-T13, CRA-23, 72)."""
     good = {"matchLabels": {own: "x"}}
     spoiling.create(f"{own}-s1", R1, labels={own: "x"})
@@ -70,7 +70,7 @@ def test_a_bad_selector_stops_its_own_role_alone(spoiling: Roles, own: str) -> N
     spoiling.create(f"{own}-other", selectors=[good])
     eventually(lambda: spoiling.rules(f"{own}-other") == [R1], "the other role is written")
     failures = eventually(lambda: spoiling.host.log("sync failed", key=own)[2:], "it is retried")
-    assert "operator 'Foo' for label 'a' is not known" in failures[0]["error"]
+    assert "operator 'Foo' for label 'a' is not supported" in failures[0]["error"]
     assert [line["retry_in"] for line in spoiling.host.log("sync failed", key=own)][:2] == [
         "0.005s",
         "0.01s",
@@ -81,7 +81,7 @@ def test_a_bad_selector_stops_its_own_role_alone(spoiling: Roles, own: str) -> N
     assert spoiling.host.page("/readyz")[0] == 200
 
 
-def test_a_corrected_selector_is_obeyed_at_once(spoiling: Roles, own: str) -> None:
+def test_a_corrected_selector_takes_effect_at_once(spoiling: Roles, own: str) -> None:
     """The change itself leads to a sync, however long the retry would wait (CRA-72)."""
     spoiling.create(f"{own}-s1", R2, labels={own: "x"})
     spoiling.create(own, selectors=[needs("DoesNotExist")])

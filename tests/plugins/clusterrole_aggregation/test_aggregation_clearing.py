@@ -29,7 +29,7 @@ def test_rules_of_somebody_else_stay(roles: Roles, own: str) -> None:
     assert roles.read(own)["metadata"]["resourceVersion"] == before["resourceVersion"]
 
 
-def test_an_empty_role_without_sources_is_let_be(roles: Roles, own: str) -> None:
+def test_an_empty_role_without_sources_is_not_written(roles: Roles, own: str) -> None:
     """Null is as good as empty: no request (CRA-31, CRA-T11)."""
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
     roles.settle()

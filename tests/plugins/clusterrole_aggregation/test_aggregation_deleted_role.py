@@ -20,7 +20,7 @@ def delete_before_apply(roles: Roles, own: str) -> None:
 
 
 @pytest.mark.parametrize("user", [USER, "admin"])
-def test_it_is_not_made_anew(plugin_server: ApiServer, own: str, user: str) -> None:
+def test_it_is_not_recreated(plugin_server: ApiServer, own: str, user: str) -> None:
     """
     The apply is to the role that was read, whoever may create roles: the retry finds nothing.
 

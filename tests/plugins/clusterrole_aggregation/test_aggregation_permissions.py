@@ -8,7 +8,7 @@ from kcm_host_testing.api_server import ApiServer
 
 
 def may(*verbs: str) -> dict[str, object]:
-    """Give a rule about ClusterRoles."""
+    """Return a rule about ClusterRoles."""
     return {"apiGroups": [GROUP], "resources": ["clusterroles"], "verbs": list(verbs)}
 
 

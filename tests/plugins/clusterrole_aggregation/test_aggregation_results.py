@@ -12,13 +12,13 @@ BY: Manifest = {"matchLabels": {"b": "y"}}
 
 
 def needs(operator: str, *values: str) -> Manifest:
-    """Give a selector with one requirement on label `a`."""
+    """Return a selector with one requirement on label `a`."""
     given = {"values": list(values)} if values else {}
     return {"matchExpressions": [{"key": "a", "operator": operator, **given}]}
 
 
 def owned(own: str, selector: Manifest) -> Manifest:
-    """Give a selector that also asks for the label that all roles of one test have."""
+    """Return a selector that also asks for the label that all roles of one test have."""
     mine = {"key": own, "operator": "Exists"}
     return {**selector, "matchExpressions": [*selector.get("matchExpressions", []), mine]}
 

@@ -16,7 +16,7 @@ UNSUPPORTED = (
 
 
 def waits(roles: Roles, name: str) -> list[str]:
-    """Give the waits that the host announced after failures of one key."""
+    """Return the waits that the host announced after failures of one key."""
     return [line["retry_in"] for line in roles.host.log("sync failed", key=name)]
 
 

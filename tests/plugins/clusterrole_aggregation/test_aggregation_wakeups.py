@@ -18,7 +18,7 @@ EXPIRED = Answer(
 )
 
 
-def test_fields_that_are_not_read_wake_nobody(roles: Roles, own: str) -> None:
+def test_fields_that_are_not_read_queue_nothing(roles: Roles, own: str) -> None:
     """Annotations come and go without a sync (Difference b)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
@@ -45,7 +45,7 @@ def test_a_burst_of_edits_costs_few_writes(roles: Roles, own: str) -> None:
     assert len(roles.applies(own)) <= rests + 1
 
 
-def test_a_list_read_again_wakes_nobody(roles: Roles, own: str) -> None:
+def test_a_list_read_again_queues_nothing(roles: Roles, own: str) -> None:
     """After 410 all roles are listed anew; where nothing changed, nothing is synced (T26, a)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
@@ -56,7 +56,7 @@ def test_a_list_read_again_wakes_nobody(roles: Roles, own: str) -> None:
     assert roles.settle()["syncs"] == before["syncs"]
 
 
-def test_a_source_deleted_while_the_watch_was_away_is_felt(roles: Roles, own: str) -> None:
+def test_a_source_deleted_without_a_watch_is_handled(roles: Roles, own: str) -> None:
     """A delete that only the next list shows queues all aggregated roles (CRA-T18)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])

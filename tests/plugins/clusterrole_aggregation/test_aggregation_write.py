@@ -9,7 +9,7 @@ MANAGER = "clusterrole-aggregation-controller"
 
 
 def two_of(roles: Roles, own: str) -> str:
-    """Make a role that selects another one with R1 and R2, and give its name."""
+    """Make a role that selects another one with R1 and R2, and return its name."""
     roles.create(f"{own}-s1", R1, R2, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
     return own

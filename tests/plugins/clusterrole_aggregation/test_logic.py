@@ -11,7 +11,7 @@ import pytest
 from kcm_host.api import Key
 from kcm_host_clusterrole_aggregation.aggregation import apply_body, collect_rules
 from kcm_host_clusterrole_aggregation.models import AggregationRule, Role, Rule
-from kcm_host_clusterrole_aggregation.selectors import BadSelector
+from kcm_host_clusterrole_aggregation.selectors import InvalidSelector
 
 Manifest = Mapping[str, Any]
 
@@ -26,17 +26,17 @@ FOO: Manifest = {"matchExpressions": [{"key": "a", "operator": "Foo"}]}
 
 
 def source(name: str, labels: Mapping[str, str] | None, *rules: Manifest) -> dict[str, Any]:
-    """Give the manifest of a role with these labels and rules."""
+    """Return the manifest of a role with these labels and rules."""
     return {"metadata": {"name": name, "labels": labels}, "rules": list(rules)}
 
 
 def decoded(manifest: Manifest) -> Role:
-    """Give a role as the host decodes it from the wire."""
+    """Return a role as the host decodes it from the wire."""
     return msgspec.json.decode(json.dumps(manifest), type=Role)
 
 
 def collected(name: str, selectors: Sequence[Manifest] | None, roles: Sequence[Manifest]) -> Any:
-    """Give the rules collected for role `name`, as manifests have them."""
+    """Return the rules collected for role `name`, as manifests have them."""
     aggregation = msgspec.convert({"clusterRoleSelectors": selectors}, AggregationRule)
     stored = [(Key(role["metadata"]["name"]), decoded(role)) for role in roles]
     rules = collect_rules(name, aggregation, stored)
@@ -44,7 +44,7 @@ def collected(name: str, selectors: Sequence[Manifest] | None, roles: Sequence[M
 
 
 def row(name: str, *fields: Any) -> Any:
-    """Give one row of a table, called `name` in the report."""
+    """Return one row of a table, called `name` in the report."""
     return pytest.param(*fields, id=name)
 
 
@@ -149,13 +149,13 @@ def test_names_are_ordered_by_their_bytes() -> None:
     assert names == sorted(names, key=str.encode)
 
 
-def test_a_bad_selector_stops_the_collection() -> None:
+def test_an_invalid_selector_stops_the_collection() -> None:
     """One senseless selector fails all, with role, position, fact and remedy (CRA-23)."""
-    with pytest.raises(BadSelector) as refused:
+    with pytest.raises(InvalidSelector) as refused:
         collected("agg", [AX, FOO, AX], [source("s1", {"a": "x"}, R1)])
     assert str(refused.value) == (
         "clusterrole 'agg', aggregationRule.clusterRoleSelectors[1]: operator 'Foo' for label 'a' "
-        "is not known; write 'In', 'NotIn', 'Exists' or 'DoesNotExist'"
+        "is not supported; write 'In', 'NotIn', 'Exists' or 'DoesNotExist'"
     )
 
 
@@ -169,7 +169,7 @@ FULL = {
 
 
 def rule(manifest: Manifest) -> Rule:
-    """Give a rule as the host decodes it from the wire."""
+    """Return a rule as the host decodes it from the wire."""
     return msgspec.json.decode(json.dumps(manifest), type=Rule)
 
 

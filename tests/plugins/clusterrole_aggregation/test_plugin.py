@@ -23,7 +23,7 @@ from kcm_host.api import (
 )
 from kcm_host_clusterrole_aggregation.models import Role, Rule
 from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
-from kcm_host_clusterrole_aggregation.selectors import BadSelector
+from kcm_host_clusterrole_aggregation.selectors import InvalidSelector
 
 M = TypeVar("M", bound=msgspec.Struct)
 Manifest = Mapping[str, Any]
@@ -41,7 +41,7 @@ def role(
     labels: Mapping[str, str] | None = None,
     selectors: Iterable[Manifest] | None = None,
 ) -> Role:
-    """Give a role as the host decodes it; with selectors, even none, it is aggregated."""
+    """Return a role as the host decodes it; with selectors, even none, it is aggregated."""
     manifest: dict[str, Any] = {"metadata": {"labels": labels}, "rules": list(rules) or None}
     if selectors is not None:
         manifest["aggregationRule"] = {"clusterRoleSelectors": list(selectors)}
@@ -95,7 +95,7 @@ class Cluster:
         return watch
 
     def put(self, name: str, new: Role | None, *, initial: bool = False) -> list[str]:
-        """Change one role (None: delete it) and give the names of the keys that are queued."""
+        """Change one role (None: delete it) and return the names of the keys that are queued."""
         key, old = Key(name), self.view.roles.pop(Key(name), None)
         if new is not None:
             self.view.roles[key] = new
@@ -109,7 +109,7 @@ class Cluster:
         return await self.controller.kcm_sync(Key(name), self.view, self)
 
     async def settle(self) -> list[str]:
-        """Sync queued keys until there are none, and give their names in order."""
+        """Sync queued keys until there are none, and return their names in order."""
         synced: list[str] = []
         while self.queue:
             assert len(synced) < 100, "the writes of the controller never come to an end"
@@ -147,12 +147,12 @@ class Cluster:
         return Receipt(version="2")
 
     def rules(self, name: str) -> Any:
-        """Give the present rules of a role, as a manifest has them."""
+        """Return the present rules of a role, as a manifest has them."""
         return json.loads(msgspec.json.encode(self.view.roles[Key(name)].rules or ()))
 
 
 def two_of(*rules: Manifest) -> Cluster:
-    """Give `agg` with these rules, selecting `s1` with R1 and R2."""
+    """Return `agg` with these rules, selecting `s1` with R1 and R2."""
     return Cluster(agg=role(*rules, selectors=[AX]), s1=role(R1, R2, labels={"a": "x"}))
 
 
@@ -197,10 +197,12 @@ async def test_an_empty_list_of_selectors_empties_the_role(
         pytest.param([EMPTY_IN], id="CRA-T14: no values"),
     ],
 )
-async def test_a_bad_selector_fails_the_sync(selectors: list[Manifest]) -> None:
+async def test_an_invalid_selector_fails_the_sync(selectors: list[Manifest]) -> None:
     """Nothing is written, also not what earlier selectors matched (CRA-23)."""
     cluster = Cluster(agg=role(selectors=selectors), s1=role(R1, labels={"a": "x"}))
-    with pytest.raises(BadSelector, match=f"'agg'.*clusterRoleSelectors.{len(selectors) - 1}.:"):
+    with pytest.raises(
+        InvalidSelector, match=f"'agg'.*clusterRoleSelectors.{len(selectors) - 1}.:"
+    ):
         await cluster.sync("agg")
     assert cluster.applied == []
 
@@ -293,7 +295,7 @@ async def test_a_source_that_loses_its_label_takes_its_rules_away() -> None:
 
 
 def to(name: str) -> dict[str, str]:
-    """Give the label by which the built-in role `name` selects (CRA-92)."""
+    """Return the label by which the built-in role `name` selects (CRA-92)."""
     return {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"}
 
 
@@ -341,7 +343,7 @@ async def test_an_undecodable_role_gives_nothing_and_holds_up_nobody() -> None:
     assert cluster.controller.kcm_status(cluster.view)["undecodable"] == 1
 
 
-def test_the_status_names_selectors_that_make_no_sense() -> None:
+def test_the_status_names_invalid_selectors() -> None:
     """Counts, and the present reason of each aggregated role that cannot be synced."""
     cluster = Cluster(agg=role(selectors=[AX]), bad=role(selectors=[AX, FOO]), s1=role(R1))
     status = dict(cluster.controller.kcm_status(cluster.view))
@@ -358,7 +360,7 @@ def test_the_status_stays_small() -> None:
     assert len(cluster.controller.kcm_status(cluster.view)["badSelectors"]) == 10
 
 
-def test_roles_forgotten_by_the_cluster_are_forgotten_here() -> None:
+def test_deleted_roles_are_removed_from_the_state() -> None:
     """The memory of aggregated roles follows the store, also back to empty (Difference e)."""
     cluster = Cluster(agg1=role(selectors=[AX]), agg2=role(selectors=[AX]), s1=role())
     cluster.put("agg1", None)
@@ -376,7 +378,7 @@ def test_permissions_are_the_least_that_works() -> None:
     }
 
 
-def test_the_watch_is_of_all_roles_and_told_only_what_it_reads() -> None:
+def test_the_watch_is_of_all_roles_and_compares_only_fields_read() -> None:
     """One cluster-wide watch without selectors; no repeats (CRA-5, CRA-T26, Differences a, b)."""
     (watch,) = ClusterRoleAggregation().kcm_watches()
     assert (watch.kind.api_version, watch.kind.resource, watch.kind.namespaced) == (

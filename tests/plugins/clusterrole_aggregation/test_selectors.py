@@ -8,25 +8,25 @@ import msgspec
 import pytest
 
 from kcm_host_clusterrole_aggregation.models import LabelSelector
-from kcm_host_clusterrole_aggregation.selectors import BadSelector, Matcher, compile_selector
+from kcm_host_clusterrole_aggregation.selectors import InvalidSelector, Matcher, compile_selector
 
 LONGEST_NAME = "n" * 63
 LONGEST_PREFIX = ".".join(["p" * 62] * 4) + ".p"
 
 
 def compiled(manifest: Mapping[str, Any]) -> Matcher:
-    """Give the matcher of a selector written as a manifest has it."""
+    """Return the matcher of a selector written as a manifest has it."""
     return compile_selector(msgspec.convert(manifest, LabelSelector), place="here")
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
-    """Give a selector of one expression; no values are an absent list."""
+    """Return a selector of one expression; no values are an absent list."""
     requirement: dict[str, Any] = {"key": key, "operator": operator}
     return {"matchExpressions": [requirement | ({"values": list(values)} if values else {})]}
 
 
 def row(name: str, *fields: Any) -> Any:
-    """Give one row of a table, called `name` in the report."""
+    """Return one row of a table, called `name` in the report."""
     return pytest.param(*fields, id=name)
 
 
@@ -102,9 +102,9 @@ def test_an_empty_selector_matches_everything(selector: Mapping[str, Any]) -> No
         row("bad value outside the set", expression("a", "NotIn", "-"), "'-' cannot be the value"),
     ],
 )
-def test_a_senseless_selector_is_refused(selector: Mapping[str, Any], said: str) -> None:
+def test_an_invalid_selector_is_refused(selector: Mapping[str, Any], said: str) -> None:
     """Operators, keys and values are checked; the message says where (CRA-44, CRA-46)."""
-    with pytest.raises(BadSelector) as refused:
+    with pytest.raises(InvalidSelector) as refused:
         compiled(selector)
     assert str(refused.value).startswith("here: ")
     assert said in str(refused.value)
@@ -160,7 +160,7 @@ def test_qualified_names_are_keys(key: str) -> None:
 def test_other_keys_are_refused(key: str) -> None:
     """A key that no label could have is an error in labels and in expressions (CRA-47)."""
     for selector in ({"matchLabels": {key: "x"}}, expression(key, "DoesNotExist")):
-        with pytest.raises(BadSelector, match="cannot be the name of a label"):
+        with pytest.raises(InvalidSelector, match="cannot be the name of a label"):
             compiled(selector)
 
 
@@ -175,12 +175,12 @@ def test_label_values_are_values(value: str) -> None:
 def test_other_values_are_refused(value: str) -> None:
     """A value that no label could have is an error, also where it would not match (CRA-47)."""
     for selector in ({"matchLabels": {"a": value}}, expression("a", "NotIn", value)):
-        with pytest.raises(BadSelector, match="cannot be the value of label 'a'"):
+        with pytest.raises(InvalidSelector, match="cannot be the value of label 'a'"):
             compiled(selector)
 
 
 def naive_match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say the rules word by word, without any preparation."""
+    """Return the result of the rules, without compilation."""
     for key, value in selector["matchLabels"].items():
         if key not in labels or labels[key] != value:
             return False
@@ -254,13 +254,15 @@ NAME = 'at most 63 letters, digits, "-", "_" and ".", beginning and ending with 
         row(
             "operator",
             expression("a", "Foo"),
-            "operator 'Foo' for label 'a' is not known; write 'In', 'NotIn', 'Exists' or "
+            "operator 'Foo' for label 'a' is not supported; write 'In', 'NotIn', 'Exists' or "
             "'DoesNotExist'",
         ),
     ],
 )
-def test_a_bad_selector_says_what_to_write(selector: dict[str, Any], said: str) -> None:
+def test_the_error_for_an_invalid_selector_has_a_remedy(
+    selector: dict[str, Any], said: str
+) -> None:
     """Place, fact and remedy, for whoever has to correct the role (CRA-44 to CRA-47)."""
-    with pytest.raises(BadSelector) as refusal:
+    with pytest.raises(InvalidSelector) as refusal:
         compiled(selector)
     assert str(refusal.value).partition(": ")[2] == said

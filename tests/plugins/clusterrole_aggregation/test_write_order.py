@@ -6,7 +6,7 @@ import pytest
 from worlds.running import World, running
 
 from kcm_host.api import Key
-from kcm_host_clusterrole_aggregation.aggregation import WriteOrder, matchers_of
+from kcm_host_clusterrole_aggregation.aggregation import WriteOrder, compile_selectors
 from kcm_host_clusterrole_aggregation.models import (
     AggregationRule,
     LabelSelector,
@@ -76,16 +76,16 @@ def test_nobody_waits_for_a_source_whose_write_changes_nothing() -> None:
         ONE: Role(aggregation_rule=SELECTS_A),
         TWO: Role(Metadata({"a": "x"}), aggregation_rule=SELECTS_B),
     }
-    assert order.waits_for(ONE, roles, lambda _: NEW) == TWO
-    order.written(TWO, NEW)
+    assert order.outdated_source(ONE, roles, lambda _: NEW) == TWO
+    order.record_write(TWO, NEW)
     seconds.append(100.9)
-    order.written(TWO, NEW)
-    assert order.waits_for(ONE, roles, lambda _: NEW) == TWO
+    order.record_write(TWO, NEW)
+    assert order.outdated_source(ONE, roles, lambda _: NEW) == TWO
     seconds.append(101.0)
-    assert order.waits_for(ONE, roles, lambda _: NEW) is None
-    assert order.waits_for(ONE, roles, lambda _: ()) is None, "the source is right"
+    assert order.outdated_source(ONE, roles, lambda _: NEW) is None
+    assert order.outdated_source(ONE, roles, lambda _: ()) is None, "the source is right"
     other = (*NEW, Rule(verbs=("list",)))
-    assert order.waits_for(ONE, roles, lambda _: other) == TWO, "it has to be written anew"
+    assert order.outdated_source(ONE, roles, lambda _: other) == TWO, "it has to be written anew"
 
 
 def test_of_roles_in_a_circle_the_lesser_name_goes_first() -> None:
@@ -95,8 +95,8 @@ def test_of_roles_in_a_circle_the_lesser_name_goes_first() -> None:
         TWO: Role(Metadata({"a": "x"}), aggregation_rule=SELECTS_B),
     }
     order = order_at([100.0])
-    assert order.waits_for(ONE, roles, lambda _: NEW) is None
-    assert order.waits_for(TWO, roles, lambda _: NEW) == ONE
+    assert order.outdated_source(ONE, roles, lambda _: NEW) is None
+    assert order.outdated_source(TWO, roles, lambda _: NEW) == ONE
 
 
 def test_nobody_waits_for_a_role_that_cannot_be_synced() -> None:
@@ -110,7 +110,7 @@ def test_nobody_waits_for_a_role_that_cannot_be_synced() -> None:
     def collect(key: Key) -> tuple[Rule, ...]:
         rule = roles[key].aggregation_rule
         assert rule is not None
-        tuple(matchers_of(key.name, rule))
+        tuple(compile_selectors(key.name, rule))
         return NEW
 
-    assert order_at([100.0]).waits_for(ONE, roles, collect) is None
+    assert order_at([100.0]).outdated_source(ONE, roles, collect) is None

@@ -99,7 +99,7 @@ class ClaimCluster:
         self.at_start = self.take_keys()
 
     def put(self, manifest: Manifest, *, initial: bool = False) -> list[str]:
-        """Put an object on the server and into its store; give the keys that this queues."""
+        """Put an object on the server and into its store; return the keys that this queues."""
         resource, key = self.set(manifest)
         return self._show(resource, key, initial=initial)
 
@@ -123,7 +123,7 @@ class ClaimCluster:
         self.stores[resource].remove(Key(name, namespace))
 
     def remove(self, resource: str, name: str, namespace: str = "ns") -> list[str]:
-        """Remove an object from server and store; give the keys that this queues."""
+        """Remove an object from server and store; return the keys that this queues."""
         self.server.pop((resource, Key(name, namespace)), None)
         return self._show(resource, Key(name, namespace))
 
@@ -137,22 +137,22 @@ class ClaimCluster:
                     self._show(resource, key)
 
     def get(self, resource: str, name: str, namespace: str = "ns") -> Manifest:
-        """Give an object as the server has it."""
+        """Return an object as the server has it."""
         return self.server[resource, Key(name, namespace)]
 
     def take_keys(self) -> list[str]:
-        """Give the queued keys and forget them."""
+        """Return the queued keys and forget them."""
         keys, self.queue = sorted(map(str, self.queue)), {}
         return keys
 
     async def sync(self, kind: str, name: str, namespace: str = "ns") -> list[str]:
-        """Sync one key and give what was sent, in short words."""
+        """Sync one key and return what was sent, in short words."""
         before = len(self.sent)
         self.outcome = await self.controller.kcm_sync(Key(name, namespace, kind), self.view, self)
         return self.verbs(before)
 
     async def settle(self) -> list[str]:
-        """Sync until nothing is queued and the stores know all; give what was sent."""
+        """Sync until nothing is queued and the stores know all; return what was sent."""
         before = len(self.sent)
         for _ in range(100):
             self.catch_up()
@@ -164,11 +164,11 @@ class ClaimCluster:
         raise AssertionError(f"it never comes to an end: {self.verbs(before)[-10:]}")
 
     def verbs(self, since: int = 0) -> list[str]:
-        """Give what was sent as `create resourceclaims`."""
+        """Return what was sent as `create resourceclaims`."""
         return [f"{verb} {what}" for verb, what, _ in self.sent[since:]]
 
     def metrics(self, name: str) -> dict[tuple[str, ...], float]:
-        """Give the series of a metric of the controller: values of the labels -> value."""
+        """Return the series of a metric of the controller: values of the labels -> value."""
         (found,) = [one for one in self.controller.kcm_metrics() if name in one.name]
         return {tuple(labels.values()): value for labels, value in found.series}
 
@@ -288,7 +288,7 @@ class ClaimCluster:
 
 
 def refused(status: int, reason: str, message: str = "no") -> ApiError:
-    """Give an error answer as the host words it."""
+    """Return an error answer as the host words it."""
     text = f"POST resourceclaims in 'ns': {status} {reason}: {message}"
     kind = Conflict if status == 409 else ApiError
     return kind(text, status=status, reason=reason, server_message=message)

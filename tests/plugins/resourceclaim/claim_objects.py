@@ -9,12 +9,12 @@ Manifest = dict[str, Any]
 
 
 def by_template(name: str = "res", template: str = "t") -> Manifest:
-    """Give an entry that asks for a claim from a template."""
+    """Return an entry that asks for a claim from a template."""
     return {"name": name, "resourceClaimTemplateName": template}
 
 
 def by_name(name: str = "res", claim: str = "c") -> Manifest:
-    """Give an entry that names a claim."""
+    """Return an entry that names a claim."""
     return {"name": name, "resourceClaimName": claim}
 
 
@@ -30,7 +30,7 @@ def pod(
     extended: str = "",
     group: str = "",
 ) -> Manifest:
-    """Give a pod; `names` are the claims recorded for its entries. One entry `res` if none."""
+    """Return a pod; `names` are the claims recorded for its entries. One entry `res` if none."""
     status: Manifest = {"phase": phase}
     if names:
         status["resourceClaimStatuses"] = [
@@ -49,18 +49,18 @@ def pod(
 
 
 def bare(manifest: Manifest) -> Manifest:
-    """Give a pod or PodGroup without entries."""
+    """Return a pod or PodGroup without entries."""
     spec = {key: value for key, value in manifest["spec"].items() if key != "resourceClaims"}
     return {**manifest, "spec": spec}
 
 
 def user(name: str = "p", uid: str = "") -> Manifest:
-    """Give a pod as a consumer."""
+    """Return a pod as a consumer."""
     return {"resource": "pods", "name": name, "uid": uid or f"u-{name}"}
 
 
 def group_user(name: str = "g") -> Manifest:
-    """Give a PodGroup as a consumer."""
+    """Return a PodGroup as a consumer."""
     group = "scheduling.k8s.io"
     return {"apiGroup": group, "resource": "podgroups", "name": name, "uid": f"u-{name}"}
 
@@ -84,7 +84,7 @@ def claim(
     annotations: Mapping[str, str] | None = None,
     admin: bool = False,
 ) -> Manifest:
-    """Give a claim; one with `owner` and `entry` is generated, one with `owner` alone is owned."""
+    """Return a claim; with `owner` and `entry` it is generated, with `owner` alone owned."""
     metadata = _metadata(name, "", namespace, deleting)
     marks = dict(annotations or {})
     if entry:
@@ -105,7 +105,7 @@ def claim(
 
 
 def claim_spec(*, admin: bool = False, alternatives: bool = False, flat: bool = False) -> Manifest:
-    """Give the spec of a claim with one request; `flat`: as v1beta1 writes it."""
+    """Return the spec of a claim with one request; `flat`: as v1beta1 writes it."""
     exactly: Manifest = {"deviceClassName": "d", **({"adminAccess": True} if admin else {})}
     request: Manifest = exactly if flat else {"exactly": exactly}
     if alternatives:
@@ -114,7 +114,7 @@ def claim_spec(*, admin: bool = False, alternatives: bool = False, flat: bool = 
 
 
 def template(name: str = "t", *, namespace: str = "ns", **spec: Any) -> Manifest:
-    """Give a template."""
+    """Return a template."""
     metadata = _metadata(name, "", namespace, deleting=False)
     body = {"spec": claim_spec(**spec)}
     return {"resource": "resourceclaimtemplates", "metadata": metadata, "spec": body}
@@ -127,7 +127,7 @@ def group(
     deleting: bool = False,
     uid: str = "",
 ) -> Manifest:
-    """Give a PodGroup; one entry `res` if none."""
+    """Return a PodGroup; one entry `res` if none."""
     status: Manifest = {}
     if names:
         status["resourceClaimStatuses"] = [

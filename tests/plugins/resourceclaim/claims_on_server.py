@@ -42,7 +42,7 @@ class Claims:
         self._class()
 
     def seen_by(self, user: str) -> "Claims":
-        """Give the same namespace in the hands of another user."""
+        """Return the same namespace in the hands of another user."""
         seen = copy.copy(self)
         seen._token = self.server.token(user)
         return seen
@@ -96,7 +96,7 @@ class Claims:
     # What scheduler and kubelet do.
 
     def bind(self, name: str = "p", node: str = "n") -> None:
-        """Give a pod a node."""
+        """Bind a pod to a node."""
         body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
         self._call("POST", f"{self.path('pods', name)}/binding", body)
 
@@ -118,7 +118,7 @@ class Claims:
     # Any object.
 
     def create(self, resource: str, body: Manifest) -> Manifest:
-        """Create an object and give it."""
+        """Create an object and return it."""
         return self._call("POST", self.path(resource), body)
 
     def create_text(self, resource: str, text: str) -> None:
@@ -131,21 +131,21 @@ class Claims:
             assert answer.status == 201
 
     def change(self, resource: str, name: str, *, part: str = "", **fields: Any) -> Manifest:
-        """Merge fields into an object, or into one `part` of it, and give it."""
+        """Merge fields into an object, or into one `part` of it, and return it."""
         path = self.path(resource, name) + (f"/{part}" if part else "")
         return self._call("PATCH", path, fields, content_type=MERGE)
 
     def get(self, resource: str, name: str) -> Manifest:
-        """Give an object as the server has it."""
+        """Return an object as the server has it."""
         return self._call("GET", self.path(resource, name))
 
     def all(self, resource: str) -> list[Manifest]:
-        """Give all objects of the namespace."""
+        """Return all objects of the namespace."""
         found: list[Manifest] = self._call("GET", self.path(resource))["items"]
         return found
 
     def names(self, resource: str = "resourceclaims") -> set[str]:
-        """Give the names of all objects of the namespace."""
+        """Return the names of all objects of the namespace."""
         found = self._call("GET", self.path(resource), accept=f"{SLIM}List")
         return {each["metadata"]["name"] for each in found["items"] or ()}
 
@@ -155,24 +155,24 @@ class Claims:
         self._call("DELETE", self.path(resource, name), options, accept=SLIM)
 
     def recorded(self, name: str = "p", *, of: str = "pods") -> dict[str, str]:
-        """Give the claims recorded for a pod or PodGroup: entry -> claim."""
+        """Return the claims recorded for a pod or PodGroup: entry -> claim."""
         records = self.get(of, name).get("status", {}).get("resourceClaimStatuses", [])
         return {each["name"]: each.get("resourceClaimName") for each in records}
 
     def made(self, name: str = "p", entries: int = 1) -> dict[str, str]:
-        """Give the claims recorded for a pod, as soon as there are so many."""
+        """Return the claims recorded for a pod, as soon as there are so many."""
         return eventually(
             lambda: found if len(found := self.recorded(name)) == entries else None,
             f"the claims of pod {name} are recorded",
         )
 
     def consumers(self, name: str) -> list[str]:
-        """Give the names of a claim's consumers."""
+        """Return the names of a claim's consumers."""
         status = self.get("resourceclaims", name).get("status", {})
         return [each["name"] for each in status.get("reservedFor", [])]
 
     def owner(self, name: str) -> Manifest:
-        """Give the one owner of a claim."""
+        """Return the one owner of a claim."""
         (owner,) = self.get("resourceclaims", name)["metadata"]["ownerReferences"]
         found: Manifest = owner
         return found
@@ -183,15 +183,15 @@ class Claims:
         self._call("PATCH", path, {"metadata": {"labels": dict(labels)}}, content_type=MERGE)
 
     def events(self) -> list[str]:
-        """Give the messages of all events of the namespace."""
+        """Return the messages of all events of the namespace."""
         return [each["message"] for each in self.all("events")]
 
     def version_of(self, name: str) -> str:
-        """Give the version that a claim has now."""
+        """Return the version that a claim has now."""
         return str(self.get("resourceclaims", name)["metadata"]["resourceVersion"])
 
     def discovery(self) -> Manifest:
-        """Give what the server says it serves outside the core group."""
+        """Return what the server says it serves outside the core group."""
         return self._call("GET", "/apis", accept=DISCOVERY)
 
     def clean(self) -> None:
@@ -205,7 +205,7 @@ class Claims:
                         self.change(resource, name, metadata={"finalizers": None})
 
     def path(self, resource: str, name: str = "") -> str:
-        """Give the path of an object, or of all."""
+        """Return the path of an object, or of all."""
         group = f"/apis/resource.k8s.io/{self.version}"
         if resource in ("pods", "events"):
             group = "/api/v1"
@@ -263,7 +263,7 @@ class WatchedClaims(Claims):
         self.claim("marker")
 
     def requests(self, *methods: str) -> list[Request]:
-        """Give the host's requests for this namespace; its writes alone if no method is named."""
+        """Return the host's requests for this namespace; its writes alone if no method is named."""
         wanted = methods or ("POST", "PUT", "PATCH", "DELETE")
         mine = f"/namespaces/{self.namespace}/"
         return [
@@ -273,7 +273,7 @@ class WatchedClaims(Claims):
         ]
 
     def writes(self) -> list[str]:
-        """Give the host's writes in this namespace, as `PUT resourceclaims/status`."""
+        """Return the host's writes in this namespace, as `PUT resourceclaims/status`."""
         return [f"{one.method} {_what(one.path)}" for one in self.requests()]
 
     @contextmanager
@@ -287,7 +287,7 @@ class WatchedClaims(Claims):
             held.remove()
 
     def touch(self) -> str:
-        """Make changes that the controller does not read, and give the version of the last."""
+        """Make changes that the controller does not read, and return the version of the last."""
         text = str(next(self._numbers))
         marks = {"annotations": {"touched": text}}
         seen = self.change("resourceclaims", "marker", metadata=marks)
@@ -331,11 +331,11 @@ def claims_host(
 
 
 def consumer(pod: Manifest) -> Manifest:
-    """Give a pod as the scheduler reserves a claim for it."""
+    """Return a pod as the scheduler reserves a claim for it."""
     metadata = pod["metadata"]
     return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def bodies(requests: Sequence[Request]) -> list[Any]:
-    """Give the bodies of requests."""
+    """Return the bodies of requests."""
     return [json.loads(one.body) if one.body else None for one in requests]

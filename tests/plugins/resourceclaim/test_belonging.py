@@ -35,12 +35,12 @@ P_USER, G_USER = (
 
 
 def decoded(**fields: Any) -> Claim:
-    """Give a claim as the host decodes it."""
+    """Return a claim as the host decodes it."""
     return msgspec.convert(claim(**fields), Claim)
 
 
 def owned(*references: dict[str, Any]) -> Claim:
-    """Give a claim with these owner references."""
+    """Return a claim with these owner references."""
     return msgspec.convert({"metadata": {"ownerReferences": list(references)}}, Claim)
 
 
@@ -159,7 +159,7 @@ def test_whom_a_claim_is_reserved_for(entry: Any, in_group: Any, expected: Consu
     assert binding_target(Key("p", "ns"), P, msgspec.convert(entry, PodClaim), found) == expected
 
 
-def test_entries_of_an_unknown_kind_have_no_target() -> None:
+def test_unsupported_entries_have_no_target() -> None:
     """Of the pod always, of the group when it stands before the equal one (1.6)."""
     unknown, known = PodClaim("new"), PodClaim("res", None, "t")
     with pytest.raises(ReconcileError, match="none of the supported fields are set"):

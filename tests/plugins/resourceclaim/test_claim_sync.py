@@ -22,7 +22,7 @@ OTHER = pod(uid="u-other", names={"res": "c"})
 
 
 def stored(cluster: ClaimCluster) -> dict[str, Any]:
-    """Give the status of the claim on the server."""
+    """Return the status of the claim on the server."""
     status: dict[str, Any] = cluster.get("resourceclaims", "c")["status"]
     return status
 
@@ -87,7 +87,7 @@ async def test_a_deallocated_claim_is_free_of_all_marks() -> None:
     assert int(second["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
 
 
-async def test_a_pod_missing_in_the_store_is_asked_for() -> None:
+async def test_a_pod_missing_in_the_cache_is_asked_for() -> None:
     """It may be too new for it; it stays (T-35, RC-57)."""
     cluster = ClaimCluster(claim(**USED))
     cluster.set(RUNNING)
@@ -236,7 +236,7 @@ async def test_the_finalizer_stays_if_its_removal_fails() -> None:
     assert await cluster.sync("claim", "c") == [MAIN]
 
 
-async def test_the_echo_of_letting_go_leads_to_nothing() -> None:
+async def test_the_watch_event_of_the_last_write_queues_nothing() -> None:
     """A claim gone with its finalizer is known to be gone before the watch tells (T-52, RC-59)."""
     cluster = ClaimCluster(claim(allocated=True, protected=True, deleting=True))
     assert await cluster.sync("claim", "c") == [STATUS, MAIN]
@@ -248,7 +248,7 @@ async def test_the_echo_of_letting_go_leads_to_nothing() -> None:
     assert await cluster.sync("claim", "c") == [MAIN]
 
 
-async def test_a_claim_that_others_keep_is_not_let_go() -> None:
+async def test_a_claim_with_other_finalizers_is_not_marked_as_finalized() -> None:
     """Should somebody protect it again, it is released again (RC-59)."""
     finalizers = [FINALIZER, "a.example/x"]
     cluster = ClaimCluster(claim(finalizers=finalizers, deleting=True))

@@ -48,7 +48,7 @@ def test_a_claim_lives_from_its_template_to_the_end(claims: WatchedClaims) -> No
     assert len(claims.writes()) == 5
 
 
-def test_what_is_sent_is_what_was_promised(claims: WatchedClaims) -> None:
+def test_only_declared_permissions_are_used(claims: WatchedClaims) -> None:
     """The requests of the catalogue, to the letter (section 10, RC-42, RC-44, RC-58)."""
     claims.template()
     pod = claims.pod()
@@ -94,7 +94,7 @@ def test_the_server_names_the_host_as_manager(claims: WatchedClaims) -> None:
 
 
 def is_ours(managed: Any) -> bool:
-    """Say whether the host is named as manager."""
+    """Return whether the host is named as manager."""
     return bool(managed["manager"] == "kcm-host")
 
 

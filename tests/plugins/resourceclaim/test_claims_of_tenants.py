@@ -21,7 +21,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 def nested(depth: int) -> Any:
-    """Give parameters of a driver that are nested so deep."""
+    """Return parameters of a driver that are nested so deep."""
     value: Any = 1
     for _ in range(depth):
         value = {"a": value}
@@ -29,12 +29,12 @@ def nested(depth: int) -> Any:
 
 
 def compact(body: Any) -> str:
-    """Give JSON as the server writes it: it can only take back what has no other text."""
+    """Return JSON as the server writes it: it can only take back what has no other text."""
     return json.dumps(body, separators=(",", ":"))
 
 
 def too_deep(metadata: Any, *, template: bool = False) -> str:
-    """Give a claim or template that no decoder of the host reads."""
+    """Return a claim or template that no decoder of the host reads."""
     depth = 1700
     spec = compact(opaque("HERE")).replace('"HERE"', '{"a":' * depth + "1" + "}" * depth)
     spec = f'{{"spec":{spec}}}' if template else spec
@@ -42,7 +42,7 @@ def too_deep(metadata: Any, *, template: bool = False) -> str:
 
 
 def opaque(parameters: Any) -> dict[str, Any]:
-    """Give the spec of a claim with parameters for a driver."""
+    """Return the spec of a claim with parameters for a driver."""
     config = {"opaque": {"driver": "d.example", "parameters": parameters}}
     devices = claim_spec()["devices"]
     return {"devices": {**devices, "config": [config]}}
@@ -50,7 +50,7 @@ def opaque(parameters: Any) -> dict[str, Any]:
 
 @contextmanager
 def tenant(claims: WatchedClaims) -> Iterator[Claims]:
-    """Give the namespace as one sees it who may only create claims and templates in it."""
+    """Return the namespace as one sees it who may only create claims and templates in it."""
     rbac: Any = client.RbacAuthorizationV1Api(claims.server.client())
     resources = ["resourceclaims", "resourceclaimtemplates"]
     rule = {"apiGroups": ["resource.k8s.io"], "resources": resources, "verbs": ["create"]}
@@ -139,7 +139,7 @@ def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
     assert len(others.names()) == 2, "the marker's and that of the pod that goes on"
 
 
-def test_what_cannot_be_read_is_told_to_the_user(claims: WatchedClaims) -> None:
+def test_undecodable_templates_are_reported_to_the_user(claims: WatchedClaims) -> None:
     """F-9: a template that nobody can decode is an Event on the pod, not silence."""
     claims.create_text("resourceclaimtemplates", too_deep({"name": "t"}, template=True))
     claims.pod()

@@ -15,11 +15,11 @@ BROKEN = Answer(500, b"{}", JSON)
 
 
 def waits(claims: WatchedClaims, key: str) -> list[str]:
-    """Give the waits that the host announced after failures of one key."""
+    """Return the waits that the host announced after failures of one key."""
     return [line["retry_in"] for line in claims.host.log("sync failed", key=key)]
 
 
-def test_a_missing_template_is_told_and_waited_for(claims: WatchedClaims) -> None:
+def test_a_missing_template_is_reported_and_waited_for(claims: WatchedClaims) -> None:
     """An event on the pod; the claim is made as soon as the template is there (T-6, T-21, T-66)."""
     claims.template("there")
     pod = claims.pod("p", by_template("a", "there"), by_template("b", "late"))
@@ -39,7 +39,7 @@ def test_a_missing_template_is_told_and_waited_for(claims: WatchedClaims) -> Non
     assert claims.writes() == [CREATE, CREATE, RECORD]
 
 
-def test_refused_creations_are_told_in_the_servers_words(claims: WatchedClaims) -> None:
+def test_refused_creations_are_reported_in_the_servers_words(claims: WatchedClaims) -> None:
     """And counted; when the reason is gone the claim is made (T-22, RC-70, RC-75)."""
     refusal = "the way is closed"
     status = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"}
@@ -60,7 +60,7 @@ def test_refused_creations_are_told_in_the_servers_words(claims: WatchedClaims) 
 
 
 def failed(claims: WatchedClaims) -> float:
-    """Give how many creations failed since the host began."""
+    """Return how many creations failed since the host began."""
     name = "dynamic_resource_allocation_resourceclaim_creates_total"
     labels = 'admin_access="false",owner_api_group="",owner_api_kind="Pod",status="failure"'
     return claims.host.metrics().get(f"{name}{{{labels}}}", 0.0)

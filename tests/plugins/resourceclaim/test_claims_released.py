@@ -133,7 +133,7 @@ def test_a_claim_for_a_predecessor_is_deleted(claims: WatchedClaims) -> None:
     assert claims.requests("GET") == []
 
 
-def test_a_consumer_too_new_for_the_store_stays(claims: WatchedClaims) -> None:
+def test_a_consumer_too_new_for_the_cache_stays(claims: WatchedClaims) -> None:
     """The server knows it already (T-35, RC-57)."""
     claims.settle()
     with claims.hidden("pods"):

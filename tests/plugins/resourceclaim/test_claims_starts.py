@@ -43,7 +43,7 @@ def test_it_goes_by_the_names_of_the_reference(plugin_server: ApiServer) -> None
 
 
 def use_claims(one: WatchedClaims) -> dict[str, str]:
-    """Give three pods claims of their own, in use: name of the pod -> claim."""
+    """Return three pods claims of their own, in use: name of the pod -> claim."""
     one.template()
     names = {}
     for name in ("kept", "gone", "ended"):
@@ -118,7 +118,7 @@ def test_without_binding_no_claim_is_reserved(plugin_server: ApiServer) -> None:
 
 
 def permissions() -> list[dict[str, list[str]]]:
-    """Give the rules of the README's ClusterRole."""
+    """Return the rules of the README's ClusterRole."""
     return [
         may("", "pods", "get", "list", "watch"),
         may("", "pods/status", "patch"),
@@ -131,5 +131,5 @@ def permissions() -> list[dict[str, list[str]]]:
 
 
 def may(group: str, resource: str, *verbs: str) -> dict[str, list[str]]:
-    """Give one rule."""
+    """Return one rule."""
     return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

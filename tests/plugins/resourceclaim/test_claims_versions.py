@@ -95,7 +95,7 @@ MINE = {"name": "c", "resourceClaimTemplateName": "mine"}
 
 
 def make_group(claims: WatchedClaims) -> dict[str, str]:
-    """Give a group its two claims; a lost one is made again, and the other stays recorded."""
+    """Return a group its two claims; a lost one is made again, and the other stays recorded."""
     claims.group("g", SHARED, ALSO)
     first = eventually(lambda: claims.recorded("g", of="podgroups"), "the group has its claims")
     assert claims.writes() == [CREATE, CREATE, "PATCH podgroups/status"]

@@ -16,7 +16,7 @@ C = Key("c", "ns")
 
 
 def made(name: str = "c", *, uid: str = "", owner: str = "p") -> Claim:
-    """Give a claim as the server answers its creation."""
+    """Return a claim as the server answers its creation."""
     manifest = claim(name, owner=owner, entry="res")
     manifest["metadata"]["uid"] = uid or f"u-{name}"
     return msgspec.convert(manifest, Claim)
@@ -45,7 +45,7 @@ def created(clock: Clock) -> MutationCache:
 
 
 def names(created: MutationCache, owner: str = "ns/u-p") -> list[str]:
-    """Give the claims found under an owner."""
+    """Return the claims found under an owner."""
     return sorted(key.name for key, _ in created.by_owner(owner))
 
 
@@ -72,7 +72,7 @@ def test_a_newer_copy_stays(created: MutationCache, second: str, kept: str) -> N
     assert names(created, "ns/u-b") == (["c"] if kept == "second" else [])
 
 
-def test_what_was_used_longest_ago_goes(created: MutationCache) -> None:
+def test_the_least_recently_used_is_evicted(created: MutationCache) -> None:
     """No more than the capacity; a look counts as use (RC-15)."""
     for name in "abc":
         created.add(Key(name, "ns"), made(name), "1")
@@ -82,7 +82,7 @@ def test_what_was_used_longest_ago_goes(created: MutationCache) -> None:
     assert len(created) == 3
 
 
-def test_an_hour_later_it_is_forgotten(created: MutationCache, clock: Clock) -> None:
+def test_it_expires_after_an_hour(created: MutationCache, clock: Clock) -> None:
     """Nobody says that a claim which no watch ever showed still exists (RC-15, IQ-97)."""
     created.add(C, made(), "5")
     clock.now += 3599
@@ -94,7 +94,7 @@ def test_an_hour_later_it_is_forgotten(created: MutationCache, clock: Clock) -> 
 
 
 @pytest.mark.parametrize(("version", "kept"), [("4", True), ("5", False), ("12", False)])
-def test_what_the_store_has_is_needed_no_more(
+def test_a_claim_that_the_informer_has_is_removed(
     created: MutationCache, version: str, kept: bool
 ) -> None:
     """A copy goes when an event as new shows the claim (D-2, IQ-95)."""
@@ -113,7 +113,7 @@ def test_what_the_store_has_is_needed_no_more(
         pytest.param("old", "5", False, id="a namesake as new"),
     ],
 )
-def test_a_deleted_claim_is_forgotten(
+def test_a_deleted_claim_is_removed(
     created: MutationCache, uid: str, version: str, kept: bool
 ) -> None:
     """Unless the deleted one was an older claim of the same name (D-2, IQ-95)."""
@@ -141,7 +141,7 @@ def test_a_deleted_claim_is_not_taken_later(
     assert (created.get(C) is not None) is taken
 
 
-def test_tombstones_end_too(created: MutationCache, clock: Clock) -> None:
+def test_tombstones_expire(created: MutationCache, clock: Clock) -> None:
     """After an hour, or when there are too many; the claims beside them stay (IQ-95)."""
     created.add(Key("kept", "ns"), made("kept"), "1")
     for name in "abcd":
@@ -170,7 +170,7 @@ def test_the_defaults_are_those_of_the_rules() -> None:
     assert (len(created), len(removed)) == (1000, 500)
 
 
-def test_a_uid_that_is_looked_for_is_kept_longer() -> None:
+def test_a_lookup_counts_as_use() -> None:
     """A positive look counts as use, a negative one adds nothing (RC-16)."""
     removed = UidCache(capacity=2)
     removed.add("a")

@@ -50,7 +50,7 @@ def test_an_entry_stands_for_a_claim(entry: Any, recorded: Any, expected: Any) -
 
 
 def decoded(manifest: Mapping[str, Any]) -> Pod:
-    """Give a pod as the host decodes it."""
+    """Return a pod as the host decodes it."""
     return msgspec.convert(manifest, Pod)
 
 

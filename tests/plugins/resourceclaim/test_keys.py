@@ -47,7 +47,7 @@ def test_a_claim_with_work_is_queued_whenever_it_changes(manifest: Any) -> None:
     assert cluster.put(manifest) == [CLAIM_KEY]
 
 
-def test_an_allocation_wakes_the_pod_that_waits_for_it() -> None:
+def test_an_allocation_queues_the_pod_that_waits_for_it() -> None:
     """A scheduled pod with a static entry is reserved once (T-61, RC-21.6, RC-23)."""
     cluster = ClaimCluster(pod("p", by_name(), node="n"))
     assert cluster.put(claim()) == []
@@ -55,13 +55,13 @@ def test_an_allocation_wakes_the_pod_that_waits_for_it() -> None:
     assert cluster.put(claim(allocated=True, consumers=[user("p")])) == []
 
 
-def test_a_deleted_claim_wakes_its_pod() -> None:
+def test_a_deleted_claim_queues_its_pod() -> None:
     """The pod's key alone (T-62, RC-21.3, RC-22)."""
     cluster = ClaimCluster(pod(**RECORDED), claim(**GENERATED))
     assert cluster.remove("resourceclaims", "c") == [POD_KEY]
 
 
-def test_a_deleted_claim_does_not_wake_a_pod_that_is_done() -> None:
+def test_a_deleted_claim_does_not_queue_a_pod_that_is_done() -> None:
     """What it had made would be deleted again (D-1, RC-21)."""
     cluster = ClaimCluster(pod(**RECORDED, phase="Succeeded"), claim(**GENERATED))
     assert cluster.remove("resourceclaims", "c") == []
@@ -139,7 +139,7 @@ def test_an_ended_pod_is_not_reserved_again() -> None:
     assert cluster.put(claim(**used, consumers=[user("q")])) == []
 
 
-def test_a_template_wakes_those_who_wait_for_it() -> None:
+def test_a_template_queues_those_who_wait_for_it() -> None:
     """In its namespace; a deleted one wakes nobody (T-66, RC-25, RC-26)."""
     cluster = ClaimCluster(pod(), pod(namespace="other"), pod("q", by_template(template="x")))
     assert cluster.put(template()) == [POD_KEY]
@@ -167,7 +167,7 @@ def test_at_the_start_everything_is_looked_at_once() -> None:
     ]
 
 
-def test_nothing_is_judged_before_all_is_known() -> None:
+def test_nothing_is_queued_before_all_caches_are_synced() -> None:
     """Changes that come while another store still waits for its list queue nothing (RC-4)."""
     cluster = ClaimCluster()
     fresh = ClaimCluster()
@@ -180,7 +180,7 @@ def test_nothing_is_judged_before_all_is_known() -> None:
     assert fresh.take_keys() == [CLAIM_KEY, POD_KEY]
 
 
-def test_an_object_listed_again_wakes_nobody() -> None:
+def test_an_object_listed_again_queues_nothing() -> None:
     """A new version without a change that is read (RC-22, Difference f)."""
     cluster = ClaimCluster(pod(**RECORDED, phase="Succeeded"), claim(**GENERATED))
     assert cluster.put(pod(**RECORDED, phase="Succeeded")) == []
@@ -202,7 +202,7 @@ def test_a_removed_pod_releases_its_claims() -> None:
     assert ("u-p" in removed, "u-plain" in removed) == (True, False)
 
 
-def test_a_pod_made_anew_while_the_watch_was_away_is_two() -> None:
+def test_a_pod_recreated_while_the_watch_was_interrupted_is_two() -> None:
     """The claims of the old one are looked at, the new one gets its own (D-11, RC-18)."""
     cluster = ClaimCluster(pod(**RECORDED), claim(**GENERATED))
     assert cluster.put(pod(uid="u-new")) == [CLAIM_KEY, POD_KEY]
@@ -265,7 +265,7 @@ async def test_a_claim_deleted_before_it_was_seen_is_made_again() -> None:
     assert await cluster.settle() == ["create resourceclaims", "apply pods/status"]
 
 
-async def test_a_creation_that_the_store_shows_first_is_not_kept() -> None:
+async def test_a_claim_that_the_informer_has_first_is_not_added() -> None:
     """The watch may be quicker than the answer (RC-15, D-2)."""
     cluster = ClaimCluster(pod(), template())
     real = cluster.create

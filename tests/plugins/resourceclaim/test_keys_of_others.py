@@ -76,14 +76,14 @@ def test_changes_that_no_claim_is_judged_by_queue_none() -> None:
     assert cluster.put(bare(pod(node="n", phase="Running", deleting=True))) == []
 
 
-def test_pods_without_claims_are_not_remembered() -> None:
+def test_pods_without_claims_are_not_stored() -> None:
     """F-50: nor are they found anywhere when they end."""
     cluster = ClaimCluster(RUNNING)
     assert cluster.put(bare(pod(node="n", phase="Failed"))) == cluster.remove("pods", "p") == []
     assert len(cluster.controller._state.deleted_uids) == 0
 
 
-def test_a_claim_that_may_be_adopted_wakes_its_owner() -> None:
+def test_a_claim_that_may_be_adopted_queues_its_owner() -> None:
     """F-50: it waits for that or for the template, whichever comes first (RC-38)."""
     cluster = ClaimCluster(pod(), pod("q"))
     assert cluster.put(claim(**GENERATED)) == [POD_KEY]
@@ -91,14 +91,14 @@ def test_a_claim_that_may_be_adopted_wakes_its_owner() -> None:
     assert cluster.put(claim("x", owner="none", entry="res")) == []
 
 
-def test_a_claim_that_may_be_adopted_wakes_its_group_and_its_pods() -> None:
+def test_a_claim_that_may_be_adopted_queues_its_group_and_its_pods() -> None:
     """F-50: the pods record it themselves (RC-40, RC-52)."""
     cluster = ClaimCluster(group(), pod(group="g"), **GROUPS)
     assert cluster.put(claim(**OF_GROUP)) == [POD_KEY, GROUP_KEY]
     assert ClaimCluster(pod(group="g")).put(claim(**OF_GROUP)) == []
 
 
-async def test_a_claim_that_was_just_created_does_not_wake_its_owner() -> None:
+async def test_a_claim_that_was_just_created_does_not_queue_its_owner() -> None:
     """F-50: it is known already, whichever of answer and watch is quicker."""
     cluster = ClaimCluster(pod(), template())
     real = cluster.create
@@ -137,7 +137,7 @@ def test_a_pod_whose_group_got_another_claim_records_that() -> None:
     assert cluster.put(made) == [POD_KEY]
 
 
-def test_a_foreign_claim_in_the_record_of_a_group_wakes_it() -> None:
+def test_a_foreign_claim_in_the_record_of_a_group_queues_it() -> None:
     """F-50: a sync makes the right one (RC-51)."""
     cluster = ClaimCluster(group(), claim(owner="q", entry="res"), **GROUPS)
     assert cluster.put(group(names={"res": "c"})) == [GROUP_KEY]
@@ -159,7 +159,7 @@ async def test_a_claim_in_another_namespace_is_not_adopted() -> None:
     assert recorded["resourceClaimName"] != "c"
 
 
-async def test_what_only_the_server_knows_is_looked_at_again() -> None:
+async def test_what_only_the_server_has_is_synced_again() -> None:
     """F-50: a consumer, or a claim, may go before its store ever shows it: nothing tells then."""
     cluster = ClaimCluster(claim(**USED), pod("q", names={"res": "d"}))
     cluster.set(RUNNING)

@@ -34,7 +34,7 @@ def test_generated_names_fit(owner: str, entry: str, expected: str) -> None:
 
 
 def template(manifest: Any) -> Template:
-    """Give a template as the host decodes it."""
+    """Return a template as the host decodes it."""
     return msgspec.json.decode(msgspec.json.encode(manifest), type=Template)
 
 

@@ -23,7 +23,7 @@ DEFAULTS = Settings()
         (["v1alpha3", "v1beta1"], "v1beta1"),
     ],
 )
-def test_the_newest_known_version_is_used(served: list[str], used: str) -> None:
+def test_the_newest_supported_version_is_used(served: list[str], used: str) -> None:
     """For watching and for writing (RC-85)."""
     cluster = ClaimCluster(claims=served)
     kinds = [watch.kind for watch in cluster.watches.values()]
@@ -32,7 +32,7 @@ def test_the_newest_known_version_is_used(served: list[str], used: str) -> None:
     assert status["apiVersion"] == f"resource.k8s.io/{used}"
 
 
-def test_a_version_must_have_claims_and_templates() -> None:
+def test_a_version_must_serve_claims_and_templates() -> None:
     """One that lacks templates is passed over (RC-85)."""
     served = Served(["v1beta2"], [])
     served.known.add(("v1", "resourceclaims"))

@@ -26,7 +26,7 @@ GENERATED = {"owner": "p", "entry": "res"}
 
 
 def applied(cluster: ClaimCluster) -> list[dict[str, str]]:
-    """Give the names of each status apply: entry -> claim."""
+    """Return the names of each status apply: entry -> claim."""
     return [
         {each["name"]: each["resourceClaimName"] for each in body}
         for verb, _, body in cluster.sent
@@ -35,7 +35,7 @@ def applied(cluster: ClaimCluster) -> list[dict[str, str]]:
 
 
 def consumers(cluster: ClaimCluster, name: str = "c") -> list[Any]:
-    """Give the consumers of a claim on the server."""
+    """Return the consumers of a claim on the server."""
     found: list[Any] = cluster.get("resourceclaims", name)["status"].get("reservedFor", [])
     return found
 
@@ -99,7 +99,7 @@ async def test_admin_access_is_passed_on_and_counted() -> None:
     assert cluster.metrics("creates_total") == {("success", "true", "", "Pod"): 1}
 
 
-async def test_a_missing_template_is_told() -> None:
+async def test_a_missing_template_is_reported() -> None:
     """With the text that tools know; no request, nothing counted (T-6, RC-39, RC-70)."""
     cluster = ClaimCluster(pod())
     with pytest.raises(ReconcileError):
@@ -135,7 +135,7 @@ async def test_a_recorded_claim_that_only_the_server_has_is_enough() -> None:
     assert cluster.reads == ["resourceclaims/c0"]
 
 
-async def test_a_failing_check_is_told() -> None:
+async def test_a_failing_check_is_reported() -> None:
     """An answer other than 404 is an error with an event (RC-36, RC-70)."""
     cluster = ClaimCluster(pod(names={"res": "c0"}), template())
     cluster.answers.append(refused(500, "InternalError", "broken"))
@@ -232,7 +232,7 @@ async def test_recorded_names_are_applied_again() -> None:
     assert set(names) == {"a", "b"}
 
 
-async def test_the_first_problem_ends_the_sync() -> None:
+async def test_the_first_error_ends_the_sync() -> None:
     """What was made before it is found the next time (T-21, RC-35, RC-38)."""
     cluster = ClaimCluster(pod("p", by_template("a"), by_template("b", "late")), template())
     with pytest.raises(ReconcileError, match="late"):
@@ -251,7 +251,7 @@ async def test_the_first_problem_ends_the_sync() -> None:
         pytest.param(Unreachable("cut"), "the API server did not answer", id="no answer"),
     ],
 )
-async def test_a_failed_creation_is_counted_and_told(answer: HostError, text: str) -> None:
+async def test_a_failed_creation_is_counted_and_reported(answer: HostError, text: str) -> None:
     """In the server's own words; nothing is recorded (T-22, RC-70, RC-75)."""
     cluster = ClaimCluster(pod(), template())
     cluster.answers.append(answer)
@@ -269,7 +269,7 @@ async def test_a_missing_static_claim_is_the_users() -> None:
     assert (cluster.events, cluster.reads) == ([], [])
 
 
-async def test_an_entry_of_an_unknown_kind_is_told() -> None:
+async def test_an_unsupported_entry_is_reported() -> None:
     """With an event and an ordinary error (T-25, RC-36, RC-70)."""
     cluster = ClaimCluster(pod("p", {"name": "res"}))
     with pytest.raises(ReconcileError):

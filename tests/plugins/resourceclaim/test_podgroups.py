@@ -90,7 +90,7 @@ async def test_all_names_of_a_group_are_applied() -> None:
     assert names["b"] == "cb"
 
 
-async def test_a_problem_of_a_group_is_told_on_the_group() -> None:
+async def test_an_error_of_a_group_is_reported_on_the_group() -> None:
     """With its own prefix; nothing is recorded (RC-54, RC-70)."""
     cluster = ClaimCluster(group(), **GROUPS)
     with pytest.raises(ReconcileError):
@@ -173,7 +173,7 @@ async def test_a_group_as_consumer(switches: Any, there: Any, sent: Any) -> None
     assert cluster.reads == (["podgroups/g"] if sent and there is None else [])
 
 
-async def test_a_group_missing_in_the_store_is_asked_for() -> None:
+async def test_a_group_missing_in_the_cache_is_asked_for() -> None:
     """It may be too new for it (RC-57)."""
     used: Any = {"allocated": True, "protected": True, "consumers": [group_user("g")]}
     cluster = ClaimCluster(claim(**used), **GROUPS)
@@ -235,7 +235,7 @@ async def test_a_missing_group_is_waited_for() -> None:
     assert (cluster.events, cluster.sent) == ([], [])
 
 
-def test_a_group_wakes_itself_and_its_pods() -> None:
+def test_a_group_queues_itself_and_its_pods() -> None:
     """Its pods whose entries are not recorded, no others (T-79, RC-13, RC-29, RC-30)."""
     cluster = ClaimCluster(
         pod("one", group="g"),
@@ -252,7 +252,7 @@ def test_a_group_wakes_itself_and_its_pods() -> None:
     assert cluster.put(group("g", names={"res": "c"}, deleting=True)) == named[:2]
 
 
-def test_a_group_is_woken_by_its_claim_and_template() -> None:
+def test_a_group_is_queued_by_its_claim_and_template() -> None:
     """As a pod is; a missing static claim is no reason (RC-11, RC-12, RC-24, RC-25, RC-29)."""
     cluster = ClaimCluster(
         group(names={"res": "c"}),
@@ -265,14 +265,14 @@ def test_a_group_is_woken_by_its_claim_and_template() -> None:
     assert cluster.put(template()) == ["podgroup:ns/g"]
 
 
-def test_a_group_made_anew_while_the_watch_was_away_is_two() -> None:
+def test_a_group_recreated_while_the_watch_was_interrupted_is_two() -> None:
     """The claims of the old one are looked at (D-11, RC-28)."""
     used: Any = {"allocated": True, "consumers": [group_user("g")]}
     cluster = ClaimCluster(group(names={"res": "c"}), claim(**OF_GROUP, **used), **GROUPS)
     assert cluster.put(group(uid="new")) == ["claim:ns/c", "podgroup:ns/g"]
 
 
-def test_groups_that_are_only_looked_up_wake_the_pods_that_wait_for_them() -> None:
+def test_groups_that_are_only_looked_up_queue_the_pods_that_wait_for_them() -> None:
     """F-50: nothing else is queued for them without group claims (RC-5, Difference s)."""
     cluster = ClaimCluster(pod("p", by_template(), group="g"), **LOOKUPS)
     assert cluster.put(group()) == ["pod:ns/p"]

@@ -71,7 +71,7 @@ class ServerRanges:
         self.net.create_service_cidr({"metadata": metadata, "spec": {"cidrs": list(cidrs)}})
 
     def change(self, name: str, **fields: Any) -> str:
-        """Merge fields into a ServiceCIDR and give its new version."""
+        """Merge fields into a ServiceCIDR and return its new version."""
         return str(self.net.patch_service_cidr(name, fields).metadata.resource_version)
 
     def finalize(self, name: str, *finalizers: str) -> None:
@@ -91,7 +91,7 @@ class ServerRanges:
             self.net.delete_service_cidr(name)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """Give a ServiceCIDR as the server has it; None when there is none."""
+        """Return a ServiceCIDR as the server has it; None when there is none."""
         try:
             answer = self.net.read_service_cidr(name, _preload_content=False)
         except client.ApiException as error:
@@ -102,27 +102,27 @@ class ServerRanges:
         return found
 
     def finalizers(self, name: str) -> list[str]:
-        """Give the finalizers of a ServiceCIDR."""
+        """Return the finalizers of a ServiceCIDR."""
         found = self.read(name)
         return (found or {}).get("metadata", {}).get("finalizers", [])
 
     def condition(self, name: str) -> dict[str, Any]:
-        """Give the Ready condition of a ServiceCIDR, empty if there is none."""
+        """Return the Ready condition of a ServiceCIDR, empty if there is none."""
         found = self.read(name) or {}
         conditions = found.get("status", {}).get("conditions", [])
         return next((one for one in conditions if one["type"] == "Ready"), {})
 
     def says(self, name: str) -> tuple[str, ...]:
-        """Give status, reason and message of the Ready condition."""
+        """Return status, reason and message of the Ready condition."""
         condition = self.condition(name)
         return tuple(condition.get(field, "") for field in ("status", "reason", "message"))
 
     def is_complete(self, name: str) -> bool:
-        """Whether it has all that a living one should have."""
+        """Return whether it has all that a living one should have."""
         return FINALIZER in self.finalizers(name) and self.says(name) == READY
 
     def serve(self, address: str) -> str:
-        """Create a Service with this address, once the allocator knows its range; give its name."""
+        """Create a Service with this address, retried until it is allocated; return its name."""
         name = f"s{secrets.token_hex(4)}"
         spec = {"clusterIP": address, "ports": [{"port": 80}]}
         spec["ipFamilies"] = ["IPv6" if ":" in address else "IPv4"]
@@ -163,7 +163,7 @@ class ServerRanges:
         )
 
     def relabel(self, name: str, manager: str) -> None:
-        """Say that somebody else manages an address."""
+        """Label an address as managed by another component."""
         labels = {"ipaddress.kubernetes.io/managed-by": manager}
         self.net.patch_ip_address(name, {"metadata": {"labels": labels}})
 
@@ -176,7 +176,7 @@ class ServerRanges:
                 raise
 
     def events(self, name: str) -> list[Any]:
-        """Give the Events about a ServiceCIDR."""
+        """Return the Events about a ServiceCIDR."""
         selector = f"involvedObject.kind=ServiceCIDR,involvedObject.name={name}"
         return list(self.core.list_namespaced_event("default", field_selector=selector).items)
 
@@ -193,16 +193,16 @@ class CidrCluster(ServerRanges):
         self.create(self.marker, f"{Net().v4}.0/24")
 
     def requests(self, name: str) -> list[Request]:
-        """Give the host's writes to one ServiceCIDR, its status included, in order."""
+        """Return the host's writes to one ServiceCIDR, its status included, in order."""
         path = f"^{PATH}/{name}(/status)?$"
         return self.proxy.requests(path=path, when=lambda one: one.method != "GET")
 
     def written(self, name: str) -> list[str]:
-        """Give the sorts of these writes, refused ones included."""
+        """Return the sorts of these writes, refused ones included."""
         return [sort_of(request) for request in self.requests(name)]
 
     def touch(self) -> str:
-        """Make a change that the controller does not read, and give its version."""
+        """Make a change that the controller does not read, and return its version."""
         text = str(next(self._touches))
         return self.change(self.marker, metadata={"annotations": {"touched": text}})
 
@@ -221,7 +221,7 @@ class CidrCluster(ServerRanges):
 
 
 def refusal(status: int) -> Answer:
-    """Give an answer that says no."""
+    """Return an answer that says no."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
     text = json.dumps(body | {"message": "refused by a test"})
     return Answer(status, text.encode(), {"Content-Type": "application/json"})

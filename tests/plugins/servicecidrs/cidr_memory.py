@@ -41,7 +41,7 @@ def cidr(
     ready: Manifest | None = IS_READY,
     finalizers: Sequence[str] = (FINALIZER,),
 ) -> dict[str, Any]:
-    """Give a ServiceCIDR, complete unless said otherwise; deleted so many seconds ago."""
+    """Return a ServiceCIDR, complete unless said otherwise; deleted so many seconds ago."""
     made: dict[str, Any] = {"metadata": {"finalizers": list(finalizers)}}
     if deleted is not None:
         at = NOW.replace(microsecond=0) - timedelta(seconds=deleted)
@@ -52,7 +52,7 @@ def cidr(
 
 
 def address(family: str = "IPv4", manager: str = "ipallocator.k8s.io") -> dict[str, Any]:
-    """Give an IPAddress."""
+    """Return an IPAddress."""
     labels = {
         "ipaddress.kubernetes.io/managed-by": manager,
         "ipaddress.kubernetes.io/ip-family": family,
@@ -91,15 +91,15 @@ class Stream:
         for _ in self.informer.init_done():
             pass
 
-    def tell(self, kind: str, name: str, body: Manifest) -> list[str]:
-        """Tell one event and give the keys queued for it."""
+    def deliver(self, kind: str, name: str, body: Manifest) -> list[str]:
+        """Deliver one event and return the keys queued for it."""
         self.queued.clear()
         line = self.line(kind, name, body)
         self.informer.event(kind, line, decoder.frame(line).object)
         return sorted(self.queued)
 
     def line(self, kind: str, name: str, body: Manifest) -> bytes:
-        """Give one line of the watch."""
+        """Return one line of the watch."""
         head = {"name": name, "uid": name, "resourceVersion": "7"}
         whole = {**body, "metadata": {**head, **body.get("metadata", {})}}
         return json.dumps({"type": kind, "object": whole}).encode()
@@ -133,7 +133,7 @@ class Cluster:
         return await self.controller.kcm_sync(Key(name), self.view, self)
 
     def status(self) -> Mapping[str, Any]:
-        """Give the controller's part of the status page."""
+        """Return the controller's part of the status page."""
         return self.controller.kcm_status(self.view)
 
     async def patch(

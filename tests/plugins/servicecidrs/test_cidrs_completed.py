@@ -21,7 +21,7 @@ OTHER = "example.com/other"
 
 
 def made(cluster: CidrCluster, own: Net) -> str:
-    """Make a ServiceCIDR, wait until it is complete, and give its name."""
+    """Make a ServiceCIDR, wait until it is complete, and return its name."""
     cluster.create(own.name, f"{own.v4}.0/24")
     cluster.complete(own.name)
     cluster.settle()

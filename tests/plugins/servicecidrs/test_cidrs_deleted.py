@@ -60,7 +60,7 @@ class Ended:
         self.stories: dict[str, Net] = {}
         self.services: dict[str, str] = {}
 
-    def tell(self, story: str, *, cidrs: str, b: str = "", service: str = "") -> None:
+    def begin(self, story: str, *, cidrs: str, b: str = "", service: str = "") -> None:
         """Make the story's `a`, its `b` if it has one, and a Service with an address."""
         net = self.stories[story] = Net()
         places = {"v4": net.v4, "v6": net.v6}
@@ -78,20 +78,20 @@ class Ended:
         return self.name("twins"), f"{self.stories['twins']}-b"
 
     def name(self, story: str) -> str:
-        """Give the name of the story's `a`."""
+        """Return the name of the story's `a`."""
         return f"{self.stories[story]}-a"
 
     def written(self, story: str) -> list[str]:
-        """Give what was written to the story's `a`."""
+        """Return what was written to the story's `a`."""
         return self.cluster.written(self.name(story))
 
 
 @pytest.fixture(scope="module")
 def ended(cluster: CidrCluster) -> Iterator[Ended]:
-    """All stories, told at once because each of them takes ten seconds."""
+    """All stories, started at once because each of them takes ten seconds."""
     ended = Ended(cluster)
     for story in FREE_STORIES | KEPT_STORIES:
-        ended.tell(story, **(FREE_STORIES | KEPT_STORIES)[story])
+        ended.begin(story, **(FREE_STORIES | KEPT_STORIES)[story])
     net = ended.stories
     cluster.put_address(f"{net['T18'].v4}.0")
     cluster.put_address(f"{net['T18'].v4}.255")
@@ -169,7 +169,7 @@ def test_the_last_address_frees_its_range(ended: Ended) -> None:
     assert cluster.written(name) == [*KEPT, FIN_MINUS]
 
 
-def test_an_address_that_went_while_the_watch_was_away_is_felt(ended: Ended) -> None:
+def test_an_address_that_went_while_the_watch_was_interrupted_is_handled(ended: Ended) -> None:
     """A delete that only the next list shows frees its range (SC-25, IQ-51)."""
     cluster, name, net = ended.cluster, ended.name("unseen"), ended.stories["unseen"]
     assert cluster.written(name) == KEPT

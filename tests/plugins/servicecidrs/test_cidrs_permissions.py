@@ -19,7 +19,7 @@ GROUP = "networking.k8s.io"
 
 
 def rule(group: str, resource: str, *verbs: str) -> dict[str, object]:
-    """Give one rule of a role."""
+    """Return one rule of a role."""
     return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
 
 

@@ -19,19 +19,19 @@ OTHER = "example.com/other"
 
 
 def waits(cluster: CidrCluster, name: str) -> list[str]:
-    """Give the waits that the host announced after failures of one key."""
+    """Return the waits that the host announced after failures of one key."""
     return [line["retry_in"] for line in cluster.host.log("sync failed", key=name)]
 
 
 def statuses(cluster: CidrCluster, name: str) -> list[tuple[str, int | None]]:
-    """Give the sort of each write with its answer."""
+    """Return the sort of each write with its answer."""
     return [
         (sort, request.status)
         for sort, request in zip(cluster.written(name), cluster.requests(name), strict=True)
     ]
 
 
-def test_a_condition_that_cannot_be_written_is_told(cluster: CidrCluster, own: Net) -> None:
+def test_a_condition_that_cannot_be_written_is_reported(cluster: CidrCluster, own: Net) -> None:
     """One Event, counted once an attempt; waits of 5, 10, 20 ms (T23, SC-10, SC-74, 101, 120)."""
     name = own.name
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=3)
@@ -54,7 +54,7 @@ def test_a_condition_that_cannot_be_written_is_told(cluster: CidrCluster, own: N
     assert involved.resource_version
 
 
-def test_success_forgets_failures(cluster: CidrCluster, own: Net) -> None:
+def test_success_resets_the_backoff(cluster: CidrCluster, own: Net) -> None:
     """The next failure waits 5 ms again (SC-T24, SC-100)."""
     name = own.name
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=2)
@@ -85,7 +85,7 @@ def test_a_finalizer_that_is_refused_ends_the_sync(
     assert cluster.events(name) == []
 
 
-def test_one_that_vanishes_meanwhile_is_let_go(cluster: CidrCluster, own: Net) -> None:
+def test_one_that_is_deleted_meanwhile_is_no_error(cluster: CidrCluster, own: Net) -> None:
     """404 twice, an Event, and a retry that finds nothing (SC-T26, SC-71, SC-86)."""
     name = own.name
     stall = cluster.proxy.add(Stall(), method="PATCH", path=f"/{name}$", times=1)
@@ -118,7 +118,7 @@ def test_a_deletion_not_seen_yet_is_an_ordinary_error(cluster: CidrCluster, own:
     cluster.finalize(name)
 
 
-def test_a_blocked_deletion_that_cannot_be_told_is_no_event(cluster: CidrCluster, own: Net) -> None:
+def test_a_failed_report_of_a_blocked_deletion_is_no_event(cluster: CidrCluster, own: Net) -> None:
     """The write of the condition is the result of the sync; it is retried (SC-61, SC-121)."""
     name = own.name
     cluster.create(name, f"{own.v4}.0/24")

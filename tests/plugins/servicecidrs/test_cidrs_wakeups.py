@@ -13,7 +13,7 @@ from plugins.servicecidrs.cidr_cluster import (
 )
 
 
-def test_addresses_of_living_ranges_wake_nobody(cluster: CidrCluster, own: Net) -> None:
+def test_addresses_of_living_ranges_queue_nothing(cluster: CidrCluster, own: Net) -> None:
     """They come and go as Services do; only deletions ask for them (SC-23, Difference b)."""
     cluster.create(own.name, f"{own.v4}.0/24")
     cluster.complete(own.name)
@@ -25,7 +25,7 @@ def test_addresses_of_living_ranges_wake_nobody(cluster: CidrCluster, own: Net) 
     assert cluster.settle()["syncs"] == before["syncs"]
 
 
-def test_fields_that_are_not_read_wake_nobody(cluster: CidrCluster, own: Net) -> None:
+def test_fields_that_are_not_read_queue_nothing(cluster: CidrCluster, own: Net) -> None:
     """Annotations and labels change without a sync (SC-21, Difference a)."""
     cluster.create(own.name, f"{own.v4}.0/24")
     cluster.complete(own.name)
@@ -36,7 +36,7 @@ def test_fields_that_are_not_read_wake_nobody(cluster: CidrCluster, own: Net) ->
     assert cluster.settle()["syncs"] == before["syncs"]
 
 
-def test_lists_read_again_wake_nobody(cluster: CidrCluster, own: Net) -> None:
+def test_lists_read_again_queue_nothing(cluster: CidrCluster, own: Net) -> None:
     """After 410 both kinds are listed anew; where nothing changed, nothing is synced (Diff. a)."""
     cluster.create(own.name, f"{own.v4}.0/24")
     cluster.complete(own.name)
@@ -74,6 +74,6 @@ def test_a_kept_one_is_left_alone(cluster: CidrCluster, own: Net) -> None:
 
 
 def managed(cluster: CidrCluster) -> int:
-    """Give how many managed addresses the controller counts."""
+    """Return how many managed addresses the controller counts."""
     count: int = cluster.host.controller(CONTROLLER)["status"]["managedAddresses"]
     return count

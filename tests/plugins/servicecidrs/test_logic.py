@@ -6,39 +6,39 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kcm_host_servicecidrs.indexes import Addresses, Ranges
-from kcm_host_servicecidrs.models import ALLOCATOR, IPAddress, Labelled, Labels
+from kcm_host_servicecidrs.indexes import AddressIndex, CidrIndex
+from kcm_host_servicecidrs.models import ALLOCATOR, AddressMetadata, IPAddress, Labels
 from kcm_host_servicecidrs.prefixes import parse_address, parse_prefix
-from kcm_host_servicecidrs.state import Keepers, has_parent
+from kcm_host_servicecidrs.state import BlockingAddresses, has_parent
 
 Cidrs = Mapping[str, Sequence[str]]
 OTHER_MANAGER = "other.example"
 
 
-def ranges_of(cidrs: Cidrs) -> Ranges:
-    """Give the ranges of these ServiceCIDRs."""
-    ranges = Ranges()
+def ranges_of(cidrs: Cidrs) -> CidrIndex:
+    """Return the ranges of these ServiceCIDRs."""
+    ranges = CidrIndex()
     for name, texts in cidrs.items():
         ranges.put(name, texts)
     return ranges
 
 
 def labelled(family: str | None, *, manager: str | None = ALLOCATOR) -> IPAddress:
-    """Give an IPAddress with these labels."""
-    return IPAddress(metadata=Labelled(labels=Labels(managed_by=manager, family=family)))
+    """Return an IPAddress with these labels."""
+    return IPAddress(metadata=AddressMetadata(labels=Labels(managed_by=manager, family=family)))
 
 
-def addresses_of(*names: str) -> Addresses:
-    """Give these addresses, labelled as the allocator does."""
-    addresses = Addresses()
+def addresses_of(*names: str) -> AddressIndex:
+    """Return these addresses, labelled as the allocator does."""
+    addresses = AddressIndex()
     for name in names:
         addresses.put(name, labelled("IPv6" if ":" in name else "IPv4"))
     return addresses
 
 
 def keeper(cidrs: Cidrs, *names: str) -> str | None:
-    """Give which of these addresses keeps ServiceCIDR `a`."""
-    return Keepers(ranges_of(cidrs), addresses_of(*names)).first("a")
+    """Return which of these addresses keeps ServiceCIDR `a`."""
+    return BlockingAddresses(ranges_of(cidrs), addresses_of(*names)).first("a")
 
 
 NESTED = {
@@ -66,7 +66,7 @@ def test_who_holds_all_of_a_range(cidr: str, holders: set[str]) -> None:
     """Whoever has it in a range as large or larger, itself included (SC-41)."""
     prefix = parse_prefix(cidr)
     assert prefix is not None
-    assert set(ranges_of(NESTED).holding(prefix)) == holders
+    assert set(ranges_of(NESTED).containing_prefix(prefix)) == holders
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_who_could_give_an_address_to_a_service(address: str, holders: set[str])
     """Whoever usably contains it (SC-42, SC-43)."""
     parsed = parse_address(address)
     assert parsed is not None
-    assert set(ranges_of(NESTED).serving(parsed)) == holders
+    assert set(ranges_of(NESTED).containing_address(parsed)) == holders
 
 
 def test_ranges_follow_their_objects() -> None:
-    """Ranges put in place of others, and forgotten, leave nothing behind (SC-44)."""
+    """CidrIndex put in place of others, and forgotten, leave nothing behind (SC-44)."""
     ranges = ranges_of({"a": ["10.0.0.0/24"], "b": ["10.0.0.0/24", "2001:db8::/112"]})
     inside, inside_6 = parse_address("10.0.0.7"), parse_address("2001:db8::7")
     assert inside is not None
     assert inside_6 is not None
     ranges.put("a", ["192.168.0.0/24"])
-    assert ranges.serving(inside) == ["b"]
+    assert ranges.containing_address(inside) == ["b"]
     ranges.remove("b")
-    assert ranges.serving(inside) == ranges.serving(inside_6) == []
+    assert ranges.containing_address(inside) == ranges.containing_address(inside_6) == []
     ranges.remove("b")
-    assert ranges.of("b").prefixes == ()
+    assert ranges.get("b").prefixes == ()
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_labels_decide_which_addresses_count(
     cidrs: Sequence[str], state: IPAddress, keeps: bool
 ) -> None:
     """Managed by the allocator and of a family that the ServiceCIDR has (SC-8, 26, 93, 96)."""
-    addresses = Addresses()
+    addresses = AddressIndex()
     addresses.put("10.0.0.7", state)
-    found = Keepers(ranges_of({"a": cidrs}), addresses).first("a")
+    found = BlockingAddresses(ranges_of({"a": cidrs}), addresses).first("a")
     assert found == ("10.0.0.7" if keeps else None)
 
 
@@ -198,7 +198,7 @@ def test_labels_decide_which_addresses_count(
 )
 def test_an_address_without_readable_labels_counts(name: str, cidrs: Cidrs, kept: bool) -> None:
     """Nobody knows that it is not managed, so it keeps what it lies in (Difference d)."""
-    found = Keepers(ranges_of(cidrs), Addresses()).first("a", unreadable=[name])
+    found = BlockingAddresses(ranges_of(cidrs), AddressIndex()).first("a", undecodable=[name])
     assert found == (name if kept else None)
 
 
@@ -250,15 +250,15 @@ FAMILIES = {"IPv4": (24, 32, "10.0.0."), "IPv6": (120, 128, "2001:db8::")}
 
 
 def random_cidr(rnd: random.Random, family: str) -> str:
-    """Give a range of one of the families, now and then one that does not parse."""
+    """Return a range of one of the families, now and then one that does not parse."""
     lowest, highest, start = FAMILIES[family]
     bits = rnd.choice([lowest, lowest + 1, lowest + 3, highest - 1, highest])
     text = f"{rnd.randrange(256)}" if family == "IPv4" else f"{rnd.randrange(256):x}"
     return rnd.choice(["nonsense", *[f"{start}{text}/{bits}"] * 9])
 
 
-def naive_serving(cidrs: Cidrs, address: str) -> list[str]:
-    """Say SC-42 and SC-43 word by word."""
+def naive_containing_address(cidrs: Cidrs, address: str) -> list[str]:
+    """Return the result of SC-42 and SC-43 without any index."""
     found, parsed = [], ip_address(address)
     for name, texts in cidrs.items():
         for text in texts:
@@ -273,8 +273,8 @@ def naive_serving(cidrs: Cidrs, address: str) -> list[str]:
     return found
 
 
-def naive_holding(cidrs: Cidrs, text: str) -> list[str]:
-    """Say SC-41 word by word."""
+def naive_containing_prefix(cidrs: Cidrs, text: str) -> list[str]:
+    """Return the result of SC-41 without any index."""
     wanted = ip_network(text, strict=False)
     others = [
         (name, ip_network(other, strict=False))
@@ -291,18 +291,18 @@ def naive_holding(cidrs: Cidrs, text: str) -> list[str]:
     ]
 
 
-def naive_may_go(cidrs: Cidrs, addresses: Mapping[str, str], name: str) -> bool:
-    """Say SC-90 to SC-97 word by word."""
+def naive_is_free(cidrs: Cidrs, addresses: Mapping[str, str], name: str) -> bool:
+    """Return the result of SC-90 to SC-97 without any index."""
     parent = True
     for text in cidrs[name]:
-        if text != "nonsense" and naive_holding(cidrs, text) in ([], [name]):
+        if text != "nonsense" and naive_containing_prefix(cidrs, text) in ([], [name]):
             parent = False
     if parent:
         return True
     for text in cidrs[name]:
         family = "" if text == "nonsense" else f"IPv{ip_network(text, strict=False).version}"
         for address, label in addresses.items():
-            if label == family and naive_serving(cidrs, address) == [name]:
+            if label == family and naive_containing_address(cidrs, address) == [name]:
                 return False
     return True
 
@@ -313,7 +313,7 @@ def test_random_clusters_end_as_the_rules_say(seed: int) -> None:
     rnd = random.Random(seed)
     cidrs: dict[str, list[str]] = {}
     labels: dict[str, str] = {}
-    ranges, addresses = Ranges(), Addresses()
+    ranges, addresses = CidrIndex(), AddressIndex()
     for _ in range(150):
         name, family = f"c{rnd.randrange(6)}", rnd.choice(list(FAMILIES))
         start = FAMILIES[family][2]
@@ -332,5 +332,5 @@ def test_random_clusters_end_as_the_rules_say(seed: int) -> None:
                 labels[address] = rnd.choice([family, family, family, "IPv4", ""])
                 addresses.put(address, labelled(labels[address]))
         for each in cidrs:
-            kept = Keepers(ranges, addresses).first(each) is not None
-            assert kept is not naive_may_go(cidrs, labels, each), (cidrs, labels, each)
+            kept = BlockingAddresses(ranges, addresses).first(each) is not None
+            assert kept is not naive_is_free(cidrs, labels, each), (cidrs, labels, each)

@@ -112,7 +112,7 @@ async def test_a_sync_writes_what_is_missing(
 async def test_a_key_without_object_needs_nothing() -> None:
     """A key without object ends well and without a request (SC-T1, SC-T27, SC-50)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
-    assert cluster.cidrs.tell("DELETED", "a", cidr("10.0.0.0/24")) == []
+    assert cluster.cidrs.deliver("DELETED", "a", cidr("10.0.0.0/24")) == []
     assert await cluster.sync() == Done()
     assert cluster.written == []
 
@@ -135,14 +135,14 @@ async def test_a_free_one_stays_for_ten_seconds(
     assert cluster.written == writes
 
 
-async def test_the_decision_is_taken_anew_each_time() -> None:
+async def test_the_decision_is_made_again_each_time() -> None:
     """Blocked within the grace, and freed after it, it is treated as it is then (SC-65, SC-104)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4)})
     assert await cluster.sync() == Later(timedelta(seconds=5, microseconds=321_100))
-    cluster.addresses.tell("ADDED", "10.0.0.7", address())
+    cluster.addresses.deliver("ADDED", "10.0.0.7", address())
     assert await cluster.sync() == Done()
-    cluster.cidrs.tell("MODIFIED", "a", cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING))
-    cluster.addresses.tell("DELETED", "10.0.0.7", address())
+    cluster.cidrs.deliver("MODIFIED", "a", cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING))
+    cluster.addresses.deliver("DELETED", "10.0.0.7", address())
     assert await cluster.sync() == Done()
     assert cluster.written == [("a", STATUS_F), ("a", FIN_MINUS)]
 
@@ -168,7 +168,7 @@ async def test_a_vanished_object_needs_no_finalizer() -> None:
     assert await cluster.sync() == Done()
 
 
-async def test_a_lost_connection_is_told_like_a_refusal() -> None:
+async def test_a_lost_connection_is_reported_like_a_refusal() -> None:
     """Whatever kept the condition from being written, there is one Event an attempt (SC-74)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
     cluster.answers.append(Unreachable("no answer"))
@@ -228,38 +228,38 @@ async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureF
     incomplete = cidr("10.0.0.0/24", ready=None)
     cluster = Cluster({"a": incomplete, "b": cidr("10.1.0.0/24", ready=None)})
     with caplog.at_level(logging.ERROR):
-        assert cluster.cidrs.tell("MODIFIED", "a", UNREADABLE_CIDR) == []
+        assert cluster.cidrs.deliver("MODIFIED", "a", UNREADABLE_CIDR) == []
     with pytest.raises(Undecodable, match="servicecidr 'a' does not fit"):
         await cluster.sync("a")
     await cluster.sync("b")
     assert cluster.written == [("b", STATUS_T)]
     assert cluster.status()["undecodable"] == 1
-    assert cluster.cidrs.tell("MODIFIED", "a", incomplete) == ["a"]
+    assert cluster.cidrs.deliver("MODIFIED", "a", incomplete) == ["a"]
     await cluster.sync("a")
     assert cluster.written[1:] == [("a", STATUS_T)]
 
 
-async def test_an_unreadable_range_still_holds_its_addresses() -> None:
+async def test_an_undecodable_range_still_holds_its_addresses() -> None:
     """With its last good ranges it is a parent, and shares addresses (Difference d)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/26")}, SEVEN)
-    cluster.cidrs.tell("MODIFIED", "b", UNREADABLE_CIDR)
-    cluster.cidrs.tell("ADDED", "c", UNREADABLE_CIDR)
+    cluster.cidrs.deliver("MODIFIED", "b", UNREADABLE_CIDR)
+    cluster.cidrs.deliver("ADDED", "c", UNREADABLE_CIDR)
     await cluster.sync()
     assert cluster.written == [("a", FIN_MINUS)]
 
 
-async def test_an_unreadable_address_frees_nothing() -> None:
+async def test_an_undecodable_address_frees_nothing() -> None:
     """It counts as managed, with a look each minute, for nobody tells when it goes (Diff. d)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30)}, {"10.0.0.7": UNREADABLE_ADDRESS})
     assert await cluster.sync() == Later(timedelta(minutes=1))
     assert cluster.written == [("a", STATUS_F)]
     assert cluster.status()["kept"] == [{"serviceCIDR": "a", "keptBy": "10.0.0.7"}]
-    assert cluster.addresses.tell("DELETED", "10.0.0.7", UNREADABLE_ADDRESS) == []
+    assert cluster.addresses.deliver("DELETED", "10.0.0.7", UNREADABLE_ADDRESS) == []
     assert await cluster.sync() == Done()
     assert cluster.written[1:] == [("a", FIN_MINUS)]
 
 
-async def test_an_unreadable_address_is_no_news_of_one_let_go() -> None:
+async def test_an_undecodable_address_does_not_block_a_finalized_one() -> None:
     """
     Its coming is told to nobody, so a sync by chance must write nothing either (F-52).
 
@@ -267,20 +267,20 @@ async def test_an_unreadable_address_is_no_news_of_one_let_go() -> None:
     """
     free = {"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}
     cluster = Cluster(free)
-    assert cluster.addresses.tell("ADDED", "10.0.0.7", UNREADABLE_ADDRESS) == []
+    assert cluster.addresses.deliver("ADDED", "10.0.0.7", UNREADABLE_ADDRESS) == []
     assert await cluster.sync() == Done()
     assert cluster.written == []
 
 
-async def test_an_unreadable_address_stays_where_readable_ones_go() -> None:
+async def test_an_undecodable_address_stays_where_readable_ones_go() -> None:
     """The last readable address wakes the key, the sync finds the other one (Difference d)."""
     blocked = cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING)
     cluster = Cluster({"a": blocked}, {**SEVEN, "10.0.0.8": UNREADABLE_ADDRESS})
     assert await cluster.sync() == Done()
-    assert cluster.addresses.tell("DELETED", "10.0.0.7", address()) == ["a"]
+    assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == ["a"]
     assert await cluster.sync() == Later(timedelta(minutes=1))
     assert cluster.written == []
-    assert cluster.addresses.tell("MODIFIED", "10.0.0.8", address(manager="x")) == []
+    assert cluster.addresses.deliver("MODIFIED", "10.0.0.8", address(manager="x")) == []
     assert await cluster.sync() == Done()
     assert cluster.written == [("a", FIN_MINUS)]
 
@@ -306,7 +306,7 @@ def test_permissions_are_the_least_that_works() -> None:
     }
 
 
-def test_the_watches_are_of_all_objects_and_told_only_what_they_read() -> None:
+def test_the_watches_are_of_all_objects_and_compare_only_fields_read() -> None:
     """Two cluster-wide watches without selectors; no repeats (SC-9, SC-28)."""
     watches = ServiceCidrs().kcm_watches()
     assert [(watch.kind, watch.model) for watch in watches] == [

@@ -19,16 +19,16 @@ NEIGHBOURS = {
 }
 
 
-def test_an_address_wakes_the_deleted_that_could_serve_it() -> None:
+def test_an_address_queues_the_deleted_that_could_serve_it() -> None:
     """Coming, changing its labels and going: two of three, no living one (SC-T21, SC-23, SC-25)."""
     cluster = Cluster(NEIGHBOURS)
-    tell = cluster.addresses.tell
-    assert tell("ADDED", "10.0.0.7", address()) == ["a", "b"]
-    assert tell("MODIFIED", "10.0.0.7", address(manager="x")) == ["a", "b"], "Difference c"
-    assert tell("DELETED", "10.0.0.7", address()) == []
-    assert tell("ADDED", "10.0.0.0", address()) == [], "SC-43: the network address"
-    assert tell("ADDED", "10.0.1.0", address()) == ["b"]
-    assert tell("DELETED", "10.0.1.0", address()) == ["b"]
+    deliver = cluster.addresses.deliver
+    assert deliver("ADDED", "10.0.0.7", address()) == ["a", "b"]
+    assert deliver("MODIFIED", "10.0.0.7", address(manager="x")) == ["a", "b"], "Difference c"
+    assert deliver("DELETED", "10.0.0.7", address()) == []
+    assert deliver("ADDED", "10.0.0.0", address()) == [], "SC-43: the network address"
+    assert deliver("ADDED", "10.0.1.0", address()) == ["b"]
+    assert deliver("DELETED", "10.0.1.0", address()) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -39,30 +39,31 @@ def test_an_address_wakes_the_deleted_that_could_serve_it() -> None:
         pytest.param("10.0.0.7", {}, id="no labels"),
     ],
 )
-def test_an_unmanaged_address_wakes_nobody(name: str, state: Manifest) -> None:
+def test_an_unmanaged_address_queues_nothing(name: str, state: Manifest) -> None:
     """Neither when it comes nor when it goes (SC-26)."""
     cluster = Cluster(NEIGHBOURS)
-    assert cluster.addresses.tell("ADDED", name, state) == []
-    assert cluster.addresses.tell("DELETED", name, state) == []
+    assert cluster.addresses.deliver("ADDED", name, state) == []
+    assert cluster.addresses.deliver("DELETED", name, state) == []
 
 
-def test_an_address_wakes_only_whom_it_changes() -> None:
+def test_an_address_queues_only_those_it_changes() -> None:
     """One blocked already stays as it is until its last address goes (Difference b)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4, ready=IS_TERMINATING)}, SEVEN)
-    assert cluster.addresses.tell("ADDED", "10.0.0.8", address()) == []
-    assert cluster.addresses.tell("DELETED", "10.0.0.7", address()) == []
-    assert cluster.addresses.tell("DELETED", "10.0.0.8", address()) == ["a"]
-    assert cluster.addresses.tell("ADDED", "10.0.0.9", address()) == []
+    assert cluster.addresses.deliver("ADDED", "10.0.0.8", address()) == []
+    assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == []
+    assert cluster.addresses.deliver("DELETED", "10.0.0.8", address()) == ["a"]
+    assert cluster.addresses.deliver("ADDED", "10.0.0.9", address()) == []
 
 
-async def test_an_address_that_kept_nobody_goes_unnoticed() -> None:
+async def test_an_address_that_blocked_nothing_changes_nothing() -> None:
     """One of a living range and one with another family's label change no one's keeper (SC-93)."""
     cidrs = {"a": cidr("10.0.0.0/24", deleted=30), "alive": cidr("10.1.0.0/24")}
     others = {"10.0.0.6": address("IPv6"), "10.1.0.7": address()}
     cluster = Cluster(cidrs, {**others, **SEVEN})
     await cluster.sync()
     for name, state in others.items():
-        assert cluster.addresses.tell("DELETED", name, state) == (["a"] if "10.0.0" in name else [])
+        queued = ["a"] if "10.0.0" in name else []
+        assert cluster.addresses.deliver("DELETED", name, state) == queued
     assert cluster.status()["kept"] == [{"serviceCIDR": "a", "keptBy": "10.0.0.7"}]
 
 
@@ -75,38 +76,38 @@ def test_a_first_list_queues_what_has_something_to_do() -> None:
     assert cluster.addresses.queued == []
 
 
-def test_a_new_range_wakes_the_deleted_it_overlaps() -> None:
+def test_a_new_range_queues_the_deleted_it_overlaps() -> None:
     """Of a new object or added to an old one, a smaller one or a parent (SC-T12, SC-20, SC-21)."""
     blocked = {"a": cidr("10.0.0.0/24", "2001:db8::/112", deleted=4, ready=IS_TERMINATING)}
     cluster = Cluster(blocked, {**SEVEN, "2001:db8::7": address("IPv6")})
     new = cidr("10.0.0.0/16", ready=None, finalizers=())
-    assert cluster.cidrs.tell("ADDED", "b", new) == ["b"], "a is kept by its IPv6 address"
+    assert cluster.cidrs.deliver("ADDED", "b", new) == ["b"], "a is kept by its IPv6 address"
     both = cidr("10.0.0.0/16", "2001:db8::/64")
-    assert cluster.cidrs.tell("MODIFIED", "b", both) == ["a"], "Difference c"
+    assert cluster.cidrs.deliver("MODIFIED", "b", both) == ["a"], "Difference c"
     cluster = Cluster(blocked, {"2001:db8::7": address("IPv6")})
-    assert cluster.cidrs.tell("ADDED", "b", cidr("2001:db8::/120")) == ["a"]
-    assert cluster.cidrs.tell("ADDED", "c", cidr("192.168.0.0/16")) == []
+    assert cluster.cidrs.deliver("ADDED", "b", cidr("2001:db8::/120")) == ["a"]
+    assert cluster.cidrs.deliver("ADDED", "c", cidr("192.168.0.0/16")) == []
 
 
-def test_a_range_that_goes_wakes_the_deleted_it_leaves_alone() -> None:
+def test_a_range_that_goes_queues_the_deleted_it_leaves_alone() -> None:
     """Kept by an address from now on, it has to say so, whoever else holds it (Difference c)."""
     held = cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])
     parent = cidr("10.0.0.0/16")
     cluster = Cluster({"a": held, "b": parent, "c": cidr("192.168.0.0/16", deleted=4)}, SEVEN)
-    assert cluster.cidrs.tell("MODIFIED", "b", cidr("10.1.0.0/16")) == ["a"]
-    assert cluster.cidrs.tell("MODIFIED", "b", parent) == []
-    assert cluster.cidrs.tell("DELETED", "b", parent) == ["a"]
+    assert cluster.cidrs.deliver("MODIFIED", "b", cidr("10.1.0.0/16")) == ["a"]
+    assert cluster.cidrs.deliver("MODIFIED", "b", parent) == []
+    assert cluster.cidrs.deliver("DELETED", "b", parent) == ["a"]
 
 
-def test_only_changes_that_leave_something_to_do_wake() -> None:
+def test_only_changes_that_leave_something_to_do_queue() -> None:
     """An echo of the controller's own writes does not, a deletion does (SC-T28, Difference a)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", finalizers=(), ready=None)})
-    tell = cluster.cidrs.tell
-    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", ready=None)) == ["a"], "half of it"
-    assert tell("MODIFIED", "a", cidr("10.0.0.0/24")) == []
-    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", finalizers=())) == ["a"], "taken away"
-    assert tell("MODIFIED", "a", cidr("10.0.0.0/24", deleted=0)) == ["a"]
-    assert tell("DELETED", "a", cidr("10.0.0.0/24", deleted=0)) == []
+    deliver = cluster.cidrs.deliver
+    assert deliver("MODIFIED", "a", cidr("10.0.0.0/24", ready=None)) == ["a"], "half of it"
+    assert deliver("MODIFIED", "a", cidr("10.0.0.0/24")) == []
+    assert deliver("MODIFIED", "a", cidr("10.0.0.0/24", finalizers=())) == ["a"], "taken away"
+    assert deliver("MODIFIED", "a", cidr("10.0.0.0/24", deleted=0)) == ["a"]
+    assert deliver("DELETED", "a", cidr("10.0.0.0/24", deleted=0)) == []
 
 
 def test_a_list_read_again_is_like_its_changes() -> None:
@@ -123,18 +124,18 @@ def test_a_list_read_again_is_like_its_changes() -> None:
     assert cluster.status()["kept"] == [{"serviceCIDR": "b", "keptBy": "10.0.1.7"}]
 
 
-async def test_one_that_is_gone_is_forgotten() -> None:
+async def test_a_deleted_one_is_removed_from_the_state() -> None:
     """It shares no address any more, and is woken by none, not even as its namesake (SC-44)."""
     both = {"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/24", deleted=4)}
     cluster = Cluster(both, SEVEN)
-    assert cluster.cidrs.tell("DELETED", "b", both["b"]) == ["a"], "kept by its address now"
+    assert cluster.cidrs.deliver("DELETED", "b", both["b"]) == ["a"], "kept by its address now"
     assert cluster.status()["deleting"] == 1
     await cluster.sync()
     assert cluster.written == [("a", STATUS_F)]
-    assert cluster.addresses.tell("ADDED", "10.0.0.8", address()) == ["a"]
-    cluster.cidrs.tell("DELETED", "a", both["a"])
-    assert cluster.cidrs.tell("ADDED", "a", cidr("10.0.0.0/24")) == []
-    assert cluster.addresses.tell("DELETED", "10.0.0.7", address()) == []
+    assert cluster.addresses.deliver("ADDED", "10.0.0.8", address()) == ["a"]
+    cluster.cidrs.deliver("DELETED", "a", both["a"])
+    assert cluster.cidrs.deliver("ADDED", "a", cidr("10.0.0.0/24")) == []
+    assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == []
     assert cluster.status() == {
         "serviceCIDRs": 1,
         "managedAddresses": 1,
@@ -144,7 +145,7 @@ async def test_one_that_is_gone_is_forgotten() -> None:
     }
 
 
-def test_one_that_is_held_by_others_says_what_keeps_it() -> None:
+def test_the_status_names_the_blocking_address() -> None:
     """Without this controller's finalizer a deleted one is looked at all the same (SC-61)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}, SEVEN)
     assert cluster.cidrs.queued == ["a"]

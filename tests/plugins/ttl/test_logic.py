@@ -2,11 +2,11 @@
 
 import pytest
 
-from kcm_host_ttl.boundaries import STEPS, NodeCount, parse_seconds
+from kcm_host_ttl.boundaries import BOUNDARIES, NodeCount, parse_seconds
 
 
 def counted(*marks: int) -> NodeCount:
-    """Give a count that went, node by node, to each of these marks in turn."""
+    """Return a count that went, node by node, to each of these marks in turn."""
     count = NodeCount()
     for mark in marks:
         while count.nodes < mark:
@@ -47,7 +47,7 @@ def counted(*marks: int) -> NodeCount:
 )
 def test_the_number_of_nodes_decides(marks: list[int], seconds: int) -> None:
     """The overlap of two rows is 15 or 0 by the way it was reached (TTL-20, TTL-22, TTL-82)."""
-    assert counted(*marks).seconds == seconds
+    assert counted(*marks).ttl_seconds == seconds
 
 
 def test_one_node_moves_one_step_at_most() -> None:
@@ -57,12 +57,12 @@ def test_one_node_moves_one_step_at_most() -> None:
     values = []
     for _ in range(6):
         count.add()
-        values.append(count.seconds)
+        values.append(count.ttl_seconds)
     assert values == [15, 30, 60, 300, 300, 300]
     count.nodes = 50
     for _ in range(6):
         count.remove()
-        values.append(count.seconds)
+        values.append(count.ttl_seconds)
     assert values[6:] == [60, 30, 15, 0, 0, 0]
 
 
@@ -71,8 +71,8 @@ def test_no_sane_count_leaves_the_table() -> None:
     count = counted(2001)
     count.nodes = 2**31 - 2
     count.add()
-    assert count.seconds == 300
-    assert (STEPS[0].low, STEPS[-1].high) == (0, 2**31 - 1)
+    assert count.ttl_seconds == 300
+    assert (BOUNDARIES[0].size_min, BOUNDARIES[-1].size_max) == (0, 2**31 - 1)
 
 
 def test_a_node_too_few_is_refused() -> None:
@@ -80,9 +80,9 @@ def test_a_node_too_few_is_refused() -> None:
     count = NodeCount()
     with pytest.raises(ValueError, match="a node was deleted although none was counted"):
         count.remove()
-    assert (count.nodes, count.seconds) == (0, 0)
+    assert (count.nodes, count.ttl_seconds) == (0, 0)
     count.add()
-    assert (count.nodes, count.seconds) == (1, 0)
+    assert (count.nodes, count.ttl_seconds) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_anything_else_is_no_number(text: str | None) -> None:
         pytest.param("-" * 300_000, None, id="signs"),
     ],
 )
-def test_a_huge_annotation_is_read_like_any_other(text: str, value: int | None) -> None:
+def test_a_huge_annotation_is_parsed_like_any_other(text: str, value: int | None) -> None:
     """More text than a server stores is no trouble: no limit of digits, no long search (TTL-41)."""
     assert parse_seconds(text) == value

@@ -56,8 +56,8 @@ class Cluster:
         for _ in self.informer.init_done():
             pass
 
-    def tell(self, kind: str, name: str, ttl: str | None = None) -> list[str]:
-        """Tell one event and give the names of the keys queued for it."""
+    def deliver(self, kind: str, name: str, ttl: str | None = None) -> list[str]:
+        """Deliver one event and return the names of the keys queued for it."""
         before = len(self.queued)
         line = event(kind, name, ttl)
         self.informer.event(kind, line, head_of(line))
@@ -68,7 +68,7 @@ class Cluster:
         return await self.controller.kcm_sync(Key(name), self.view, self, None)
 
     def status(self) -> Mapping[str, Any]:
-        """Give the controller's part of the status page."""
+        """Return the controller's part of the status page."""
         return self.controller.kcm_status(self.view, None)
 
     async def patch(
@@ -93,19 +93,19 @@ class Cluster:
 
 
 def event(kind: str, name: str, ttl: str | None) -> bytes:
-    """Give one line of a watch of nodes."""
+    """Return one line of a watch of nodes."""
     annotations = {"other": "stays"} | ({} if ttl is None else {ANNOTATION: ttl})
     metadata = {"name": name, "uid": name, "resourceVersion": "7", "annotations": annotations}
     return json.dumps({"type": kind, "object": {"kind": "Node", "metadata": metadata}}).encode()
 
 
 def head_of(line: bytes) -> decoder.ObjectMeta:
-    """Give the head that the host reads from a line."""
+    """Return the head that the host reads from a line."""
     return decoder.frame(line).object
 
 
 def many(count: int, ttl: str | None) -> dict[str, str | None]:
-    """Give so many nodes with the same annotation."""
+    """Return so many nodes with the same annotation."""
     return {f"n{number}": ttl for number in range(count)}
 
 
@@ -147,25 +147,25 @@ async def test_the_stored_node_is_not_touched() -> None:
 def test_updates_are_judged_by_their_annotation() -> None:
     """Wrong ones are queued, right and unchanged ones are not (TTL-21, T23, T24, Difference c)."""
     cluster = Cluster(n1="0")
-    assert cluster.tell("MODIFIED", "n1", "30") == ["n1"]
-    assert cluster.tell("MODIFIED", "n1", "0") == [], "TTL-T24: the echo of the write"
-    assert cluster.tell("MODIFIED", "n1", "0") == [], "TTL-T23: a repetition"
-    assert cluster.tell("MODIFIED", "n1", None) == ["n1"]
+    assert cluster.deliver("MODIFIED", "n1", "30") == ["n1"]
+    assert cluster.deliver("MODIFIED", "n1", "0") == [], "TTL-T24: the echo of the write"
+    assert cluster.deliver("MODIFIED", "n1", "0") == [], "TTL-T23: a repetition"
+    assert cluster.deliver("MODIFIED", "n1", None) == ["n1"]
     assert cluster.status()["nodes"] == 1, "TTL-21: no update is counted"
 
 
 def test_an_update_queues_no_other_node() -> None:
     """While the step stays, other wrong nodes are queued by their own changes (TTL-21, TTL-81)."""
     cluster = Cluster(n1="30", n2="0")
-    assert cluster.tell("MODIFIED", "n2", "30") == ["n2"]
-    assert cluster.tell("ADDED", "n3", None) == ["n3"]
-    assert cluster.tell("DELETED", "n3", None) == []
+    assert cluster.deliver("MODIFIED", "n2", "30") == ["n2"]
+    assert cluster.deliver("ADDED", "n3", None) == ["n3"]
+    assert cluster.deliver("DELETED", "n3", None) == []
 
 
 def test_a_deleted_node_is_counted_and_not_queued() -> None:
     """Its last annotation does not matter (TTL-22)."""
     cluster = Cluster(n1="0", n2="0")
-    assert cluster.tell("DELETED", "n1", "77") == []
+    assert cluster.deliver("DELETED", "n1", "77") == []
     assert cluster.status() == {"nodes": 1, "ttlSeconds": 0}
 
 
@@ -179,11 +179,11 @@ def test_a_delete_that_only_a_list_shows_is_counted() -> None:
 def test_a_delete_of_an_unknown_node_is_not_counted() -> None:
     """The store has no such node, so nothing is told (TTL-11, TTL-27, TTL-T22)."""
     cluster = Cluster(n1="0")
-    assert cluster.tell("DELETED", "n2") == []
+    assert cluster.deliver("DELETED", "n2") == []
     assert cluster.status() == {"nodes": 1, "ttlSeconds": 0}
 
 
-def test_a_count_that_would_be_negative_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_count_that_would_be_negative_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """A change that no store tells is reported; count and value stay (TTL-29)."""
     cluster = Cluster()
     gone = Change(kind=NODE, key=Key("n1"), old=Node(metadata=Metadata()), new=None)
@@ -191,7 +191,7 @@ def test_a_count_that_would_be_negative_is_told(caplog: pytest.LogCaptureFixture
         assert list(cluster.watch.keys(gone, cluster.view)) == []
     told = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
     error = "a node was deleted although none was counted"
-    assert told == [("node count off", {"error": error})]
+    assert told == [("node count wrong", {"error": error})]
     assert cluster.status() == {"nodes": 0, "ttlSeconds": 0}
 
 
@@ -199,19 +199,19 @@ def test_a_change_of_step_queues_every_wrong_node() -> None:
     """Up and down, all that carry the old value, not those that are right (Difference d)."""
     cluster = Cluster(**many(100, "0"))
     assert cluster.queued == []
-    assert cluster.tell("ADDED", "right", "15") == sorted(many(100, None))
+    assert cluster.deliver("ADDED", "right", "15") == sorted(many(100, None))
     cluster = Cluster(**many(101, "15"))
     for name in list(many(101, None))[:11]:
-        assert cluster.tell("DELETED", name, "15") == []
-    assert len(cluster.tell("DELETED", "n11", "15")) == 89
+        assert cluster.deliver("DELETED", name, "15") == []
+    assert len(cluster.deliver("DELETED", "n11", "15")) == 89
 
 
 async def test_a_sync_takes_the_value_of_its_own_moment() -> None:
     """The value counts that holds when the sync runs, not when it was queued (TTL-31, TTL-62)."""
     cluster = Cluster(**many(101, "0"))
-    cluster.tell("MODIFIED", "n0", "30")
+    cluster.deliver("MODIFIED", "n0", "30")
     for name in list(many(101, None))[89:]:
-        cluster.tell("DELETED", name)
+        cluster.deliver("DELETED", name)
     await cluster.sync("n0")
     assert cluster.written == [("n0", {"metadata": {"annotations": {ANNOTATION: "0"}}})]
 

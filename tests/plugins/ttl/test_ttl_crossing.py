@@ -31,7 +31,7 @@ def test_a_start_in_a_large_cluster_writes_each_node_once(plugin_server: ApiServ
     assert {write.user for write in writes} == {USER}
 
 
-def test_a_change_of_step_is_told_to_all_nodes_at_once(plugin_server: ApiServer) -> None:
+def test_a_change_of_step_queues_all_nodes_at_once(plugin_server: ApiServer) -> None:
     """Up at 101, down at 89, up again: no node waits for an event (T3 to T8, Difference d)."""
     create_nodes(plugin_server, names(100), annotations={TTL: "0"})
     with ttl_host(plugin_server) as nodes:
@@ -67,7 +67,7 @@ def test_a_restart_takes_the_way_from_below(plugin_server: ApiServer) -> None:
 
 
 def names(count: int) -> list[str]:
-    """Give the names of so many nodes."""
+    """Return the names of so many nodes."""
     return [f"many-{number:03}" for number in range(count)]
 
 

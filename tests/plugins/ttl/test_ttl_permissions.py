@@ -48,7 +48,7 @@ def test_list_watch_and_patch_are_needed_and_no_more(
 
 
 def refused(nodes: Nodes, name: str) -> int:
-    """Give how many writes of a node were refused, each with a line that says so."""
+    """Return how many writes of a node were refused, each with a line that says so."""
     lines: list[dict[str, Any]] = nodes.host.log("sync failed", key=name)
     assert all("cannot patch resource" in line["error"] for line in lines)
     return len([patch for patch in nodes.patches(name) if patch.status == 403])

@@ -12,7 +12,7 @@ BROKEN = Answer(500, b"{}", {"Content-Type": "application/json"})
 
 
 def waits(nodes: Nodes, name: str) -> list[str]:
-    """Give the waits that the host announced after failures of one key."""
+    """Return the waits that the host announced after failures of one key."""
     return [line["retry_in"] for line in nodes.host.log("sync failed", key=name)]
 
 
@@ -52,7 +52,7 @@ def test_a_node_deleted_meanwhile_is_not_asked_for_again(nodes: Nodes, new_name:
     assert settled["queue"]["failing"] == {}
 
 
-def test_a_retry_looks_anew(nodes: Nodes, new_name: NewName) -> None:
+def test_a_retry_reads_the_new_state(nodes: Nodes, new_name: NewName) -> None:
     """Whoever puts the annotation right meanwhile ends the retries (TTL-62)."""
     name = new_name()
     rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$")

@@ -17,7 +17,7 @@ EXPIRED = Answer(
 )
 
 
-def test_a_heartbeat_wakes_nobody(nodes: Nodes, new_name: NewName) -> None:
+def test_a_heartbeat_queues_nothing(nodes: Nodes, new_name: NewName) -> None:
     """A status that changes, labels, other annotations: no sync (TTL-81, Difference c)."""
     name, other = new_name(), new_name()
     nodes.create(name, other)
@@ -31,7 +31,7 @@ def test_a_heartbeat_wakes_nobody(nodes: Nodes, new_name: NewName) -> None:
     assert len(nodes.patches(name)) == 1
 
 
-def test_the_echo_of_a_write_wakes_nobody(nodes: Nodes, new_name: NewName) -> None:
+def test_the_watch_event_of_a_write_queues_nothing(nodes: Nodes, new_name: NewName) -> None:
     """One new node is one sync, its own write comes back and is right (TTL-T24)."""
     marker, name = new_name(), new_name()
     nodes.create(marker)
@@ -66,7 +66,7 @@ def test_nothing_is_synced_because_a_list_was_read_again(nodes: Nodes, new_name:
     assert after["status"] == before["status"]
 
 
-def test_a_node_deleted_while_the_watch_was_away_is_counted(
+def test_a_node_deleted_while_the_watch_was_interrupted_is_counted(
     nodes: Nodes, new_name: NewName
 ) -> None:
     """A delete that only the next list shows counts as one (TTL-T21, TTL-22)."""

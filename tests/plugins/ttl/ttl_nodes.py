@@ -29,7 +29,7 @@ class Nodes:
         self._core: Any = client.CoreV1Api(server.client())
 
     def create(self, *names: str, annotations: Mapping[str, str] | None = None) -> str:
-        """Create nodes, several at a time, and give the version of the last."""
+        """Create nodes, several at a time, and return the version of the last."""
         return create_nodes(self.server, names, annotations=annotations)
 
     def delete(self, *names: str) -> None:
@@ -38,37 +38,37 @@ class Nodes:
             list(pool.map(self._core.delete_node, names))
 
     def annotate(self, name: str, **annotations: str | None) -> str:
-        """Set annotations, `ttl` being the one that matters; give the node's new version."""
+        """Set annotations, `ttl` being the one that matters; return the node's new version."""
         given = {TTL if key == "ttl" else key: value for key, value in annotations.items()}
         node = self._core.patch_node(name, {"metadata": {"annotations": given}})
         return str(node.metadata.resource_version)
 
     def report_status(self, name: str) -> str:
-        """Change a node's status as a kubelet does, and give the node's new version."""
+        """Change a node's status as a kubelet does, and return the node's new version."""
         ready = {"type": "Ready", "status": "True", "reason": secrets.token_hex(4)}
         node = self._core.patch_node_status(name, {"status": {"conditions": [ready]}})
         return str(node.metadata.resource_version)
 
     def read(self, name: str) -> Any:
-        """Give a node as the server has it."""
+        """Return a node as the server has it."""
         return self._core.read_node(name)
 
     def ttls(self) -> dict[str, str | None]:
-        """Give the annotation of every node."""
+        """Return the annotation of every node."""
         nodes = self._core.list_node().items
         return {one.metadata.name: (one.metadata.annotations or {}).get(TTL) for one in nodes}
 
     def ttl(self, name: str) -> str | None:
-        """Give the annotation of one node."""
+        """Return the annotation of one node."""
         annotations = self.read(name).metadata.annotations or {}
         return annotations.get(TTL)
 
     def patches(self, name: str = "[^/]+") -> list[Request]:
-        """Give the host's writes to one node, or to all."""
+        """Return the host's writes to one node, or to all."""
         return self.proxy.requests(method="PATCH", path=f"^/api/v1/nodes/{name}$")
 
     def written(self, name: str = "[^/]+") -> list[str]:
-        """Give the values that the host wrote, or tried to, in order."""
+        """Return the values that the host wrote, or tried to, in order."""
         bodies = [json.loads(request.body) for request in self.patches(name)]
         return [body["metadata"]["annotations"][TTL] for body in bodies]
 
@@ -80,7 +80,7 @@ class Nodes:
 def create_nodes(
     server: ApiServer, names: Iterable[str], *, annotations: Mapping[str, str] | None = None
 ) -> str:
-    """Create nodes, several at a time, and give the version of the last."""
+    """Create nodes, several at a time, and return the version of the last."""
     core: Any = client.CoreV1Api(server.client())
 
     def create(name: str) -> int:

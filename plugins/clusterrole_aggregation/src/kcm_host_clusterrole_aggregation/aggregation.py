@@ -9,17 +9,24 @@ import msgspec
 
 from kcm_host.api import Key
 from kcm_host_clusterrole_aggregation.models import AggregationRule, Role, Rule
-from kcm_host_clusterrole_aggregation.selectors import BadSelector, Matcher, compile_selector
+from kcm_host_clusterrole_aggregation.selectors import InvalidSelector, Matcher, compile_selector
 
-#: Of a role without labels.
+#: The labels of a role without labels.
 NO_LABELS: Mapping[str, str] = {}
+#: How long other roles wait for a role after the first write of its rules. The watch event of a
+#: write arrives in milliseconds; a write that is refused, or that changes nothing, causes none.
+WATCH_EVENT_TIMEOUT = timedelta(seconds=1)
+
+Rules = tuple[Rule, ...]
+#: Returns the rules that a role should have; raises `InvalidSelector`.
+Collect = Callable[[Key], Rules]
 
 
-def matchers_of(name: str, aggregation: AggregationRule) -> Iterator[Matcher]:
+def compile_selectors(name: str, aggregation: AggregationRule) -> Iterator[Matcher]:
     """
-    Give the selectors of the role called `name` one after the other, in the order written.
+    Return the matchers of the role called `name` one after the other, in the order written.
 
-    Raises `BadSelector` at the first that makes no sense, naming role and position.
+    Raises `InvalidSelector` at the first invalid one; the message has the role and the position.
     """
     for position, selector in enumerate(aggregation.cluster_role_selectors or ()):
         place = f"clusterrole {name!r}, aggregationRule.clusterRoleSelectors[{position}]"
@@ -28,15 +35,15 @@ def matchers_of(name: str, aggregation: AggregationRule) -> Iterator[Matcher]:
 
 def collect_rules(
     name: str, aggregation: AggregationRule, roles: Sequence[tuple[Key, Role]]
-) -> tuple[Rule, ...]:
+) -> Rules:
     """
-    Give the rules that the role called `name` should have, out of all `roles` (CRA-23 to CRA-26).
+    Return the rules that the role called `name` should have, out of all `roles` (CRA-23 to CRA-26).
 
-    Selector after selector, and within one by name, each rule where it occurs first; the role
-    gives nothing to itself. Raises `BadSelector`.
+    Selector after selector, and within one by name, each rule where it occurs first; the role is no
+    source of itself. Raises `InvalidSelector`.
     """
     collected: dict[Rule, None] = {}
-    for matches in matchers_of(name, aggregation):
+    for matches in compile_selectors(name, aggregation):
         sources = [
             (key.name, role.rules or ())
             for key, role in roles
@@ -50,95 +57,90 @@ def collect_rules(
 
 def apply_body(rules: Sequence[Rule]) -> dict[str, Any]:
     """
-    Give the body of the apply, but for what the writer adds (CRA-51 to CRA-53).
+    Return the body of the apply, without the fields that the writer adds (CRA-51 to CRA-53).
 
-    No rules are no key at all: the server then clears what this controller applied before, and
-    leaves what somebody else wrote (CRA-56).
+    Without rules the key is left out: the server then removes the rules that this controller
+    applied before, and keeps those of other managers (CRA-56).
     """
     return {"rules": msgspec.to_builtins(rules)} if rules else {}
 
 
-#: How long others wait for a role after its first write of some rules: an echo takes milliseconds,
-#: and a write that is refused, or that changes nothing, must not hold up the others for ever.
-ECHO_TIME = timedelta(seconds=1)
-
-Rules = tuple[Rule, ...]
-#: Returns the rules that a role should have; raises `BadSelector`.
-Collect = Callable[[Key], Rules]
-
-
-class _Written(msgspec.Struct, frozen=True):
+class _Write(msgspec.Struct, frozen=True):
     rules: Rules
-    since: float
+    first_attempt: float
 
 
 class WriteOrder:
     """
-    Says whether a role has to wait until a role that it collects from is right.
+    The order of writes: a role waits until the roles that it collects from are up to date.
 
-    Written at once, a role would be written again as soon as its source is: a chain of roles would
-    cost a number of writes that grows with the square of its length. Of roles that collect from
-    each other the one with the lesser name goes first. `clock` gives seconds that only grow.
+    A role that is written at once has to be written again when its source changes: for a chain of
+    roles the number of writes would grow with the square of its length. Of roles that collect from
+    each other the first by name is written first. `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._written: dict[Key, _Written] = {}
+        self._writes: dict[Key, _Write] = {}
 
-    def written(self, key: Key, rules: Rules) -> None:
-        """Take note that a role was written, or that this was tried."""
-        known = self._written.get(key)
-        if known is None or known.rules != rules:
-            self._written[key] = _Written(rules, self._clock())
+    def record_write(self, key: Key, rules: Rules) -> None:
+        """Record that a role was written, or that this was attempted."""
+        last = self._writes.get(key)
+        if last is None or last.rules != rules:
+            self._writes[key] = _Write(rules, self._clock())
 
-    def forget(self, key: Key) -> None:
-        """Take note that a role is right, or is no aggregated role any more."""
-        self._written.pop(key, None)
+    def discard(self, key: Key) -> None:
+        """Remove the record of a role that is up to date, or no longer aggregated."""
+        self._writes.pop(key, None)
 
-    def waits_for(self, key: Key, aggregated: Mapping[Key, Role], collect: Collect) -> Key | None:
-        """Return a role that has to be right before `key` is written, None if there is none."""
+    def outdated_source(
+        self, key: Key, aggregated: Mapping[Key, Role], collect: Collect
+    ) -> Key | None:
+        """Return a role that has to be written before `key`, None if there is none."""
         for source in _sources(key, aggregated):
-            if not self._is_due(source, aggregated[source], collect):
+            if not self._is_outdated(source, aggregated[source], collect):
                 continue
             circular = key in _sources(source, aggregated)
             if not circular or source.name < key.name:
                 return source
         return None
 
-    def _is_due(self, key: Key, role: Role, collect: Collect) -> bool:
+    def _is_outdated(self, key: Key, role: Role, collect: Collect) -> bool:
         try:
             rules = collect(key)
-        except BadSelector:
+        except InvalidSelector:
             return False
         if rules == (role.rules or ()):
             return False
-        known = self._written.get(key)
-        if known is None or known.rules != rules:
+        last = self._writes.get(key)
+        if last is None or last.rules != rules:
             return True
-        return self._clock() - known.since < ECHO_TIME.total_seconds()
+        return self._clock() - last.first_attempt < WATCH_EVENT_TIMEOUT.total_seconds()
 
 
 def _sources(key: Key, aggregated: Mapping[Key, Role]) -> Iterator[Key]:
     """Return the aggregated roles that a role collects from, directly or through others."""
-    seen: set[Key] = set()
-    ahead = [key]
-    while ahead:
-        here = ahead.pop()
-        matchers = _matchers(here, aggregated[here])
+    visited: set[Key] = set()
+    pending = [key]
+    while pending:
+        current = pending.pop()
+        matchers = _matchers(current, aggregated[current])
         for other, role in aggregated.items():
             labels = role.metadata.labels or NO_LABELS
-            if other in seen or other == here or not any(match(labels) for match in matchers):
+            if other in visited or other == current:
                 continue
-            seen.add(other)
-            ahead.append(other)
+            if not any(matches(labels) for matches in matchers):
+                continue
+            visited.add(other)
+            pending.append(other)
             yield other
 
 
 def _matchers(key: Key, role: Role) -> tuple[Matcher, ...]:
-    """Return the selectors of a role; none where one of them makes no sense: it is not written."""
+    """Return the matchers of a role; none when a selector is invalid: the role is not written."""
     if role.aggregation_rule is None:
         return ()
     try:
-        return tuple(matchers_of(key.name, role.aggregation_rule))
-    except BadSelector:
+        return tuple(compile_selectors(key.name, role.aggregation_rule))
+    except InvalidSelector:
         return ()

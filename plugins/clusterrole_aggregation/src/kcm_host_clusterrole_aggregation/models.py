@@ -1,4 +1,4 @@
-"""What is read of a ClusterRole, and nothing more."""
+"""The fields read of ClusterRoles."""
 
 import sys
 from functools import lru_cache
@@ -6,13 +6,12 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import force_setattr
 
-# The server writes null where a list is empty, and to the controller null, missing and empty are
-# one thing (CRA-31).
+# The server writes null for an empty list. Null, missing and empty mean the same (CRA-31).
 Strings = tuple[str, ...] | None
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """One entry of `matchExpressions`, as written: it may be nonsense (CRA-44, CRA-46)."""
+    """One entry of `matchExpressions` as written, valid or not (CRA-44, CRA-46)."""
 
     key: str = ""
     operator: str = ""
@@ -27,18 +26,18 @@ class LabelSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class AggregationRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Which roles' rules a role is made of. An empty one is still one (CRA-11)."""
+    """The selectors of the roles whose rules are collected; it may be empty (CRA-11)."""
 
     cluster_role_selectors: tuple[LabelSelector, ...] | None = None
 
 
 class Rule(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """
-    One rule of a role; equal, and of one hash, exactly as CRA-30 says.
+    One rule of a role; equality and hash follow CRA-30.
 
     A null list becomes an empty one, and an empty one is left out when the rule is written
-    (CRA-52). Equal lists are shared between rules, because a cluster repeats a few of them by the
-    thousand: 1.9 kB a role of five rules instead of 3.6.
+    (CRA-52). Equal lists are shared between rules, because a cluster has the same few lists in
+    thousands of rules: 1.9 kB for a role of five rules instead of 3.6.
     """
 
     verbs: Strings = ()
@@ -49,11 +48,11 @@ class Rule(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            force_setattr(self, name, _shared(getattr(self, name) or ()))
+            force_setattr(self, name, _interned(getattr(self, name) or ()))
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False):
-    """The labels of a role, for selectors to match."""
+    """The labels of a role, which selectors match."""
 
     labels: dict[str, str] | None = None
 
@@ -64,7 +63,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False):
 
 
 class Role(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A ClusterRole. It is aggregated when its aggregation rule is there, empty or not."""
+    """A ClusterRole; with an aggregation rule, empty or not, it is aggregated."""
 
     metadata: Metadata = Metadata()
     aggregation_rule: AggregationRule | None = None
@@ -72,6 +71,6 @@ class Role(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 @lru_cache(maxsize=4096)
-def _shared(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the same tuple for equal ones; bounded, so that rules long gone are let go."""
+def _interned(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the same tuple for equal ones; the cache is bounded, so that unused ones are freed."""
     return values

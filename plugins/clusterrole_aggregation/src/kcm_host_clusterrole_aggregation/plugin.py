@@ -1,4 +1,4 @@
-"""The clusterrole-aggregation controller: roles made of the rules of other roles."""
+"""The hooks of the clusterrole-aggregation controller."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,48 +20,48 @@ from kcm_host.api import (
     hookimpl,
 )
 from kcm_host_clusterrole_aggregation.aggregation import (
-    ECHO_TIME,
+    WATCH_EVENT_TIMEOUT,
     Rules,
     WriteOrder,
     apply_body,
     collect_rules,
-    matchers_of,
+    compile_selectors,
 )
 from kcm_host_clusterrole_aggregation.models import Role
-from kcm_host_clusterrole_aggregation.selectors import BadSelector
+from kcm_host_clusterrole_aggregation.selectors import InvalidSelector
 
 CLUSTER_ROLE = Kind(
     "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False
 )
 FIELD_MANAGER = "clusterrole-aggregation-controller"
-# One change of a role wakes all aggregated ones, and so does each of the writes that follow.
-REST = timedelta(milliseconds=100)
-SHOWN_BAD_SELECTORS = 10
+# One change of a role queues all aggregated ones, and so does each of the writes that follow.
+DEBOUNCE = timedelta(milliseconds=100)
+MAX_SHOWN_SELECTORS = 10
 
 
 class ClusterRoleAggregation:
     """
-    Keeps the rules of every ClusterRole with an aggregation rule equal to what that selects.
+    The controller that collects the rules of every ClusterRole with an aggregation rule.
 
     A key is the name of an aggregated role. Any change of any role queues all of them: cheaper
-    than knowing who selects whom, because few roles are aggregated. `clock` gives seconds on a
-    monotonic clock.
+    than an index of the selected roles, because few roles are aggregated. `clock` returns
+    monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        #: All aggregated roles: looking for them in the store at every change would be quadratic.
+        #: All aggregated roles: a search in the cache at every change would be quadratic.
         self._aggregated: set[Key] = set()
         self._order = WriteOrder(clock)
 
     @hookimpl
     def kcm_watches(self) -> Sequence[Watch[Role]]:
-        """Follow all ClusterRoles (CRA-5)."""
+        """Watch all ClusterRoles (CRA-5)."""
         return [
             Watch(
                 kind=CLUSTER_ROLE,
                 model=Role,
-                keys=self._keys,
-                rest=REST,
+                keys=self._on_role,
+                rest=DEBOUNCE,
                 resync=lambda key: key,
             )
         ]
@@ -69,7 +69,7 @@ class ClusterRoleAggregation:
     @hookimpl
     def kcm_writes(self) -> Sequence[Permission]:
         """
-        Apply to ClusterRoles, with rules that the controller's own identity does not hold.
+        Return the permissions to apply ClusterRoles, also with rules that the user does not have.
 
         `create` is missing on purpose: an apply to a role just deleted must be refused (CRA-57).
         """
@@ -78,11 +78,11 @@ class ClusterRoleAggregation:
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """
-        Write the collected rules when the role has others, or the same in another order.
+        Apply the collected rules when the role has others, or the same in another order.
 
-        Not before the aggregated roles that it collects from are right: the echo of their write
-        queues it again, and `Later` does where none comes. Raises `BadSelector` before anything is
-        written.
+        Not before the aggregated roles that it collects from are up to date: the watch event of
+        their write queues it again, and `Later` does if there is no event. Raises `InvalidSelector`
+        before anything is written.
         """
         roles = dict(view.of(CLUSTER_ROLE, Role).items())
         role = roles.get(key)
@@ -90,55 +90,55 @@ class ClusterRoleAggregation:
             return Done()
         rules = _collected(key, roles)
         if rules == (role.rules or ()):
-            self._order.forget(key)
+            self._order.discard(key)
             return Done()
         aggregated = {each: roles[each] for each in self._aggregated if each in roles}
-        if self._order.waits_for(key, aggregated, lambda each: _collected(each, roles)):
-            return Later(ECHO_TIME)
+        if self._order.outdated_source(key, aggregated, lambda each: _collected(each, roles)):
+            return Later(WATCH_EVENT_TIMEOUT)
         try:
             await writer.apply(CLUSTER_ROLE, key, apply_body(rules), field_manager=FIELD_MANAGER)
         finally:
-            self._order.written(key, rules)
+            self._order.record_write(key, rules)
         return Done()
 
     @hookimpl
     def kcm_status(self, view: View) -> Mapping[str, Any]:
-        """Say how many roles there are, and which aggregated ones cannot be synced."""
+        """Return the number of roles, and the aggregated ones that cannot be synced."""
         roles = view.of(CLUSTER_ROLE, Role)
         return {
             "roles": len(roles),
             "undecodable": len(roles.undecodable()),
             "aggregated": len(self._aggregated),
-            "badSelectors": list(islice(self._bad_selectors(view), SHOWN_BAD_SELECTORS)),
+            "badSelectors": list(islice(self._invalid_selectors(view), MAX_SHOWN_SELECTORS)),
         }
 
-    def _keys(self, change: Change[Role], _view: View) -> Iterable[Key]:
+    def _on_role(self, change: Change[Role], _view: View) -> Iterable[Key]:
         """
         Queue all aggregated roles, whatever changed (CRA-10, CRA-11).
 
-        An initial object queues itself alone: no sync starts before all of them were here, so
-        each aggregated role is queued once in time linear to the roles.
+        An initial object queues only itself: no sync starts before all of them are delivered, so
+        each aggregated role is queued once, in time linear to the roles.
         """
         is_aggregated = change.new is not None and change.new.aggregation_rule is not None
         if is_aggregated:
             self._aggregated.add(change.key)
         else:
             self._aggregated.discard(change.key)
-            self._order.forget(change.key)
+            self._order.discard(change.key)
         if change.initial:
             return (change.key,) if is_aggregated else ()
         return tuple(self._aggregated)
 
-    def _bad_selectors(self, view: View) -> Iterable[str]:
+    def _invalid_selectors(self, view: View) -> Iterable[str]:
         roles = view.of(CLUSTER_ROLE, Role)
         for key in sorted(self._aggregated, key=str):
             role = roles.get(key.name)
             if role is None or role.aggregation_rule is None:
                 continue
             try:
-                tuple(matchers_of(key.name, role.aggregation_rule))
-            except BadSelector as bad:
-                yield str(bad)
+                tuple(compile_selectors(key.name, role.aggregation_rule))
+            except InvalidSelector as error:
+                yield str(error)
 
 
 def _collected(key: Key, roles: Mapping[Key, Role]) -> Rules:

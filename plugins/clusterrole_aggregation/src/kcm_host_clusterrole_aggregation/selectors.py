@@ -1,4 +1,4 @@
-"""Label selectors, turned into tests of labels (CRA-40 to CRA-48)."""
+"""Label selectors, compiled to functions of labels (CRA-40 to CRA-48)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,32 +16,32 @@ _NAME_FORM = (
 )
 
 
-class BadSelector(ValueError):
-    """A selector that has no meaning: its role cannot be synced until somebody corrects it."""
+class InvalidSelector(ValueError):
+    """An invalid selector: its role cannot be synced until the selector is corrected."""
 
 
 def compile_selector(selector: LabelSelector, *, place: str) -> Matcher:
     """
-    Give the function that says whether labels match.
+    Return the function that returns whether labels match.
 
     All requirements must hold; without any, every mapping matches (CRA-40, CRA-42). Raises
-    `BadSelector`, which begins with `place`, for the first requirement that makes no sense.
+    `InvalidSelector`, which begins with `place`, for the first invalid requirement.
     """
     equalities = (
         Requirement(key=key, operator="In", values=(value,))
         for key, value in (selector.match_labels or {}).items()
     )
     try:
-        tests = [_test(each) for each in (*equalities, *(selector.match_expressions or ()))]
-    except BadSelector as bad:
-        raise BadSelector(f"{place}: {bad}") from None
-    if len(tests) == 1:
-        return tests[0]
-    return lambda labels: all(test(labels) for test in tests)
+        matchers = [_matcher(each) for each in (*equalities, *(selector.match_expressions or ()))]
+    except InvalidSelector as error:
+        raise InvalidSelector(f"{place}: {error}") from None
+    if len(matchers) == 1:
+        return matchers[0]
+    return lambda labels: all(matches(labels) for matches in matchers)
 
 
-def _test(requirement: Requirement) -> Matcher:
-    """Give the test of one requirement. An absent label is in no set, so not in every one."""
+def _matcher(requirement: Requirement) -> Matcher:
+    """Return the matcher of one requirement; a missing label is in no set of values."""
     key, values = requirement.key, frozenset(requirement.values or ())
     _check_key(key)
     match requirement.operator:
@@ -57,8 +57,8 @@ def _test(requirement: Requirement) -> Matcher:
         case "DoesNotExist":
             _check_no_values(requirement)
             return lambda labels: key not in labels
-    raise BadSelector(
-        f"operator {requirement.operator!r} for label {key!r} is not known; "
+    raise InvalidSelector(
+        f"operator {requirement.operator!r} for label {key!r} is not supported; "
         "write 'In', 'NotIn', 'Exists' or 'DoesNotExist'"
     )
 
@@ -66,7 +66,7 @@ def _test(requirement: Requirement) -> Matcher:
 def _check_key(key: str) -> None:
     prefix, slash, name = key.rpartition("/")
     if not _is_name(name) or (slash and not _is_subdomain(prefix)):
-        raise BadSelector(
+        raise InvalidSelector(
             f"{key!r} cannot be the name of a label; write {_NAME_FORM}, "
             "where wanted after a lower-case DNS name and '/'"
         )
@@ -74,13 +74,13 @@ def _check_key(key: str) -> None:
 
 def _check_values(requirement: Requirement) -> None:
     if not requirement.values:
-        raise BadSelector(
+        raise InvalidSelector(
             f"{requirement.operator!r} for label {requirement.key!r} has no values; give at "
             "least one, or ask for 'Exists' or 'DoesNotExist'"
         )
     for value in requirement.values:
         if value and not _is_name(value):
-            raise BadSelector(
+            raise InvalidSelector(
                 f"{value!r} cannot be the value of label {requirement.key!r}; "
                 f"write nothing, or {_NAME_FORM}"
             )
@@ -88,7 +88,7 @@ def _check_values(requirement: Requirement) -> None:
 
 def _check_no_values(requirement: Requirement) -> None:
     if requirement.values:
-        raise BadSelector(
+        raise InvalidSelector(
             f"{requirement.operator!r} for label {requirement.key!r} has values; leave them "
             "out, or ask for 'In' or 'NotIn'"
         )

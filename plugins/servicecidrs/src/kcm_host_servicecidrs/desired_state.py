@@ -1,4 +1,4 @@
-"""What a ServiceCIDR should look like, and what is sent to make it so."""
+"""The desired state of a ServiceCIDR, and the bodies of the writes that lead to it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,8 +6,9 @@ from typing import Any
 
 from kcm_host_servicecidrs.models import FINALIZER, Condition, ServiceCIDR
 
-#: How long a free ServiceCIDR stays, so that every API server stops handing out its addresses.
-GRACE = timedelta(seconds=10)
+#: How long a ServiceCIDR that nothing blocks stays, so that every API server stops to allocate
+#: addresses from it.
+GRACE_PERIOD = timedelta(seconds=10)
 
 READY = Condition(type="Ready", status="True", message="Kubernetes Service CIDR is ready")
 TERMINATING = Condition(
@@ -24,20 +25,20 @@ REMOVE_FINALIZER: Mapping[str, Any] = {
 }
 
 
-def is_settled(cidr: ServiceCIDR, *, kept: bool) -> bool:
-    """Whether nothing is left to do; `kept` says that it may not go, if it is being deleted."""
+def needs_sync(cidr: ServiceCIDR, *, blocked: bool) -> bool:
+    """Return whether a sync would write; `blocked`: addresses block it, if it is being deleted."""
     if cidr.deleted_at is None:
-        return cidr.has_finalizer and cidr.ready == READY
-    return cidr.ready == TERMINATING if kept else not cidr.has_finalizer
+        return not cidr.has_finalizer or cidr.ready != READY
+    return cidr.ready != TERMINATING if blocked else cidr.has_finalizer
 
 
-def grace_left(deleted_at: datetime, *, now: datetime) -> timedelta:
-    """Give how long a free ServiceCIDR has to stay; zero or less when it is over (SC-62)."""
-    return GRACE - (now - deleted_at)
+def remaining_grace(deleted_at: datetime, *, now: datetime) -> timedelta:
+    """Return the rest of the grace period; zero or less when it is over (SC-62)."""
+    return GRACE_PERIOD - (now - deleted_at)
 
 
 def status_body(condition: Condition, *, now: datetime) -> dict[str, Any]:
-    """Give the body of the status apply: this one condition, as of now (SC-82 to SC-85)."""
+    """Return the body of the status apply: this one condition, with time `now` (SC-82 to SC-85)."""
     entry = {
         "type": condition.type,
         "status": condition.status,

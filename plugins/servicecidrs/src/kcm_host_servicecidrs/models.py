@@ -1,4 +1,4 @@
-"""What is read of ServiceCIDRs and IPAddresses, and nothing more."""
+"""The fields read of ServiceCIDRs and IPAddresses."""
 
 import sys
 from datetime import datetime
@@ -25,7 +25,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Who holds a ServiceCIDR back, and since when it is being deleted."""
+    """The finalizers and the time of deletion of a ServiceCIDR."""
 
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: datetime | None = None
@@ -52,23 +52,23 @@ class ServiceCIDR(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def deleted_at(self) -> datetime | None:
-        """When its deletion was asked for, in whole seconds; None while it is alive."""
+        """The time of its deletion, in whole seconds; None while it is not being deleted."""
         return self.metadata.deletion_timestamp
 
     @property
     def has_finalizer(self) -> bool:
-        """Whether this controller's finalizer is there."""
+        """True when it has this controller's finalizer."""
         return FINALIZER in (self.metadata.finalizers or ())
 
     @property
     def ready(self) -> Condition | None:
-        """Its condition of type `Ready`."""
+        """The condition of type `Ready`."""
         conditions = self.status.conditions or ()
         return next((one for one in conditions if one.type == "Ready"), None)
 
 
 class Labels(msgspec.Struct, frozen=True, gc=False):
-    """The two labels that the API server's allocator sets (SC-8); few texts, so shared ones."""
+    """The two labels that the API server's allocator sets (SC-8); their few values are interned."""
 
     managed_by: str | None = msgspec.field(name="ipaddress.kubernetes.io/managed-by", default=None)
     family: str | None = msgspec.field(name="ipaddress.kubernetes.io/ip-family", default=None)
@@ -80,25 +80,25 @@ class Labels(msgspec.Struct, frozen=True, gc=False):
                 force_setattr(self, field, sys.intern(text))
 
 
-class Labelled(msgspec.Struct, frozen=True, gc=False):
+class AddressMetadata(msgspec.Struct, frozen=True, gc=False):
     """The metadata of an IPAddress."""
 
     labels: Labels | None = None
 
 
 class IPAddress(msgspec.Struct, frozen=True, gc=False):
-    """An IPAddress. Its name is the address: nothing but metadata is fetched."""
+    """An IPAddress. Its name is the address, so only metadata is requested from the server."""
 
-    metadata: Labelled = Labelled()
+    metadata: AddressMetadata = AddressMetadata()
 
     @property
     def managed(self) -> bool:
-        """Whether the API server's allocator made it (SC-26)."""
+        """True when the API server's allocator manages it (SC-26)."""
         labels = self.metadata.labels
         return labels is not None and labels.managed_by == ALLOCATOR
 
     @property
     def family(self) -> str | None:
-        """Its ip-family label, which need not be true."""
+        """The ip-family label, which may be wrong."""
         labels = self.metadata.labels
         return labels.family if labels is not None else None

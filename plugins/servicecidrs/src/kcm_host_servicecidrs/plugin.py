@@ -1,4 +1,4 @@
-"""The servicecidrs controller: ranges for the addresses of Services, ready or free to go."""
+"""The hooks of the servicecidrs controller."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,18 +28,24 @@ from kcm_host_servicecidrs.desired_state import (
     READY,
     REMOVE_FINALIZER,
     TERMINATING,
-    grace_left,
-    is_settled,
+    needs_sync,
+    remaining_grace,
     status_body,
 )
-from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR, Condition, IPAddress, ServiceCIDR
-from kcm_host_servicecidrs.state import Memory
+from kcm_host_servicecidrs.models import (
+    IP_ADDRESS,
+    SERVICE_CIDR,
+    Condition,
+    IPAddress,
+    ServiceCIDR,
+)
+from kcm_host_servicecidrs.state import State
 
-#: Owner of the status, and who Events come from (SC-3).
+#: The field manager of the status, and the component of Events (SC-3).
 COMPONENT = "service-cidr-controller"
-# Nobody is told when an object goes that never could be read.
-LOOK_AGAIN = timedelta(minutes=1)
-SHOWN_KEPT = 10
+# The deletion of an object of which no version could be decoded is not delivered.
+RECHECK_INTERVAL = timedelta(minutes=1)
+MAX_SHOWN = 10
 
 
 def _utc_now() -> datetime:
@@ -48,32 +54,32 @@ def _utc_now() -> datetime:
 
 class ServiceCidrs:
     """
-    Marks living ServiceCIDRs ready, and lets deleted ones go when no address needs them.
+    The controller that marks ServiceCIDRs ready, and finalizes deleted ones that nothing blocks.
 
-    A key is the name of a ServiceCIDR. What it takes to decide is kept in memory, in step with
-    the changes told, so that no sync looks at all objects.
+    A key is the name of a ServiceCIDR. The state for all decisions is in memory and follows the
+    delivered changes, so that no sync iterates over all objects.
     """
 
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
         self._now = now
-        self._memory = Memory()
+        self._state = State()
 
     @hookimpl
     def kcm_watches(self) -> Sequence[AnyWatch]:
-        """Follow all ServiceCIDRs and all IPAddresses (SC-9)."""
+        """Watch all ServiceCIDRs and all IPAddresses (SC-9)."""
         return [
             Watch(
                 kind=SERVICE_CIDR,
                 model=ServiceCIDR,
-                keys=self._cidr_keys,
+                keys=self._on_cidr,
                 resync=lambda key: key,
             ),
-            Watch(kind=IP_ADDRESS, model=IPAddress, keys=self._address_keys),
+            Watch(kind=IP_ADDRESS, model=IPAddress, keys=self._on_address),
         ]
 
     @hookimpl
     def kcm_writes(self) -> Sequence[Permission]:
-        """Patch ServiceCIDRs and their status, and tell Events."""
+        """Return the permissions to patch ServiceCIDRs and their status, and to write Events."""
         return [
             Permission(SERVICE_CIDR, "patch"),
             Permission(SERVICE_CIDR, "patch", "status"),
@@ -84,10 +90,10 @@ class ServiceCidrs:
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """
-        Complete a living ServiceCIDR, or see whether a deleted one may go (SC-50, SC-51).
+        Mark a ServiceCIDR ready, or finalize a deleted one that nothing blocks (SC-50, SC-51).
 
-        Raises `Undecodable` while the present version does not fit: an older one is no ground
-        for a write.
+        Raises `Undecodable` while the present version is undecodable: an older one must not lead to
+        a write.
         """
         cidrs = view.of(SERVICE_CIDR, ServiceCIDR)
         if key in cidrs.undecodable():
@@ -99,43 +105,43 @@ class ServiceCidrs:
         if cidr is None:
             return Done()
         if cidr.deleted_at is None:
-            return await self._complete(key, cidr, writer)
-        # One that was let go already is not held back by what nobody is told of.
-        hidden = view.of(IP_ADDRESS, IPAddress).undecodable() if cidr.has_finalizer else ()
-        unreadable = {one.name for one in hidden}
-        keeper = self._memory.keeper(key.name, unreadable=unreadable)
-        if keeper is None:
-            return await self._let_go(key, cidr, cidr.deleted_at, writer)
+            return await self._set_ready(key, cidr, writer)
+        # An undecodable address must not block one whose finalizer is removed already.
+        found = view.of(IP_ADDRESS, IPAddress).undecodable() if cidr.has_finalizer else ()
+        undecodable = {one.name for one in found}
+        blocking = self._state.blocking_address(key.name, undecodable=undecodable)
+        if blocking is None:
+            return await self._finalize(key, cidr, cidr.deleted_at, writer)
         if cidr.ready != TERMINATING:
-            await self._report(key, TERMINATING, writer)
-        return Later(LOOK_AGAIN) if keeper in unreadable else Done()
+            await self._apply_condition(key, TERMINATING, writer)
+        return Later(RECHECK_INTERVAL) if blocking in undecodable else Done()
 
     @hookimpl
     def kcm_status(self, view: View) -> Mapping[str, Any]:
-        """Say how many there are, and what keeps those that are being deleted."""
+        """Return the number of objects, and the addresses that block deleted ServiceCIDRs."""
         cidrs, addresses = view.of(SERVICE_CIDR, ServiceCIDR), view.of(IP_ADDRESS, IPAddress)
-        unreadable = {key.name for key in addresses.undecodable()}
+        undecodable = {key.name for key in addresses.undecodable()}
         kept = (
-            {"serviceCIDR": name, "keptBy": keeper}
-            for name in self._memory.deleting
-            if (keeper := self._memory.keeper(name, unreadable=unreadable))
+            {"serviceCIDR": name, "keptBy": blocking}
+            for name in self._state.deleting
+            if (blocking := self._state.blocking_address(name, undecodable=undecodable))
         )
         return {
             "serviceCIDRs": len(cidrs),
-            "managedAddresses": len(self._memory.addresses),
-            "undecodable": len(cidrs.undecodable()) + len(unreadable),
-            "deleting": len(self._memory.deleting),
-            "kept": list(islice(kept, SHOWN_KEPT)),
+            "managedAddresses": len(self._state.addresses),
+            "undecodable": len(cidrs.undecodable()) + len(undecodable),
+            "deleting": len(self._state.deleting),
+            "kept": list(islice(kept, MAX_SHOWN)),
         }
 
-    async def _complete(self, key: Key, cidr: ServiceCIDR, writer: Writer) -> Done:
-        """Add the finalizer, then say that it is ready (SC-70 to SC-74)."""
+    async def _set_ready(self, key: Key, cidr: ServiceCIDR, writer: Writer) -> Done:
+        """Add the finalizer, then apply the condition Ready=True (SC-70 to SC-74)."""
         if not cidr.has_finalizer:
             await _patch(key, ADD_FINALIZER, writer)
         if cidr.ready == READY:
             return Done()
         try:
-            await self._report(key, READY, writer)
+            await self._apply_condition(key, READY, writer)
         except (ApiError, Unreachable):
             writer.event(
                 SERVICE_CIDR,
@@ -147,40 +153,40 @@ class ServiceCidrs:
             raise
         return Done()
 
-    async def _let_go(
+    async def _finalize(
         self, key: Key, cidr: ServiceCIDR, deleted_at: datetime, writer: Writer
     ) -> Outcome:
-        """Remove the finalizer, but not before the grace is over (SC-62 to SC-64)."""
+        """Remove the finalizer, but not before the end of the grace period (SC-62 to SC-64)."""
         if not cidr.has_finalizer:
             return Done()
-        left = grace_left(deleted_at, now=self._now())
-        if left > timedelta(0):
-            return Later(left)
+        remaining = remaining_grace(deleted_at, now=self._now())
+        if remaining > timedelta(0):
+            return Later(remaining)
         await _patch(key, REMOVE_FINALIZER, writer)
         return Done()
 
-    async def _report(self, key: Key, condition: Condition, writer: Writer) -> None:
-        """Write the Ready condition (SC-81)."""
+    async def _apply_condition(self, key: Key, condition: Condition, writer: Writer) -> None:
+        """Apply the Ready condition (SC-81)."""
         body = status_body(condition, now=self._now())
         await writer.apply(SERVICE_CIDR, key, body, field_manager=COMPONENT, subresource="status")
 
-    def _cidr_keys(self, change: Change[ServiceCIDR], view: View) -> Iterable[Key]:
-        """Queue a ServiceCIDR with something to do, and deleted ones that it frees or blocks."""
+    def _on_cidr(self, change: Change[ServiceCIDR], view: View) -> Iterable[Key]:
+        """Queue the ServiceCIDR if it needs a sync, and deleted ones that it frees or blocks."""
         name, new = change.key.name, change.new
-        touched = self._memory.put_cidr(name, new)
-        # Whether one that is being deleted may go is not known before all addresses are.
-        due = new is not None and (new.deleted_at is not None or not is_settled(new, kept=False))
-        own = [change.key] if due else []
-        return own if change.initial else [*own, *map(Key, self._memory.unsettled(touched))]
+        changed = self._state.update_cidr(name, new)
+        # Whether a deleted one is blocked is not known before all addresses are delivered.
+        own = new is not None and (new.deleted_at is not None or needs_sync(new, blocked=False))
+        keys = [change.key] if own else []
+        return keys if change.initial else [*keys, *map(Key, self._state.needing_sync(changed))]
 
-    def _address_keys(self, change: Change[IPAddress], view: View) -> Iterable[Key]:
-        """Queue the deleted ServiceCIDRs to which this address makes a difference (SC-23)."""
-        touched = self._memory.put_address(change.key.name, change.new)
-        return () if change.initial else [Key(name) for name in self._memory.unsettled(touched)]
+    def _on_address(self, change: Change[IPAddress], view: View) -> Iterable[Key]:
+        """Queue the deleted ServiceCIDRs whose next write depends on this address (SC-23)."""
+        changed = self._state.update_address(change.key.name, change.new)
+        return () if change.initial else [Key(name) for name in self._state.needing_sync(changed)]
 
 
 async def _patch(key: Key, body: Mapping[str, Any], writer: Writer) -> None:
-    """Change the finalizers; an object that is gone needs none (SC-71, SC-72)."""
+    """Patch the finalizers; an object that is gone needs no patch (SC-71, SC-72)."""
     try:
         await writer.patch(SERVICE_CIDR, key, body)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Addresses and ranges as numbers: strict reading, and the questions asked of them."""
+"""Addresses and ranges as numbers, with strict parsing."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -31,14 +31,14 @@ class Prefix(NamedTuple):
         return self.first + (1 << (WIDTH[self.family] - self.bits)) - 1
 
     def overlaps(self, other: "Prefix") -> bool:
-        """Whether both are of one family and share an address (SC-40)."""
+        """Return whether both are of one family and share an address (SC-40)."""
         return self.family == other.family and self.first <= other.last and other.first <= self.last
 
-    def serves(self, address: Address) -> bool:
+    def contains(self, address: Address) -> bool:
         """
-        Whether a Service can have this address out of this range (SC-43).
+        Return whether a Service can have this address from this range (SC-43).
 
-        Not the network address, and in IPv4 not the broadcast address either.
+        The network address, and in IPv4 the broadcast address, are not contained.
         """
         if self.family != address.family or not self.first < address.value <= self.last:
             return False
@@ -46,23 +46,23 @@ class Prefix(NamedTuple):
 
 
 def first_address(family: int, value: int, *, bits: int) -> int:
-    """Give the first address of the range of this length around an address."""
+    """Return the first address of the range of this length around an address."""
     size = 1 << (WIDTH[family] - bits)
     return value - value % size
 
 
 def parse_address(text: str) -> Address | None:
     """
-    Read an address by value; None for what is none (SC-31).
+    Return the address that a text means, None if it means none (SC-31).
 
-    One with a zone lies in no range, so it counts as none.
+    An address with a zone lies in no range: None.
     """
     parsed = _parsed(text)
     return None if parsed is None else Address(parsed.version, int(parsed))
 
 
 def parse_prefix(text: str) -> Prefix | None:
-    """Read `address/bits`, host bits set or not; None for every other form (SC-30)."""
+    """Return the range `address/bits`, host bits set or not; None for other texts (SC-30)."""
     head, _, tail = text.partition("/")
     parsed = _parsed(head)
     if parsed is None or not _BITS.fullmatch(tail):

@@ -1,169 +1,173 @@
-"""The state that decides whether a deleted ServiceCIDR may go."""
+"""The state by which a deleted ServiceCIDR may be finalized, or is blocked by IPAddresses."""
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
-from kcm_host_servicecidrs.desired_state import is_settled
-from kcm_host_servicecidrs.indexes import Addresses, Managed, Ranges
+from kcm_host_servicecidrs.desired_state import needs_sync
+from kcm_host_servicecidrs.indexes import AddressIndex, CidrIndex, ManagedAddress
 from kcm_host_servicecidrs.models import IPAddress, ServiceCIDR
 from kcm_host_servicecidrs.prefixes import Prefix, parse_address
 
 
-class Keepers:
+class BlockingAddresses:
     """
-    The addresses that keep each ServiceCIDR that is being deleted.
+    The addresses that block the deletion of each deleted ServiceCIDR (SC-98).
 
-    All are looked for once a ServiceCIDR; afterwards each address that comes or goes is one step,
-    however many others there are. Ranges change rarely: then everything is looked for again.
+    They are searched once for each ServiceCIDR; afterwards each address that is created or deleted
+    costs one step, however many others there are. Ranges change rarely: a change of a range starts
+    all searches again.
     """
 
-    def __init__(self, ranges: Ranges, addresses: Addresses) -> None:
-        self._ranges = ranges
+    def __init__(self, cidrs: CidrIndex, addresses: AddressIndex) -> None:
+        self._cidrs = cidrs
         self._addresses = addresses
-        #: By ServiceCIDR, in no order that matters; a dict for its first entry.
-        self._known: dict[str, dict[str, None]] = {}
+        #: ServiceCIDR -> names of its addresses; a dict, because a set has no first item.
+        self._blocking: dict[str, dict[str, None]] = {}
 
-    def first(self, name: str, *, unreadable: Iterable[str] = ()) -> str | None:
+    def first(self, name: str, *, undecodable: Iterable[str] = ()) -> str | None:
         """
-        Return the name of one IPAddress that keeps the ServiceCIDR `name`, None if it may go.
+        Return the name of one IPAddress that blocks the ServiceCIDR `name`, None if there is none.
 
-        It may go when each of its ranges lies in another ServiceCIDR's (SC-90 to SC-92), or when no
-        managed address can be had from it alone (SC-93 to SC-97). `unreadable` are names of
-        IPAddresses whose labels cannot be read: they count as managed.
+        It is not blocked when each of its ranges lies in another ServiceCIDR's (SC-90 to SC-92), or
+        when no managed address can be had from it alone (SC-93 to SC-97). `undecodable` are names
+        of IPAddresses whose labels cannot be decoded: they count as managed.
         """
-        if has_parent(name, self._ranges):
+        if has_parent(name, self._cidrs):
             return None
-        if name not in self._known:
-            self._known[name] = dict.fromkeys(self._all(name))
-        if known := self._known[name]:
-            return next(iter(known))
-        for keeper in unreadable:
-            hidden = parse_address(keeper)
-            if hidden is not None and self._ranges.serving(hidden) == [name]:
-                return keeper
+        if name not in self._blocking:
+            self._blocking[name] = dict.fromkeys(self._search(name))
+        if found := self._blocking[name]:
+            return next(iter(found))
+        for candidate in undecodable:
+            address = parse_address(candidate)
+            if address is not None and self._cidrs.containing_address(address) == [name]:
+                return candidate
         return None
 
-    def came(self, keeper: str, managed: Managed) -> None:
-        """Take note of an address that is there now."""
-        if not self._known:
+    def add(self, address_name: str, managed: ManagedAddress) -> None:
+        """Add an address that now exists."""
+        if not self._blocking:
             return
-        serving = self._ranges.serving(managed.address)
-        if len(serving) != 1 or managed.label not in self._ranges.of(serving[0]).labels:
+        cidrs = self._cidrs.containing_address(managed.address)
+        if len(cidrs) != 1 or managed.label not in self._cidrs.get(cidrs[0]).labels:
             return
-        known = self._known.get(serving[0])
-        if known is not None:
-            known[keeper] = None
+        found = self._blocking.get(cidrs[0])
+        if found is not None:
+            found[address_name] = None
 
-    def went(self, keeper: str, managed: Managed) -> None:
-        """Take note of an address that is there no longer."""
-        if not self._known:
+    def remove(self, address_name: str, managed: ManagedAddress) -> None:
+        """Remove an address that no longer exists."""
+        if not self._blocking:
             return
-        for name in self._ranges.serving(managed.address):
-            self._known.get(name, {}).pop(keeper, None)
+        for name in self._cidrs.containing_address(managed.address):
+            self._blocking.get(name, {}).pop(address_name, None)
 
-    def forget(self, name: str) -> None:
-        """Take note that a ServiceCIDR is gone, or is not being deleted."""
-        self._known.pop(name, None)
+    def discard_cidr(self, name: str) -> None:
+        """Remove a ServiceCIDR that is gone, or is not being deleted."""
+        self._blocking.pop(name, None)
 
-    def ranges_changed(self) -> None:
-        """Take note that ranges are others now: any address may keep others."""
-        self._known.clear()
+    def clear(self) -> None:
+        """Discard all results after a change of ranges: any address may block another one."""
+        self._blocking.clear()
 
-    def _all(self, name: str) -> Iterator[str]:
-        prefixes, labels = self._ranges.of(name)
+    def _search(self, name: str) -> Iterator[str]:
+        prefixes, labels = self._cidrs.get(name)
         for prefix in prefixes:
-            for keeper, address in self._addresses.within(prefix, labels=labels):
-                if self._ranges.serving(address) == [name]:
-                    yield keeper
+            for address_name, address in self._addresses.within(prefix, labels=labels):
+                if self._cidrs.containing_address(address) == [name]:
+                    yield address_name
 
 
-def has_parent(name: str, ranges: Ranges) -> bool:
+def has_parent(name: str, cidrs: CidrIndex) -> bool:
     """
-    Whether each range of a ServiceCIDR lies in another one's; an equal range counts (SC-90).
+    Return whether each range of a ServiceCIDR lies in another one's; equal ranges count (SC-90).
 
     True for one without ranges.
     """
-    return all(ranges.holding(prefix) != [name] for prefix in ranges.of(name).prefixes)
+    return all(cidrs.containing_prefix(prefix) != [name] for prefix in cidrs.get(name).prefixes)
 
 
-class Memory:
+class State:
     """
-    All that is needed to say whether a ServiceCIDR may go, parsed once and in order.
+    The ranges, the managed addresses, and the ServiceCIDRs that are being deleted.
 
-    An object whose present version cannot be read stays as it was.
+    Parsed once and updated by each change, so that no sync iterates over all objects. An object
+    whose present version is undecodable keeps its last decodable state.
     """
 
     def __init__(self) -> None:
-        self._ranges = Ranges()
-        #: Not read from the view, which is ahead of the changes told while a list comes in.
+        self._cidrs = CidrIndex()
+        #: Not read from the view: during a list the view is ahead of the delivered changes.
         self._deleting: dict[str, ServiceCIDR] = {}
-        self.addresses = Addresses()
-        self._keepers = Keepers(self._ranges, self.addresses)
+        self.addresses = AddressIndex()
+        self._blocking = BlockingAddresses(self._cidrs, self.addresses)
 
     @property
     def deleting(self) -> list[str]:
         """The names of the ServiceCIDRs that are being deleted, in order."""
         return sorted(self._deleting)
 
-    def put_cidr(self, name: str, state: ServiceCIDR | None) -> AbstractSet[str]:
+    def update_cidr(self, name: str, state: ServiceCIDR | None) -> AbstractSet[str]:
         """
-        Take one ServiceCIDR's present state, None: it is gone.
+        Replace the state of one ServiceCIDR, None: it is gone.
 
-        Gives those being deleted that it may have freed or blocked: if its ranges are others now,
-        all that share an address with those it had or has.
+        Returns the deleted ServiceCIDRs that the change may have freed or blocked: if the ranges
+        changed, all that share an address with the old or the new ones.
         """
-        before = self._ranges.of(name)
+        before = self._cidrs.get(name)
         self._deleting.pop(name, None)
         if state is not None:
-            self._ranges.put(name, state.spec.cidrs or ())
+            self._cidrs.put(name, state.spec.cidrs or ())
         else:
-            self._ranges.remove(name)
+            self._cidrs.remove(name)
         if state is not None and state.deleted_at is not None:
             self._deleting[name] = state
         else:
-            self._keepers.forget(name)
-        after = self._ranges.of(name)
+            self._blocking.discard_cidr(name)
+        after = self._cidrs.get(name)
         if after == before:
             return frozenset()
-        self._keepers.ranges_changed()
+        self._blocking.clear()
         return self._overlapping(name, {*before.prefixes, *after.prefixes})
 
-    def put_address(self, name: str, state: IPAddress | None) -> AbstractSet[str]:
+    def update_address(self, name: str, state: IPAddress | None) -> AbstractSet[str]:
         """
-        Take one IPAddress's present state, None: it is gone.
+        Replace the state of one IPAddress, None: it is gone.
 
-        Gives those being deleted that a Service could have had it from, or can now (SC-23).
+        Returns the deleted ServiceCIDRs that a Service could have had it from, or can now (SC-23).
         """
         before = self.addresses.remove(name)
         after = self.addresses.put(name, state) if state is not None else None
         if before is not None:
-            self._keepers.went(name, before)
+            self._blocking.remove(name, before)
         if after is not None:
-            self._keepers.came(name, after)
+            self._blocking.add(name, after)
         if not self._deleting:
             return frozenset()
-        touched = (one.address for one in (before, after) if one is not None)
-        serving = map(self._ranges.serving, touched)
-        return self._deleting.keys() & frozenset().union(*serving)
+        changed = (one.address for one in (before, after) if one is not None)
+        containing = map(self._cidrs.containing_address, changed)
+        return self._deleting.keys() & frozenset().union(*containing)
 
-    def keeper(self, name: str, *, unreadable: Iterable[str] = ()) -> str | None:
-        """Return an IPAddress that keeps a ServiceCIDR from going: see `Keepers.first`."""
-        return self._keepers.first(name, unreadable=unreadable)
+    def blocking_address(self, name: str, *, undecodable: Iterable[str] = ()) -> str | None:
+        """Return an IPAddress that blocks a ServiceCIDR: see `BlockingAddresses.first`."""
+        return self._blocking.first(name, undecodable=undecodable)
 
-    def unsettled(self, names: Iterable[str]) -> list[str]:
-        """Give those of these, which are being deleted, that have something left to do."""
+    def needing_sync(self, names: Iterable[str]) -> list[str]:
+        """Return those of these deleted ServiceCIDRs for which a sync would write."""
         return [
             name
             for name in names
-            if not is_settled(self._deleting[name], kept=self.keeper(name) is not None)
+            if needs_sync(self._deleting[name], blocked=self.blocking_address(name) is not None)
         ]
 
-    def _overlapping(self, name: str, own: AbstractSet[Prefix]) -> frozenset[str]:
+    def _overlapping(self, name: str, changed: AbstractSet[Prefix]) -> frozenset[str]:
+        """Return the other deleted ServiceCIDRs with a range that overlaps a changed one."""
         return frozenset(
             other
             for other in self._deleting
-            if other != name
-            and any(
-                theirs.overlaps(one) for theirs in self._ranges.of(other).prefixes for one in own
-            )
+            if other != name and self._overlaps(self._cidrs.get(other).prefixes, changed)
         )
+
+    @staticmethod
+    def _overlaps(own: Iterable[Prefix], changed: AbstractSet[Prefix]) -> bool:
+        return any(prefix.overlaps(one) for prefix in own for one in changed)

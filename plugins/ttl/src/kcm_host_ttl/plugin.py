@@ -1,4 +1,4 @@
-"""The ttl controller: tells kubelets, by an annotation on every node, how long they may cache."""
+"""The hooks of the ttl controller, and the fields that it reads of Nodes."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -27,35 +27,36 @@ ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
 class Annotations(msgspec.Struct, frozen=True, gc=False):
-    """The one annotation this controller reads."""
+    """The one annotation that is read."""
 
     ttl: str | None = msgspec.field(name=ANNOTATION, default=None)
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False):
-    """A node's metadata, as far as it matters here."""
+    """The metadata of a node."""
 
     annotations: Annotations | None = None
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node: nothing but metadata, so nothing else is fetched."""
+    """A Node. The model has only metadata, so only metadata is requested from the server."""
 
     metadata: Metadata
 
     @property
     def ttl(self) -> str | None:
-        """The annotation's text."""
+        """The text of the annotation."""
         annotations = self.metadata.annotations
         return annotations.ttl if annotations else None
 
 
 class Ttl:
     """
-    Keeps the annotation of every node at the value for the present number of nodes.
+    The controller that keeps an annotation of every node at the value for the number of nodes.
 
-    The count follows the changes told (TTL-11), starts at zero with each start and is never
-    read back from annotations (TTL-10).
+    The annotation is the number of seconds that a kubelet may cache. The count follows the
+    delivered changes (TTL-11), starts at zero with each start and is never read back from
+    annotations (TTL-10).
     """
 
     def __init__(self) -> None:
@@ -63,43 +64,43 @@ class Ttl:
 
     @hookimpl
     def kcm_watches(self, settings: None, discovery: Discovery) -> list[Watch[Node]]:
-        """Follow all nodes (TTL-6)."""
-        return [Watch(kind=NODE, model=Node, keys=self._keys, resync=lambda key: key)]
+        """Watch all nodes (TTL-6)."""
+        return [Watch(kind=NODE, model=Node, keys=self._on_node, resync=lambda key: key)]
 
     @hookimpl
     def kcm_writes(self, settings: None) -> list[Permission]:
-        """Patch nodes, nothing else (TTL-7, TTL-50)."""
+        """Return the permission to patch nodes (TTL-7, TTL-50)."""
         return [Permission(NODE, "patch")]
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer, settings: None) -> Done:
-        """Patch one node's annotation if it is not the desired number (TTL-30 to TTL-34)."""
+        """Patch the annotation of one node if it is not the desired number (TTL-30 to TTL-34)."""
         node = view.of(NODE, Node).get(key.name)
-        if node is not None and self._wrong(node):
-            seconds = str(self._count.seconds)
+        if node is not None and self._needs_patch(node):
+            seconds = str(self._count.ttl_seconds)
             await writer.patch(NODE, key, {"metadata": {"annotations": {ANNOTATION: seconds}}})
         return Done()
 
     @hookimpl
     def kcm_status(self, view: View, settings: None) -> Mapping[str, Any]:
-        """Show the count and the value that follows from it."""
-        return {"nodes": self._count.nodes, "ttlSeconds": self._count.seconds}
+        """Return the count and the value that follows from it."""
+        return {"nodes": self._count.nodes, "ttlSeconds": self._count.ttl_seconds}
 
-    def _keys(self, change: Change[Node], view: View) -> Iterable[Key]:
-        """Queue the nodes that carry a wrong value: this one, or any after a change of step."""
-        before = self._count.seconds
-        self._recount(change, view)
-        if self._count.seconds != before and not change.initial:
+    def _on_node(self, change: Change[Node], view: View) -> Iterable[Key]:
+        """Queue the node if its value is wrong; after a change of step, every such node."""
+        before = self._count.ttl_seconds
+        self._update_count(change, view)
+        if self._count.ttl_seconds != before and not change.initial:
             nodes = view.of(NODE, Node).items()
-            return [key for key, node in nodes if self._wrong(node)]
-        if change.new is not None and self._wrong(change.new):
+            return [key for key, node in nodes if self._needs_patch(node)]
+        if change.new is not None and self._needs_patch(change.new):
             return [change.key]
         return ()
 
-    def _recount(self, change: Change[Node], view: View) -> None:
+    def _update_count(self, change: Change[Node], view: View) -> None:
         if change.initial:
-            # The store holds the whole initial list: count it at its first change, so that no
-            # node is queued for a value that only held on the way.
+            # The cache has the full initial list: it is counted at its first change, so that no
+            # node is queued for the value of a step in between.
             if self._count.nodes == 0:
                 self._count.add(len(list(view.of(NODE, Node).items())))
         elif change.old is None:
@@ -108,9 +109,9 @@ class Ttl:
             try:
                 self._count.remove()
             except ValueError as error:
-                log.warning("node count off", extra={"kv": {"error": str(error)}})
+                log.warning("node count wrong", extra={"kv": {"error": str(error)}})
 
-    def _wrong(self, node: Node) -> bool:
-        seconds = self._count.seconds
-        # Nearly all nodes carry the very text this controller writes: no need to parse it.
+    def _needs_patch(self, node: Node) -> bool:
+        seconds = self._count.ttl_seconds
+        # Nearly all nodes have exactly the text that this controller writes: no parsing needed.
         return node.ttl != str(seconds) and parse_seconds(node.ttl) != seconds
