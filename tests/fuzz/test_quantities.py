@@ -12,21 +12,21 @@ from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
 from kcm_host.informer import decoder
 from kcm_host.informer.shared_informer import SharedInformer
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VolumeClaim
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaim
 from kcm_host_resourcequota.evaluators.pods import Pod
 from kcm_host_resourcequota.models import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.quantity import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     NANO,
     Format,
     Quantity,
     QuantityError,
+    add,
     canonical,
-    minus,
     parse,
-    plus,
-    rounded_up,
-    shown,
+    round_up,
+    subtract,
+    text_of,
 )
 
 VECTORS = [row[1] for row in PARSED] + [row[1] for row in REFUSED]
@@ -36,7 +36,7 @@ CAP = 2**63 - 1
 
 digits = st.text("0123456789", max_size=25)
 exponents = st.one_of(
-    st.integers(-30, 30), st.integers(-(2**33), 2**33), st.integers(MOST_DIGITS - 20, MOST_DIGITS)
+    st.integers(-30, 30), st.integers(-(2**33), 2**33), st.integers(MAX_DIGITS - 20, MAX_DIGITS)
 )
 suffixes = st.one_of(
     st.sampled_from([*DECIMAL, *BINARY]),
@@ -80,7 +80,7 @@ def reference(text: str) -> Fraction | None:
     sign, whole, fraction, suffix = match.groups()
     is_exponent = suffix not in DECIMAL and suffix not in BINARY
     power = int(suffix[1:]) if is_exponent else DECIMAL.get(suffix, 0)
-    if abs(power) > MOST_DIGITS:
+    if abs(power) > MAX_DIGITS:
         return None
     value = Fraction(int(whole + fraction or "0"), 10 ** len(fraction))
     value *= Fraction(2) ** BINARY[suffix] if suffix in BINARY else Fraction(10) ** power
@@ -98,8 +98,8 @@ def test_a_text_has_the_number_of_the_reference_or_is_refused(text: str) -> None
         expected = reference(text)
         if expected is not None:
             assert quantity.nano == expected
-        assert len(f"{abs(quantity.nano)}") <= MOST_DIGITS + len("999999999")
-        for written in (shown(quantity), *(canonical(quantity.nano, each) for each in Format)):
+        assert len(f"{abs(quantity.nano)}") <= MAX_DIGITS + len("999999999")
+        for written in (text_of(quantity), *(canonical(quantity.nano, each) for each in Format)):
             assert parse(written).nano == quantity.nano
 
 
@@ -109,12 +109,12 @@ def test_sums_can_be_written_and_read_back(a: str, b: str) -> None:
     with one_input("sums of quantities", refused_by=(QuantityError,)):
         one, other = parse(a), parse(b)
         for found, number in (
-            (plus(one, other), one.nano + other.nano),
-            (minus(one, other), one.nano - other.nano),
+            (add(one, other), one.nano + other.nano),
+            (subtract(one, other), one.nano - other.nano),
         ):
             assert found.nano == number
-            assert parse(shown(found)).nano == number
-        up = rounded_up(Quantity(one.nano, one.format))
+            assert parse(text_of(found)).nano == number
+        up = round_up(Quantity(one.nano, one.format))
         assert abs(up.nano) >= abs(one.nano)
         assert abs(up.nano) - abs(one.nano) < NANO
 
@@ -135,7 +135,10 @@ def test_an_object_with_any_quantities_is_read_or_marked(
     bodies = {
         QuotaObject: {"spec": {"hard": hard}, "status": {"hard": hard, "used": used}},
         Pod: {"spec": {"containers": [{"name": "c", "resources": resources}]}},
-        VolumeClaim: {"spec": {"resources": resources}, "status": {"allocatedResources": used}},
+        PersistentVolumeClaim: {
+            "spec": {"resources": resources},
+            "status": {"allocatedResources": used},
+        },
     }
     for model, body in bodies.items():
         with one_input(f"quantities in a {model.__name__}"):

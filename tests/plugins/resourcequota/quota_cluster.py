@@ -41,7 +41,7 @@ BEGINNING = 1767225600.0
 
 
 def run(sync: Coroutine[Any, Any, T]) -> T:
-    """Give what a coroutine returns that waits for nothing."""
+    """Return what a coroutine returns that waits for nothing."""
     try:
         sync.send(None)
     except StopIteration as stop:
@@ -112,7 +112,7 @@ class QuotaCluster:
             self.streams[kind].tell(sort, manifest)
 
     def get(self, kind: Kind, key: Key) -> Manifest:
-        """Give an object as the server has it."""
+        """Return an object as the server has it."""
         return self.objects[kind][key]
 
     def relist(self, kind: Kind) -> None:
@@ -154,11 +154,11 @@ class QuotaCluster:
         self.put(RESOURCE_QUOTA, {**manifest, "spec": {**manifest["spec"], "hard": hard}})
 
     def used(self, key: Key) -> dict[str, str]:
-        """Give `status.used` as the server has it."""
+        """Return `status.used` as the server has it."""
         return dict(self.get(RESOURCE_QUOTA, key)["status"].get("used") or {})
 
-    def numbers(self, key: Key) -> dict[str, float]:
-        """Give `status.used` in numbers."""
+    def used_numbers(self, key: Key) -> dict[str, float]:
+        """Return `status.used` in numbers."""
         return {name: parse(text).nano / 10**9 for name, text in self.used(key).items()}
 
     def set_used(self, key: Key, **used: str) -> None:
@@ -369,7 +369,7 @@ class Follower:
 
 
 def followed(cluster: QuotaCluster) -> set[Kind]:
-    """Give what is followed beside the quotas."""
+    """Return what is followed beside the quotas."""
     return set(cluster.streams) - {RESOURCE_QUOTA}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kcm_host.api import Kind, Resource
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
@@ -14,7 +14,7 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 SECRET = Kind("", "v1", "Secret", "secrets")
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 ALL_VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
-SERVED = (POD, SERVICE, VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QUOTA, RESOURCE_CLAIM)
+SERVED = (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QUOTA, RESOURCE_CLAIM)
 
 
 class Discovery:

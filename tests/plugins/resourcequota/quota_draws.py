@@ -49,7 +49,7 @@ SCOPES: tuple[dict[str, Any], ...] = (
 
 
 def drawn_pod(draw: random.Random) -> Manifest:
-    """Give a pod with random requests, scopes and phase."""
+    """Return a pod with random requests, scopes and phase."""
     requests = {
         name: draw.choice(values)
         for name, values in (
@@ -80,7 +80,7 @@ def drawn_pod(draw: random.Random) -> Manifest:
 
 
 def drawn_service(draw: random.Random) -> Manifest:
-    """Give a service of any type with one or two ports."""
+    """Return a service of any type with one or two ports."""
     sort = draw.choice(("ClusterIP", "NodePort", "LoadBalancer"))
     ports = [{"port": port, "nodePort": draw.choice((0, 30000))} for port in range(2)]
     spec = {"type": sort, "ports": ports[: draw.randint(1, 2)]}
@@ -88,7 +88,7 @@ def drawn_service(draw: random.Random) -> Manifest:
 
 
 def drawn_volume_claim(draw: random.Random) -> Manifest:
-    """Give a volume claim with random size and classes."""
+    """Return a volume claim with random size and classes."""
     spec = {
         "storageClassName": draw.choice(("gold", "silver")),
         "resources": {"requests": {"storage": draw.choice(("1Gi", "5G", "0.1Gi"))}},
@@ -98,6 +98,6 @@ def drawn_volume_claim(draw: random.Random) -> Manifest:
 
 
 def timestamp(seconds: float) -> str:
-    """Give an instant as the server writes it."""
+    """Return an instant as the server writes it."""
     when = dt.datetime.fromtimestamp(int(seconds), tz=dt.UTC)
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -18,7 +18,7 @@ def pod(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Manifest:
-    """Give a pod with one container."""
+    """Return a pod with one container."""
     resources = {"requests": dict(requests or {}), "limits": dict(limits or {})}
     made = {"name": name, "namespace": namespace, **(metadata or {})}
     if uid:
@@ -32,5 +32,5 @@ def pod(
 
 
 def named(name: str, namespace: str = "a", **fields: Any) -> Manifest:
-    """Give an object of which only the name matters."""
+    """Return an object of which only the name matters."""
     return {"metadata": {"name": name, "namespace": namespace}, **fields}

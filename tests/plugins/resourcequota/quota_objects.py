@@ -12,22 +12,22 @@ from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.evaluators.extended_resources import DeviceClass, DeviceClasses
-from kcm_host_resourcequota.evaluators.object_count import CountEvaluator
+from kcm_host_resourcequota.evaluators.object_count import ObjectCountEvaluator
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
-    VOLUME_CLAIM,
-    VolumeClaimEvaluator,
+    PERSISTENT_VOLUME_CLAIM,
+    PersistentVolumeClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.pods import POD, PodEvaluator
 from kcm_host_resourcequota.evaluators.resourceclaims import (
     INDEXES,
     RESOURCE_CLAIM,
-    ClaimEvaluator,
     OldestClaims,
     ResourceClaim,
+    ResourceClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.services import SERVICE, ServiceEvaluator
 from kcm_host_resourcequota.quantity import parse
-from kcm_host_resourcequota.scopes import Requirement, Selection, selection_of
+from kcm_host_resourcequota.scopes import Requirement, Selector, selector_for
 
 Manifest = dict[str, Any]
 Amounts = Mapping[str, str | int]
@@ -49,7 +49,9 @@ COUNTED = (
     Kind("apps", "v1", "Deployment", "deployments"),
     Kind("example.com", "v1", "Widget", "widgets"),
 )
-KINDS = {kind.name: kind for kind in (POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM, *COUNTED)}
+KINDS = {
+    kind.name: kind for kind in (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM, *COUNTED)
+}
 
 
 def container(
@@ -59,7 +61,7 @@ def container(
     name: str = "",
     always: bool = False,
 ) -> Manifest:
-    """Give a container; `always` makes an init container a sidecar."""
+    """Return a container; `always` makes an init container a sidecar."""
     resources = {"requests": requests, "limits": limits}
     made: Manifest = {"name": name, "image": "i", "resources": _given(resources)}
     return made | ({"restartPolicy": "Always"} if always else {})
@@ -73,7 +75,7 @@ def status(
     allocated: Amounts | None = None,
     resources: bool = True,
 ) -> Manifest:
-    """Give the status of a container; without `resources` it says nothing of those."""
+    """Return the status of a container; without `resources` it says nothing of those."""
     in_effect = {"resources": _given({"requests": requests, "limits": limits})}
     return {"name": name, **(in_effect if resources else {})} | _given(
         {"allocatedResources": allocated}
@@ -81,7 +83,7 @@ def status(
 
 
 def resize(reason: str) -> Manifest:
-    """Give the condition of a resize that is pending."""
+    """Return the condition of a resize that is pending."""
     return {"type": "PodResizePending", "status": "True", "reason": reason}
 
 
@@ -95,7 +97,7 @@ def pod(
     statuses: Sequence[Manifest] = (),
     **status_fields: Any,
 ) -> Manifest:
-    """Give a pod; with no containers named it has one without resources."""
+    """Return a pod; with no containers named it has one without resources."""
     names: Iterable[Manifest] = containers or [container()]
     return {
         "kind": "Pod",
@@ -110,17 +112,17 @@ def pod(
 
 
 def counted(kind: str, name: str, **metadata: Any) -> Manifest:
-    """Give an object of which nothing but its existence counts."""
+    """Return an object of which nothing but its existence counts."""
     return {"kind": kind, "metadata": {"name": name, **metadata}}
 
 
 def nano(amounts: Amounts) -> dict[str, int]:
-    """Give amounts as numbers, for comparison (RQ-270)."""
+    """Return amounts as numbers, for comparison (RQ-270)."""
     return {name: parse(amount).nano for name, amount in amounts.items()}
 
 
 def requirement(scope: str, operator: str, *values: str) -> Requirement:
-    """Give one expression of a scope selector."""
+    """Return one expression of a scope selector."""
     return Requirement(scope, operator, values)
 
 
@@ -137,9 +139,9 @@ class Namespace:
         self.evaluators: list[Evaluator] = [
             PodEvaluator(),
             ServiceEvaluator(),
-            VolumeClaimEvaluator(),
-            ClaimEvaluator(self.device_classes, self.oldest_claims),
-            *(CountEvaluator(kind) for kind in COUNTED),
+            PersistentVolumeClaimEvaluator(),
+            ResourceClaimEvaluator(self.device_classes, self.oldest_claims),
+            *(ObjectCountEvaluator(kind) for kind in COUNTED),
         ]
         self._stores: dict[str, Store[Any]] = {e.resource: Store(e.kind) for e in self.evaluators}
         for index, function in INDEXES.items():
@@ -178,19 +180,17 @@ class Namespace:
         spec = {"extendedResourceName": explicit} if explicit else {}
         return self.device_classes.put(class_name, msgspec.convert({"spec": spec}, DeviceClass))
 
-    def naive(
-        self, hard: Iterable[str], selection: Selection, *, now: float = NOW
-    ) -> dict[str, int]:
+    def naive(self, hard: Iterable[str], selector: Selector, *, now: float = NOW) -> dict[str, int]:
         """Calculate usage as the reference does, by summing up everything (RQ-60 to RQ-77)."""
-        matched = {name for name in hard if any(e.serves(name) for e in self.evaluators)}
+        matched = {name for name in hard if any(e.handles(name) for e in self.evaluators)}
         used = dict.fromkeys(matched, 0)
         for evaluator in self.evaluators:
-            if selection.malformed or not any(map(evaluator.serves, matched)):
+            if selector.malformed or not any(map(evaluator.handles, matched)):
                 continue
             for key, obj in self.view.of(evaluator.kind, evaluator.model).items():
                 one = evaluator.contribution(key, obj, self.view, now)
                 if key.namespace != self.name or not all(
-                    evaluator.matches(one.vector, each) for each in selection.requirements
+                    evaluator.matches(one.attributes, each) for each in selector.requirements
                 ):
                     continue
                 for name, amount, _ in one.usage:
@@ -205,8 +205,8 @@ class Namespace:
         selector: Iterable[Requirement] = (),
         now: float = NOW,
     ) -> dict[str, int]:
-        """Give what a quota with these names and scopes shows as used."""
-        return self.naive(hard, selection_of(scopes, selector), now=now)
+        """Return what a quota with these names and scopes shows as used."""
+        return self.naive(hard, selector_for(scopes, selector), now=now)
 
 
 def _given(fields: Mapping[str, Any]) -> Manifest:
@@ -214,7 +214,7 @@ def _given(fields: Mapping[str, Any]) -> Manifest:
 
 
 def _numbered(letter: str, containers: Iterable[Manifest]) -> list[Manifest]:
-    """Give names to the containers that have none."""
+    """Return names to the containers that have none."""
     return [
         {**each, "name": each["name"] or f"{letter}{number}"}
         for number, each in enumerate(containers)

@@ -14,7 +14,7 @@ OTHER = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
 
 
 def random_pod(name: str, rng: random.Random) -> Manifest:
-    """Give a pod with any mixture of what counts."""
+    """Return a pod with any mixture of what counts."""
     containers = [resources(rng, f"a{n}") for n in range(rng.randint(1, 3))]
     init = [resources(rng, f"i{n}", init=True) for n in range(rng.randint(0, 3))]
     made = pod(
@@ -32,7 +32,7 @@ def random_pod(name: str, rng: random.Random) -> Manifest:
 
 
 def spec(rng: random.Random) -> Manifest:
-    """Give what decides about scopes, and what belongs to the pod as a whole."""
+    """Return what decides about scopes, and what belongs to the pod as a whole."""
     made: Manifest = {"nodeName": "n1"}
     if rng.random() < 0.3:
         made["activeDeadlineSeconds"] = 3600
@@ -49,7 +49,7 @@ def spec(rng: random.Random) -> Manifest:
 
 
 def affinity(rng: random.Random) -> Manifest:
-    """Give an affinity or anti-affinity, required or preferred, to some namespaces or none."""
+    """Return an affinity or anti-affinity, required or preferred, to some namespaces or none."""
     term = {**OTHER, **rng.choice([{}, {"namespaces": ["x"]}, {"namespaceSelector": {}}])}
     rule = "DuringSchedulingIgnoredDuringExecution"
     which: Manifest = rng.choice(
@@ -62,7 +62,7 @@ def affinity(rng: random.Random) -> Manifest:
 
 
 def resources(rng: random.Random, name: str, *, init: bool = False) -> Manifest:
-    """Give a container with limits of at least what it requests, as the server demands."""
+    """Return a container with limits of at least what it requests, as the server demands."""
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     if rng.random() < 0.7:
@@ -83,7 +83,7 @@ def resources(rng: random.Random, name: str, *, init: bool = False) -> Manifest:
 
 
 def statuses(rng: random.Random, containers: Sequence[Manifest]) -> Iterator[Manifest]:
-    """Give what a node might say of the containers, in the middle of resizes."""
+    """Return what a node might say of the containers, in the middle of resizes."""
     for each in containers:
         if rng.random() < 0.4:
             continue
@@ -98,7 +98,7 @@ def statuses(rng: random.Random, containers: Sequence[Manifest]) -> Iterator[Man
 
 
 def services() -> Iterator[Manifest]:
-    """Give services of all types; node ports are assigned by the server where none is said."""
+    """Return services of all types; node ports are assigned by the server where none is said."""
     ports = [{"name": f"p{n}", "port": 80 + n} for n in range(3)]
     closed = {"allocateLoadBalancerNodePorts": False}
     rows: list[Manifest] = [
@@ -114,7 +114,7 @@ def services() -> Iterator[Manifest]:
 
 
 def deployment() -> Manifest:
-    """Give a deployment, of which only the existence counts."""
+    """Return a deployment, of which only the existence counts."""
     labels = {"app": "a"}
     template = {
         "metadata": {"labels": labels},
@@ -129,7 +129,7 @@ def deployment() -> Manifest:
 
 
 def volume_claims() -> Iterator[Manifest]:
-    """Give volume claims of several classes, in the middle of expansions and changes of class."""
+    """Return volume claims of several classes, in the middle of expansions and changes of class."""
     old = {"volume.beta.kubernetes.io/storage-class": "silver"}
     named = {"volumeAttributesClassName": "fast"}
     allocated = {"allocatedResources": {"storage": "100Gi"}}
@@ -160,7 +160,7 @@ def volume_claims() -> Iterator[Manifest]:
 
 
 def resource_claims(rng: random.Random, pods: Sequence[Manifest]) -> Iterator[Manifest]:
-    """Give claims of the classes there are and of one there is not; some belong to pods."""
+    """Return claims of the classes there are and of one there is not; some belong to pods."""
     for number in range(8):
         requests = [device_request(rng, f"r{n}") for n in range(rng.randint(1, 3))]
         metadata: Manifest = {"name": f"k{number}"}
@@ -178,7 +178,7 @@ def resource_claims(rng: random.Random, pods: Sequence[Manifest]) -> Iterator[Ma
 
 
 def device_request(rng: random.Random, name: str) -> Manifest:
-    """Give a request for devices of one class, or for the first of several."""
+    """Return a request for devices of one class, or for the first of several."""
     if rng.random() < 0.6:
         return {"name": name, "exactly": devices(rng)}
     options = [{"name": f"o{n}", **devices(rng)} for n in range(rng.randint(1, 3))]
@@ -186,6 +186,6 @@ def device_request(rng: random.Random, name: str) -> Manifest:
 
 
 def devices(rng: random.Random) -> Manifest:
-    """Give devices of one class; mode and count are left to the server where they may be."""
+    """Return devices of one class; mode and count are left to the server where they may be."""
     amount: Manifest = rng.choice([{}, {"allocationMode": "All"}, {"count": rng.randint(1, 5)}])
     return {"deviceClassName": rng.choice(["gpu", "net", "missing"]), **amount}

@@ -76,13 +76,13 @@ class QuotaNamespace:
         self.core.patch_namespaced_pod_status(name, self.name, status)
 
     def status(self, name: str = "q") -> Manifest:
-        """Give the status of a quota, as the server has it."""
+        """Return the status of a quota, as the server has it."""
         answer = self.core.read_namespaced_resource_quota(name, self.name, _preload_content=False)
         found: Manifest = json.loads(answer.data).get("status") or {}
         return found
 
     def used(self, name: str = "q") -> dict[str, float]:
-        """Give `status.used` in numbers."""
+        """Return `status.used` in numbers."""
         texts: Mapping[str, str] = self.status(name).get("used") or {}
         return {each: parse(text).nano / NANO for each, text in texts.items()}
 
@@ -105,7 +105,7 @@ class QuotaNamespace:
             raise AssertionError(f"{error}; it says {found}") from None
 
     def writes(self, name: str = "q", *, agent: str = AGENT) -> list[int]:
-        """Give the answers to all writes of the controller to a quota here."""
+        """Return the answers to all writes of the controller to a quota here."""
         written = self.server.audit.writes(since=self.mark, user_agent=agent)
         return [
             each.code
@@ -120,7 +120,7 @@ class QuotaNamespace:
 
 
 def pod_manifest(name: str, **fields: Any) -> Manifest:
-    """Give a pod that asks for one tenth of a CPU."""
+    """Return a pod that asks for one tenth of a CPU."""
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "200m"}}
     container = {"name": "c", "image": "example.com/image", "resources": resources}
     spec = {"containers": [container], "automountServiceAccountToken": False, **fields}
@@ -128,7 +128,7 @@ def pod_manifest(name: str, **fields: Any) -> Manifest:
 
 
 def widgets(group: str) -> Manifest:
-    """Give the definition of a custom resource."""
+    """Return the definition of a custom resource."""
     schema = {"openAPIV3Schema": {"type": "object"}}
     return {
         "metadata": {"name": f"widgets.{group}"},

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from kcm_host.api import Key, Kind, View
-from kcm_host_resourcequota.calculator import calculate, format_of, plan_for
+from kcm_host_resourcequota.calculator import calculate, format_of, plan_evaluation
 from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator
-from kcm_host_resourcequota.models import Asked, ScopeSelector, Spec
+from kcm_host_resourcequota.models import ParsedSpec, ScopeSelector, Spec
 from kcm_host_resourcequota.quantity import NANO, Format, Quantity
-from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, Vector
-from kcm_host_resourcequota.usage_index import Ledger, Total
+from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, ScopeAttributes
+from kcm_host_resourcequota.usage_index import Total, UsageIndex
 
 SI, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
-IN_SCOPE = Vector(frozenset({"Terminating"}))
+IN_SCOPE = ScopeAttributes(frozenset({"Terminating"}))
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Toy(Evaluator):
     def resource(self) -> str:
         return self._resource
 
-    def serves(self, name: str) -> bool:
+    def handles(self, name: str) -> bool:
         return name in self._names
 
     def contribution(self, key: Key, obj: Any, view: View, now: float) -> Contribution:
@@ -48,28 +48,28 @@ class Case:
 
     def __init__(self, *evaluators: Toy) -> None:
         self.evaluators = evaluators
-        self.ledger = Ledger()
+        self.usage_index = UsageIndex()
         self.problems: dict[str, str] = {}
 
-    def put(self, evaluator: Toy, vector: Vector = NO_SCOPES, **amounts: int) -> None:
+    def put(self, evaluator: Toy, attributes: ScopeAttributes = NO_SCOPES, **amounts: int) -> None:
         usage = tuple((name, amount, SI) for name, amount in sorted(amounts.items()))
-        key = Key(f"o{self.ledger.objects(evaluator.resource)}", "a")
-        self.ledger.apply(evaluator.resource, key, Contribution(usage, vector))
+        key = Key(f"o{self.usage_index.object_count(evaluator.resource)}", "a")
+        self.usage_index.apply(evaluator.resource, key, Contribution(usage, attributes))
 
     def serving(self, name: str) -> Collection[Evaluator]:
-        return [each for each in self.evaluators if each.serves(name)]
+        return [each for each in self.evaluators if each.handles(name)]
 
     def usage(self, *names: str, **spec: Any) -> tuple[dict[str, int], dict[str, str]]:
-        """Give the totals of a quota with these names and scopes, and who failed."""
-        asked = Asked(Spec(hard=dict.fromkeys(names, "10"), **spec))
+        """Return the totals of a quota with these names and scopes, and who failed."""
+        spec = ParsedSpec(Spec(hard=dict.fromkeys(names, "10"), **spec))
         found = calculate(
-            plan_for(asked.hard, self.serving),
-            asked,
+            plan_evaluation(spec.hard, self.serving),
+            spec,
             namespace="a",
-            ledger=self.ledger,
+            usage_index=self.usage_index,
             problem=lambda evaluator, _namespace: self.problems.get(evaluator.resource, ""),
         )
-        return dict(found.numbers), dict(found.failed)
+        return dict(found.used_nano), dict(found.failed)
 
 
 def test_only_served_names_have_an_entry() -> None:
@@ -78,8 +78,8 @@ def test_only_served_names_have_an_entry() -> None:
     case = Case(pods)
     case.put(pods, cpu=3)
     assert case.usage("cpu", "memory", "else") == ({"cpu": 3, "memory": 0}, {})
-    plan = plan_for(["else", "cpu"], case.serving)
-    assert plan.unserved == ("else",)
+    plan = plan_evaluation(["else", "cpu"], case.serving)
+    assert plan.unhandled == ("else",)
 
 
 def test_an_evaluator_without_names_is_not_asked() -> None:
@@ -125,7 +125,7 @@ def test_scopes_are_one_conjunction() -> None:
     pods = Toy("pods", "cpu")
     case = Case(pods)
     case.put(pods, IN_SCOPE, cpu=1)
-    case.put(pods, Vector(frozenset({"Terminating", "BestEffort"})), cpu=2)
+    case.put(pods, ScopeAttributes(frozenset({"Terminating", "BestEffort"})), cpu=2)
     case.put(pods, cpu=4)
     both = ScopeSelector((Requirement("BestEffort", "Exists"),))
     assert case.usage("cpu")[0] == {"cpu": 7}
@@ -137,7 +137,9 @@ def test_a_malformed_selector_makes_everything_zero() -> None:
     """Without an error, also where nothing matched anyway (RQ-73, RQ-92, RQ-B29, RQ-T61)."""
     pods = Toy("pods", "cpu", "pods")
     case = Case(pods)
-    case.put(pods, Vector(named_scope="PriorityClass", names=frozenset({"high"})), cpu=1, pods=1)
+    case.put(
+        pods, ScopeAttributes(named_scope="PriorityClass", names=frozenset({"high"})), cpu=1, pods=1
+    )
     selector = ScopeSelector((Requirement("PriorityClass", "In", ()),))
     assert case.usage("cpu", "pods", scope_selector=selector) == ({"cpu": 0, "pods": 0}, {})
 

@@ -5,7 +5,11 @@ from plugins.resourcequota.quota_objects import Namespace, counted, nano, pod
 
 from kcm_host.api import Kind
 from kcm_host.informer.decoder import reads_metadata_only
-from kcm_host_resourcequota.evaluators.object_count import Counted, CountEvaluator, count_name
+from kcm_host_resourcequota.evaluators.object_count import (
+    CountedObject,
+    ObjectCountEvaluator,
+    object_count_name,
+)
 
 
 def test_objects_are_counted_under_both_names() -> None:
@@ -53,11 +57,11 @@ def test_a_counter_serves_its_names_alone(
 ) -> None:
     """The alias belongs to the core group (RQ-200, RQ-201)."""
     kind = Kind(group, "v1", "X", resource)
-    evaluator = CountEvaluator(kind)
-    assert count_name(kind) == name
-    assert evaluator.serves(name)
-    assert evaluator.serves(resource) is alias
-    assert not any(map(evaluator.serves, (f"{name}x", f"{resource}.{group}", "count/", "pods")))
+    evaluator = ObjectCountEvaluator(kind)
+    assert object_count_name(kind) == name
+    assert evaluator.handles(name)
+    assert evaluator.handles(resource) is alias
+    assert not any(map(evaluator.handles, (f"{name}x", f"{resource}.{group}", "count/", "pods")))
 
 
 def test_what_nobody_counts_has_no_entry() -> None:
@@ -81,5 +85,5 @@ def test_objects_on_their_way_out_count() -> None:
 
 def test_counting_reads_nothing_of_an_object() -> None:
     """Metadata is enough, so that is all the host asks for (RQ-204, RQ-B50)."""
-    assert reads_metadata_only(Counted)
-    assert Counted.__struct_fields__ == ()
+    assert reads_metadata_only(CountedObject)
+    assert CountedObject.__struct_fields__ == ()

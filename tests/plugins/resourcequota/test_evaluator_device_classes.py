@@ -10,7 +10,7 @@ GPU = "example.com/gpu"
 
 
 def declaring(explicit: str | None) -> DeviceClass:
-    """Give a device class with this extended resource name."""
+    """Return a device class with this extended resource name."""
     return msgspec.convert({"spec": {"extendedResourceName": explicit}}, DeviceClass)
 
 
@@ -57,11 +57,11 @@ def test_claims_serve_what_classes_declare() -> None:
     """The name filter follows the device classes (RQ-172, RQ-173, RQ-174)."""
     space = Namespace()
     evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
-    assert not evaluator.serves(REQUESTS_GPU)
-    assert not evaluator.serves(IMPLICIT_GPU)
+    assert not evaluator.handles(REQUESTS_GPU)
+    assert not evaluator.handles(IMPLICIT_GPU)
     space.declare("gpu", GPU)
-    assert evaluator.serves(REQUESTS_GPU)
-    assert evaluator.serves(IMPLICIT_GPU)
-    assert not evaluator.serves(GPU)
-    assert not evaluator.serves("limits.example.com/gpu")
-    assert not evaluator.serves(f"{IMPLICIT_GPU}2")
+    assert evaluator.handles(REQUESTS_GPU)
+    assert evaluator.handles(IMPLICIT_GPU)
+    assert not evaluator.handles(GPU)
+    assert not evaluator.handles("limits.example.com/gpu")
+    assert not evaluator.handles(f"{IMPLICIT_GPU}2")

@@ -28,7 +28,7 @@ DOMAIN_253 = ".".join(["d" * 63] * 3 + ["d" * 61])
 )
 def test_pods_serve(name: str) -> None:
     """These names, whether or not any pod has anything to add to them (RQ-100, RQ-101, RQ-102)."""
-    assert PODS.serves(name)
+    assert PODS.handles(name)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_pods_serve(name: str) -> None:
 )
 def test_pods_do_not_serve(name: str) -> None:
     """A name that is nearly one of theirs is not (RQ-103, RQ-104)."""
-    assert not PODS.serves(name)
+    assert not PODS.handles(name)
 
 
 def test_ended_pods_are_only_counted() -> None:
@@ -61,7 +61,7 @@ def test_pods_that_succeed_are_no_longer_charged() -> None:
 
 
 def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, Any]:
-    """Give a pod that was to be gone so many seconds before now."""
+    """Return a pod that was to be gone so many seconds before now."""
     metadata: dict[str, Any] = {}
     if seconds_ago is not None:
         metadata["deletionTimestamp"] = timestamp(NOW - seconds_ago)
@@ -92,7 +92,7 @@ def test_a_pod_is_charged_up_to_the_very_instant(later_seconds: float, pods: int
 
 
 @pytest.mark.parametrize(
-    ("obj", "deadline"),
+    ("obj", "expiration"),
     [
         pytest.param(leaving("p", 0, 30), NOW + 30, id="leaving"),
         pytest.param(leaving("p", 0, 0), NOW, id="without grace"),
@@ -102,9 +102,9 @@ def test_a_pod_is_charged_up_to_the_very_instant(later_seconds: float, pods: int
         pytest.param(leaving("p", 0, 30) | {"status": {"phase": "Failed"}}, None, id="ended"),
     ],
 )
-def test_the_deadline_is_when_charging_ends(obj: dict[str, Any], deadline: float | None) -> None:
+def test_a_pod_expires_when_charging_ends(obj: dict[str, Any], expiration: float | None) -> None:
     """Only a pod that will stop being charged has one (RQ-B1, RQ-B21, RQ-110)."""
-    assert PODS.deadline(read(obj)) == deadline
+    assert PODS.expiration(read(obj)) == expiration
 
 
 def read(obj: dict[str, Any]) -> Pod:
@@ -144,7 +144,7 @@ def test_names_nobody_serves_get_no_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("containers", "expected", "unserved"),
+    ("containers", "expected", "unhandled"),
     [
         pytest.param(
             [container({"hugepages-2Mi": "4Mi"}, {"hugepages-2Mi": "4Mi"})],
@@ -201,11 +201,11 @@ def test_names_nobody_serves_get_no_entry() -> None:
     ],
 )
 def test_requests_count_under_names_of_quotas(
-    containers: list[dict[str, Any]], expected: dict[str, Any], unserved: list[str]
+    containers: list[dict[str, Any]], expected: dict[str, Any], unhandled: list[str]
 ) -> None:
     """What a pod asks for is found under these names and no others (RQ-131, RQ-133, RQ-135)."""
     space = Namespace(pod(*containers))
-    assert space.used(*expected, *unserved) == nano(expected)
+    assert space.used(*expected, *unhandled) == nano(expected)
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,9 @@ def test_pods_of_one_template_share_what_is_computed() -> None:
         for n in range(3)
     ]
     assert len({each.uid for each in pods}) == 3
-    assert len({id(each.facts) for each in pods}) == 1
+    assert len({id(each.contributions) for each in pods}) == 1
     other = read(pod(container({"cpu": "1000m"}), phase="Pending"))
-    assert other.facts.expired is pods[0].facts.expired
+    assert other.contributions.expired is pods[0].contributions.expired
 
 
 def test_nothing_heavy_stays_of_a_pod() -> None:

@@ -24,11 +24,11 @@ from kcm_host.api import Key, Kind
 from kcm_host_resourcequota.calculator import format_of
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
-from kcm_host_resourcequota.models import RESOURCE_QUOTA, Asked, QuotaObject
+from kcm_host_resourcequota.models import RESOURCE_QUOTA, ParsedSpec, QuotaObject
 from kcm_host_resourcequota.quantity import Format
 
 SEEDS = range(24)
@@ -87,7 +87,7 @@ class World:
         self.cluster.put(SERVICE, drawn_service(draw))
 
     def do_volume_claim(self, draw: random.Random) -> None:
-        self.cluster.put(VOLUME_CLAIM, drawn_volume_claim(draw))
+        self.cluster.put(PERSISTENT_VOLUME_CLAIM, drawn_volume_claim(draw))
 
     def do_claim(self, draw: random.Random) -> None:
         self.cluster.put(RESOURCE_CLAIM, self._claim(draw))
@@ -173,53 +173,53 @@ class World:
 
     def compare(self) -> None:
         """Compare the totals of every quota with a recount, and the ledger with itself."""
-        routing = self.cluster.controller._routing
-        counting = routing.counting
-        for quota in routing.quotas:
-            plan = counting.plan(quota.asked.names)
-            calculation = counting.calculation(quota, plan, self.cluster.view)
-            names = set(calculation.numbers)
-            numbers, formats = self.recount(quota.key.namespace, quota.asked, names)
-            assert calculation.numbers == numbers, quota.key
+        replenishment = self.cluster.controller._replenishment
+        monitor = replenishment.monitor
+        for quota in replenishment.quotas:
+            plan = monitor.plan(quota.spec.names)
+            calculation = monitor.calculate(quota, plan, self.cluster.view)
+            names = set(calculation.used_nano)
+            numbers, formats = self.recount(quota.key.namespace, quota.spec, names)
+            assert calculation.used_nano == numbers, quota.key
             for name in names:
                 allowed = formats.get(name) or {Format.DECIMAL_SI}
-                total = counting.total(quota, plan, name)
+                total = monitor.total(quota, plan, name)
                 assert total.nano == numbers[name]
                 assert format_of(total, None) in allowed, (quota.key, name)
-        for resource in counting.following.all():
-            recorded = list(counting.books.ledger.keys(resource))
-            assert counting.books.ledger.objects(resource) == len(recorded)
-        alike = [key for keys in routing.quotas.by_names().values() for key in keys]
-        assert sorted(map(str, alike)) == sorted(str(quota.key) for quota in routing.quotas)
-        assert len(routing.quotas) == len(alike)
+        for resource in monitor.monitors.resources():
+            recorded = list(monitor.usage.index.keys(resource))
+            assert monitor.usage.index.object_count(resource) == len(recorded)
+        alike = [key for keys in replenishment.quotas.by_names().values() for key in keys]
+        assert sorted(map(str, alike)) == sorted(str(quota.key) for quota in replenishment.quotas)
+        assert len(replenishment.quotas) == len(alike)
 
     def recount(
-        self, namespace: str, asked: Asked, names: set[str]
+        self, namespace: str, spec: ParsedSpec, names: set[str]
     ) -> tuple[dict[str, int], dict[str, set[Format]]]:
-        """Give numbers and possible formats by adding up all objects, as RQ-70 to RQ-77 say."""
-        counting = self.cluster.controller._routing.counting
+        """Return numbers and possible formats by adding up all objects, as RQ-70 to RQ-77 say."""
+        monitor = self.cluster.controller._replenishment.monitor
         sums: Counter[str] = Counter(dict.fromkeys(names, 0))
         formats: dict[str, set[Format]] = {}
-        for evaluator in counting.ready():
-            if not any(evaluator.serves(name) for name in asked.hard):
+        for evaluator in monitor.synced_evaluators():
+            if not any(evaluator.handles(name) for name in spec.hard):
                 continue
-            for name, nano, form in self._usages(evaluator, namespace, asked):
+            for name, nano, form in self._usages(evaluator, namespace, spec):
                 if name in names:
                     sums[name] += nano
                     formats.setdefault(name, set()).update({form} if nano else ())
         return dict(sums), formats
 
     def _usages(
-        self, evaluator: Evaluator, namespace: str, asked: Asked
+        self, evaluator: Evaluator, namespace: str, spec: ParsedSpec
     ) -> Sequence[tuple[str, int, Format]]:
         view = self.cluster.view
         found = []
         for key, each in view.of(evaluator.kind, evaluator.model).items():
             given = evaluator.contribution(key, each, view, self.cluster.wall)
-            selection = asked.selection
-            in_scope = not selection.malformed and all(
-                evaluator.matches(given.vector, requirement)
-                for requirement in selection.requirements
+            selector = spec.selector
+            in_scope = not selector.malformed and all(
+                evaluator.matches(given.attributes, requirement)
+                for requirement in selector.requirements
             )
             if key.namespace == namespace and in_scope:
                 found += given.usage
@@ -232,15 +232,15 @@ class World:
             self.cluster.release(kind)
         self.cluster.advance(310.0)
         self.compare()
-        routing = self.cluster.controller._routing
+        replenishment = self.cluster.controller._replenishment
         for key, seen in self.cluster.view.of(RESOURCE_QUOTA, QuotaObject).items():
-            quota = routing.quotas.get(key)
+            quota = replenishment.quotas.get(key)
             assert quota is not None
-            calculation = routing.assess(quota, self.cluster.view).calculation
-            for name, number in calculation.numbers.items():
-                assert quota.numbers.get(name) == number, (key, name)
+            calculation = replenishment.desired_status(quota, self.cluster.view).calculation
+            for name, number in calculation.used_nano.items():
+                assert quota.used_nano.get(name) == number, (key, name)
             assert (seen.status.hard or {}) == (seen.spec.hard or {})
-        audit = self.cluster.controller._upkeep.audit
+        audit = self.cluster.controller._audit
         assert audit.mismatches == 0
         assert audit.rounds > 0
 
@@ -283,7 +283,7 @@ class World:
 
 
 def steps_of(seed: int) -> list[Step]:
-    """Give the steps of a seed."""
+    """Return the steps of a seed."""
     draw = random.Random(seed)
     names = sorted(World().actions)
     return [(draw.choice(names), draw.getrandbits(32)) for _ in range(STEPS)]
@@ -302,7 +302,7 @@ def failure_of(steps: Sequence[Step]) -> str:
 
 
 def shrunk(steps: list[Step]) -> list[Step]:
-    """Give fewer steps that fail as well: pieces are cut out as long as that is so."""
+    """Return fewer steps that fail as well: pieces are cut out as long as that is so."""
     size = len(steps) // 2
     while size:
         start = 0

@@ -15,12 +15,12 @@ from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import (
-    PART,
+    CHUNK_SIZE,
     RESOURCE_CLAIM,
     Entry,
     OldestClaims,
-    Ordered,
     ResourceClaim,
+    SortedClaims,
 )
 
 DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
@@ -29,7 +29,7 @@ EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 
 
 def claim(name: str, *, second: int = 0, uid: str = "uid-p") -> Manifest:
-    """Give a claim that says to belong to the pod `p`."""
+    """Return a claim that says to belong to the pod `p`."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
     request = {"exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
     made = named(name, spec={"devices": {"requests": [request]}})
@@ -42,7 +42,7 @@ def claim(name: str, *, second: int = 0, uid: str = "uid-p") -> Manifest:
 
 
 def cluster_with(claims: int) -> tuple[QuotaCluster, Key]:
-    """Give a cluster where one pod that asks for a device has so many claims."""
+    """Return a cluster where one pod that asks for a device has so many claims."""
     cluster = QuotaCluster()
     cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
     cluster.put(POD, pod("p", uid="uid-p", requests={IMPLICIT.removeprefix("requests."): "1"}))
@@ -56,10 +56,10 @@ def cluster_with(claims: int) -> tuple[QuotaCluster, Key]:
 
 def looks(cluster: QuotaCluster, event: Callable[[], object]) -> int:
     """Return how many objects are looked at because of an event."""
-    books = cluster.controller._routing.counting.books
-    before = books.evaluations
+    usage_tracker = cluster.controller._replenishment.monitor.usage
+    before = usage_tracker.evaluations
     event()
-    return books.evaluations - before
+    return usage_tracker.evaluations - before
 
 
 @pytest.mark.parametrize("claims", [2, 300])
@@ -75,20 +75,20 @@ def test_an_event_among_many_claims_of_one_pod_looks_at_few(claims: int) -> None
     assert looks(cluster, lambda: delete(POD, Key("p", "a"))) == 1
     assert looks(cluster, lambda: cluster.put(POD, pod("p", uid="uid-p"))) == 2
     cluster.advance(1)
-    assert cluster.numbers(key) == {DEVICES: claims, IMPLICIT: claims}
+    assert cluster.used_numbers(key) == {DEVICES: claims, IMPLICIT: claims}
 
 
 def test_the_charge_goes_over_to_the_next_oldest() -> None:
     """One claim at a time is taken off for the pod, whichever that is (RQ-193, F-44)."""
     cluster, key = cluster_with(3)
-    assert cluster.numbers(key) == {DEVICES: 3, IMPLICIT: 3}
+    assert cluster.used_numbers(key) == {DEVICES: 3, IMPLICIT: 3}
     for left in (2, 1):
         cluster.delete(RESOURCE_CLAIM, Key(f"k{2 - left}", "a"))
         cluster.advance(0.5)
-        assert cluster.numbers(key) == {DEVICES: left, IMPLICIT: left}
+        assert cluster.used_numbers(key) == {DEVICES: left, IMPLICIT: left}
     cluster.delete(POD, Key("p", "a"))
     cluster.advance(0.5)
-    assert cluster.numbers(key) == {DEVICES: 1, IMPLICIT: 1}
+    assert cluster.used_numbers(key) == {DEVICES: 1, IMPLICIT: 1}
 
 
 ENTRIES = st.tuples(st.floats(0, 3), st.text("ab", max_size=9))
@@ -116,20 +116,20 @@ def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]
         changed = oldest.put(Key(name, "a"), seen)
         for each in "xy":
             now = first(each)
-            assert oldest.of("a", each) == (Key(now, "a") if now else None)
+            assert oldest.of_pod("a", each) == (Key(now, "a") if now else None)
             if now != before[each]:
-                named_too = {Key(each, "a") for each in (now, before[each]) if each}
-                assert named_too <= changed | {Key(name, "a")}
+                expected = {Key(each, "a") for each in (now, before[each]) if each}
+                assert expected <= changed | {Key(name, "a")}
 
 
 @given(entries=st.sets(ENTRIES, min_size=1, max_size=40), rounds=st.integers(1, 60))
 def test_order_holds_over_many_parts(entries: set[Entry], rounds: int) -> None:
     """However many there are, none is moved with more than one part of the others (F-44)."""
-    ordered = Ordered()
+    ordered = SortedClaims()
     everything = sorted((at + number, name) for at, name in entries for number in range(rounds))
     for entry in everything:
         ordered.add(entry)
-    assert max(map(len, ordered._parts)) < PART
+    assert max(map(len, ordered._chunks)) < CHUNK_SIZE
     for entry in everything:
         assert ordered.first == entry
         ordered.remove(entry)

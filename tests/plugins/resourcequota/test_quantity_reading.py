@@ -6,16 +6,16 @@ import pytest
 from plugins.resourcequota.quantity_vectors import PARSED, REFUSED, B, D, E
 
 from kcm_host_resourcequota.quantity import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     NANO,
     Format,
     Quantity,
     QuantityError,
+    add,
     canonical,
-    largest,
+    maximum,
     parse,
-    plus,
-    shown,
+    text_of,
 )
 
 LARGEST_BINARY = 2**63 - 1
@@ -31,7 +31,7 @@ def test_a_text_is_read(text: str, as_shown: str, written: str, kind: Format, nu
     quantity = parse(text)
     assert quantity.nano == Fraction(number) * NANO
     assert quantity.format is kind
-    assert shown(quantity) == as_shown
+    assert text_of(quantity) == as_shown
     assert canonical(quantity.nano, quantity.format) == written
 
 
@@ -42,7 +42,7 @@ def test_a_text_is_refused(text: str, sort: str) -> None:
     """What grammar, suffixes or exact path do not know is an error (RQ-275 to RQ-278)."""
     with pytest.raises(QuantityError) as refused:
         parse(text)
-    assert refused.value.sort == sort
+    assert refused.value.part == sort
     assert str(refused.value).startswith(f"{text!r} is no quantity")
     assert "write" in str(refused.value)
 
@@ -73,7 +73,7 @@ def test_the_exact_path_wants_a_digit(text: str) -> None:
     """Without any digit the exact path fails, where the short one reads 0 (RQ-278)."""
     with pytest.raises(QuantityError, match="there is no digit before") as refused:
         parse(text)
-    assert refused.value.sort == "numeric"
+    assert refused.value.part == "numeric"
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_which_texts_survive(text: str, kept: bool) -> None:
 def test_arithmetic_drops_the_text() -> None:
     """Adding 0 makes a kept text canonical; a maximum copies it (RQ-290, RQ-303, RQ-305)."""
     kept = parse("1.500")
-    assert shown(plus(kept, parse("0"))) == "1500m"
-    assert shown(largest(parse("1"), kept)) == "1.500"
+    assert text_of(add(kept, parse("0"))) == "1500m"
+    assert text_of(maximum(parse("1"), kept)) == "1.500"
 
 
 @pytest.mark.parametrize(
@@ -161,33 +161,33 @@ def test_exponents_beyond_32_bits_are_refused(exponent: int) -> None:
     for digit in "01":
         with pytest.raises(QuantityError, match="its suffix") as refused:
             parse(f"{digit}e{exponent}")
-        assert refused.value.sort == "suffix"
+        assert refused.value.part == "suffix"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(f"1e{MOST_DIGITS - 9}", id="exponent, counted in nano units"),
+        pytest.param(f"1e{MAX_DIGITS - 9}", id="exponent, counted in nano units"),
         pytest.param(f"1e{LARGEST_EXPONENT}", id="largest exponent"),
-        pytest.param("1" * (MOST_DIGITS + 1), id="digits"),
+        pytest.param("1" * (MAX_DIGITS + 1), id="digits"),
         pytest.param("0" * 10_000_000, id="zeros"),
         pytest.param("!" * 10_000_000, id="nonsense"),
     ],
 )
 def test_what_would_need_too_many_digits_is_refused_at_once(text: str) -> None:
     """Nobody can fill the memory with one text; the message stays short (RQ-279, D-16)."""
-    with pytest.raises(QuantityError, match=f"more than {MOST_DIGITS} digits") as refused:
+    with pytest.raises(QuantityError, match=f"more than {MAX_DIGITS} digits") as refused:
         parse(text)
-    assert refused.value.sort == "numeric"
+    assert refused.value.part == "numeric"
     assert len(str(refused.value)) < 200
 
 
 def test_the_longest_numbers_are_counted() -> None:
     """What is read can be summed and written, whatever else is in the sum (D-16)."""
-    longest = parse(f"1e{MOST_DIGITS - 10}")
-    total = plus(plus(longest, parse("1n")), longest)
-    assert parse(shown(longest)) == longest
-    assert shown(total) == f"2{'0' * (MOST_DIGITS - 2)}1e-9"
+    longest = parse(f"1e{MAX_DIGITS - 10}")
+    total = add(add(longest, parse("1n")), longest)
+    assert parse(text_of(longest)) == longest
+    assert text_of(total) == f"2{'0' * (MAX_DIGITS - 2)}1e-9"
     assert parse(f"0e{LARGEST_EXPONENT}") == Quantity(0, E)
 
 

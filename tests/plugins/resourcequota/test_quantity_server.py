@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
-from kcm_host_resourcequota.quantity import NANO, QuantityError, canonical, parse, shown
+from kcm_host_resourcequota.quantity import NANO, QuantityError, canonical, parse, text_of
 from kcm_host_testing.api_server import ApiServer
 
 MILLI = NANO // 1000
@@ -31,7 +31,7 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture
 def served(api_server: ApiServer, namespace: str) -> Served:
-    """Give what the server makes of texts, each a limit of one quota."""
+    """Return what the server makes of texts, each a limit of one quota."""
     api: Any = client.CoreV1Api(api_server.client())
 
     def ask(texts: Iterable[str]) -> list[str]:
@@ -44,17 +44,17 @@ def served(api_server: ApiServer, namespace: str) -> Served:
 
 
 def refusal(served: Served, text: str) -> tuple[int, str]:
-    """Give code and message with which the server refuses a text."""
+    """Return code and message with which the server refuses a text."""
     with pytest.raises(client.ApiException) as refused:
         served([text])
     return refused.value.status, str(json.loads(str(refused.value.body))["message"])
 
 
 def as_served(text: str) -> str:
-    """Say what the server shows: a quantity, rounded away from 0 to whole milli units (RQ-291)."""
+    """Return the text that the server returns, rounded away from 0 to milli units (RQ-291)."""
     quantity = parse(text)
     if not quantity.nano % MILLI:
-        return SHOWN_OTHERWISE.get(text) or shown(quantity)
+        return SHOWN_OTHERWISE.get(text) or text_of(quantity)
     up = -(-abs(quantity.nano) // MILLI) * MILLI
     return canonical(up if quantity.nano > 0 else -up, quantity.format)
 
@@ -93,7 +93,7 @@ def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) ->
     command = ("create", "-n", namespace, "-f", "-", "--dry-run=server", "--validate=ignore")
     answer = kubectl(*command, "-o", "json", stdin=json.dumps(quota | {"spec": {"hard": hard}}))
     assert json.loads(answer)["spec"]["hard"] == {
-        **{name: shown(parse(hard[name])) for name in ("pods", "cpu", "memory")},
+        **{name: text_of(parse(hard[name])) for name in ("pods", "cpu", "memory")},
         "requests.storage": "1Gi",
         "services": "2",
     }
@@ -107,7 +107,7 @@ def test_what_the_server_shows_is_read_as_it_stands(served: Served) -> None:
 
 
 def random_texts(seed: int, count: int) -> list[str]:
-    """Give texts along the grammar and a little beside it, none below 0."""
+    """Return texts along the grammar and a little beside it, none below 0."""
     rnd = random.Random(seed)
     suffixes = [*"numkMGTPE", "", *(f"{s}i" for s in "KMGTPE"), "K", "ki", "e", "Ei5"]
     suffixes += [f"{e}{sign}{rnd.randint(0, 14)}" for e in "eE" for sign in ("", "+", "-")]
@@ -123,11 +123,11 @@ def random_texts(seed: int, count: int) -> list[str]:
 
 
 def sort_of(text: str) -> str:
-    """Say why a text is refused; empty if it is read."""
+    """Return why a text is refused; empty if it is read."""
     try:
         parse(text)
     except QuantityError as error:
-        return error.sort
+        return error.part
     return ""
 
 

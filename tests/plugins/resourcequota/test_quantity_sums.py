@@ -13,13 +13,13 @@ from kcm_host_resourcequota.quantity import (
     ZERO,
     Format,
     Quantity,
+    add,
     canonical,
-    largest,
-    minus,
+    maximum,
     parse,
-    plus,
-    rounded_up,
-    shown,
+    round_up,
+    subtract,
+    text_of,
 )
 
 #: Suffix -> what it multiplies with, and its format.
@@ -32,16 +32,17 @@ SUFFIXES = {
 
 def sum_of(*texts: str) -> Quantity:
     """Add from left to right, starting at 0, as a namespace is summed up."""
-    return reduce(plus, map(parse, texts), ZERO)
+    return reduce(add, map(parse, texts), ZERO)
 
 
 @pytest.mark.parametrize(
-    ("addends", "text", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in SUMS]
+    ("addends", "text", "kind"),
+    [pytest.param(*fields, id=vector) for vector, *fields in SUMS],
 )
 def test_sums(addends: str, text: str, kind: Format) -> None:
     """Number and format of a sum are those of the vectors (RQ-303, RQ-304, D-16)."""
     total = sum_of(*addends.split(" + "))
-    assert (shown(total), total.format) == (text, kind)
+    assert (text_of(total), total.format) == (text, kind)
     assert parse(text).nano == total.nano
 
 
@@ -51,23 +52,24 @@ def test_sums(addends: str, text: str, kind: Format) -> None:
 )
 def test_differences(terms: str, text: str, kind: Format) -> None:
     """Number and format of a difference are those of the vectors (RQ-303)."""
-    difference = minus(*map(parse, terms.split(" - ")))
-    assert (shown(difference), difference.format) == (text, kind)
+    difference = subtract(*map(parse, terms.split(" - ")))
+    assert (text_of(difference), difference.format) == (text, kind)
 
 
 @pytest.mark.parametrize(
-    ("text", "rounded", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED]
+    ("text", "rounded", "kind"),
+    [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED],
 )
 def test_rounding_up(text: str, rounded: str, kind: Format) -> None:
     """The next whole number away from 0, in the same format (RQ-302)."""
-    result = rounded_up(parse(text))
-    assert (shown(result), result.format) == (rounded, kind)
+    result = round_up(parse(text))
+    assert (text_of(result), result.format) == (rounded, kind)
 
 
 @pytest.mark.parametrize("text", ["0", "+1", "007", "1.250k", "12E6", "1001Ki", "-3"])
 def test_whole_quantities_are_not_rounded(text: str) -> None:
     """A whole quantity keeps its text too (RQ-302)."""
-    assert rounded_up(parse(text)) is parse(text)
+    assert round_up(parse(text)) is parse(text)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_whole_quantities_are_not_rounded(text: str) -> None:
 )
 def test_the_second_must_be_strictly_greater(a: str, b: str, greater: str) -> None:
     """Of equal numbers the first stays, with its format and text (RQ-301, RQ-305)."""
-    assert largest(parse(a), parse(b)) is parse(greater)
+    assert maximum(parse(a), parse(b)) is parse(greater)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_canonical_text(nano: int, kind: Format, text: str) -> None:
 
 
 def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
-    """Give a text with its exact value and format, worked out word by word."""
+    """Return a text with its exact value and format, worked out word by word."""
     suffix = rnd.choice(list(SUFFIXES))
     factor, kind = SUFFIXES[suffix]
     whole = "".join(rnd.choices("0012345", k=rnd.randint(1, 14))) + "0" * rnd.randint(0, 4)
@@ -154,12 +156,12 @@ def test_shown_texts_read_back_as_the_same_number(seed: int) -> None:
     rnd = random.Random(seed)
     for _ in range(500):
         read = parse(random_text(rnd)[0])
-        total = reduce(plus, (parse(random_text(rnd)[0]) for _ in range(3)), read)
+        total = reduce(add, (parse(random_text(rnd)[0]) for _ in range(3)), read)
         for quantity in (read, total):
-            again = parse(shown(quantity))
+            again = parse(text_of(quantity))
             assert again.nano == quantity.nano
             if quantity.format is not B:
-                assert shown(again) == shown(quantity)
+                assert text_of(again) == text_of(quantity)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -172,7 +174,7 @@ def test_sums_are_exact_and_forget_their_order(seed: int) -> None:
         totals = [sum_of(*order) for order in itertools.permutations(texts)]
         assert {total.nano for total in totals} == {expected}
         assert {total.format for total in totals} <= {D, *(parse(text).format for text in texts)}
-        assert reduce(minus, map(parse, texts), totals[0]).nano == 0
+        assert reduce(subtract, map(parse, texts), totals[0]).nano == 0
 
 
 @pytest.mark.parametrize("kind", Format)
@@ -180,6 +182,6 @@ def test_a_sum_takes_the_format_of_the_first_that_is_not_zero(kind: Format) -> N
     """Zeros before it have no say, and a sum that returned to 0 starts again (RQ-303, RQ-304)."""
     one = Quantity(NANO, kind)
     for zero in Format:
-        assert plus(Quantity(0, zero), one).format is kind
-        assert plus(one, Quantity(0, zero)).format is kind
-        assert plus(minus(one, one), Quantity(0, zero)).format is zero
+        assert add(Quantity(0, zero), one).format is kind
+        assert add(one, Quantity(0, zero)).format is kind
+        assert add(subtract(one, one), Quantity(0, zero)).format is zero

@@ -10,16 +10,16 @@ from plugins.resourcequota.quota_objects import Manifest
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.quantity import NANO, Format
-from kcm_host_resourcequota.usage_index import Books
+from kcm_host_resourcequota.usage_index import UsageTracker
 
 
 def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
-    """Give a running cluster with this many equal pods and a quota that is right."""
+    """Return a running cluster with this many equal pods and a quota that is right."""
     cluster = QuotaCluster()
     for number in range(count):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "100m", **options}))
@@ -30,39 +30,39 @@ def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
     return cluster, key
 
 
-def books(cluster: QuotaCluster) -> Books:
-    """Give the controller's ledger and what belongs to it."""
-    return cluster.controller._routing.counting.books
+def usage_tracker(cluster: QuotaCluster) -> UsageTracker:
+    """Return the controller's ledger and what belongs to it."""
+    return cluster.controller._replenishment.monitor.usage
 
 
 @pytest.mark.parametrize("count", [100, 1000, 10000])
 def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
     """One look at most, and one write for each quota that it concerns (RQ-T130, RQ-B5, RQ-B44)."""
     cluster, key = many(count)
-    before, updates = books(cluster).evaluations, len(cluster.updates)
+    before, updates = usage_tracker(cluster).evaluations, len(cluster.updates)
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(1)
-    assert books(cluster).evaluations - before <= 1
+    assert usage_tracker(cluster).evaluations - before <= 1
     assert len(cluster.updates) - updates == 1
-    assert cluster.numbers(key)["pods"] == count - 1
+    assert cluster.used_numbers(key)["pods"] == count - 1
 
 
 def test_another_limit_looks_at_no_object() -> None:
     """Contributions have all their names (RQ-T131, RQ-B3, RQ-B13)."""
     cluster, key = many(1000)
-    before = books(cluster).evaluations
+    before = usage_tracker(cluster).evaluations
     cluster.ask(key, **{"pods": "1", "requests.cpu": "1"})
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1k", "requests.cpu": "100"}
-    assert books(cluster).evaluations == before
+    assert usage_tracker(cluster).evaluations == before
 
 
 def test_equal_contributions_are_shared() -> None:
     """Pods of one template have one contribution together (RQ-B4)."""
     cluster, _ = many(1000)
-    account = books(cluster).ledger.account("pods", "a")
-    assert account is not None
-    assert len({id(each) for each in account.records.values()}) == 1
+    namespace_usage = usage_tracker(cluster).index.namespace_usage("pods", "a")
+    assert namespace_usage is not None
+    assert len({id(each) for each in namespace_usage.records.values()}) == 1
 
 
 def test_a_namesake_replaces_the_old_one() -> None:
@@ -86,11 +86,11 @@ def test_late_and_repeated_events_do_no_harm() -> None:
     cluster.tell(POD, "DELETED", gone)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "0", "cpu": "0"}
-    assert books(cluster).ledger.account("pods", "a") is None
+    assert usage_tracker(cluster).index.namespace_usage("pods", "a") is None
 
 
 def going(cluster: QuotaCluster, seconds: int) -> Manifest:
-    """Give pod p with a deletion instant so far ahead and a grace period of 30 s."""
+    """Return pod p with a deletion instant so far ahead and a grace period of 30 s."""
     when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
     instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
@@ -122,13 +122,13 @@ def test_without_deadlines_a_tick_does_nothing() -> None:
     cluster.put(POD, going(cluster, 10))
     cluster.quota("pods")
     cluster.start()
-    assert len(books(cluster).deadlines) == 1
+    assert len(usage_tracker(cluster).expirations) == 1
     cluster.delete(POD, Key("p", "a"))
-    assert len(books(cluster).deadlines) == 0
+    assert len(usage_tracker(cluster).expirations) == 0
 
 
 def extended_claim(pod_uid: str) -> Manifest:
-    """Give a claim for two GPUs that was made for pod p."""
+    """Return a claim for two GPUs that was made for pod p."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
     claim = named("c", spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}})
@@ -170,25 +170,25 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
     key = cluster.quota("cpu")
     cluster.start()
-    ledger = books(cluster).ledger
-    account = ledger.account("pods", "a")
-    assert account is not None
+    usage_index = usage_tracker(cluster).index
+    namespace_usage = usage_index.namespace_usage("pods", "a")
+    assert namespace_usage is not None
     wrong = Contribution((("cpu", 9 * NANO, Format.DECIMAL_SI),))
     if what == "record":
-        account.records["p0"] = wrong
+        namespace_usage.records["p0"] = wrong
     elif what == "stray":
-        ledger.apply("pods", Key("never", "a"), wrong)
+        usage_index.apply("pods", Key("never", "a"), wrong)
         cluster.set_used(key, cpu="14")
     elif what == "missing":
-        ledger.apply("pods", Key("p0", "a"), None)
+        usage_index.apply("pods", Key("p0", "a"), None)
         cluster.set_used(key, cpu="4")
     else:
-        next(iter(account.groups.values())).totals["cpu"].nano += 3 * NANO
+        next(iter(namespace_usage.groups.values())).totals["cpu"].nano += 3 * NANO
         cluster.set_used(key, cpu="8")
     cluster.advance(80)
-    assert cluster.controller._upkeep.audit.mismatches == 1
+    assert cluster.controller._audit.mismatches == 1
     assert cluster.used(key) == {"cpu": "5"}
-    assert account.groups == account.recounted()
+    assert namespace_usage.groups == namespace_usage.recompute()
 
 
 def test_the_audit_finds_nothing_in_normal_operation() -> None:
@@ -198,11 +198,11 @@ def test_the_audit_finds_nothing_in_normal_operation() -> None:
         cluster.put(POD, pod(f"p{number}"))
     cluster.quota("pods")
     cluster.start()
-    before = books(cluster).evaluations
+    before = usage_tracker(cluster).evaluations
     cluster.advance(1)
-    assert books(cluster).evaluations - before <= 11
+    assert usage_tracker(cluster).evaluations - before <= 11
     cluster.advance(110)
-    audit = cluster.controller._upkeep.audit
+    audit = cluster.controller._audit
     assert (audit.mismatches, audit.rounds) == (0, 1)
 
 
@@ -213,9 +213,9 @@ def test_a_namespace_without_quotas_is_not_audited() -> None:
         cluster.put(POD, pod(f"p{number}", namespace="free"))
     cluster.quota("pods")
     cluster.start()
-    before = books(cluster).evaluations
+    before = usage_tracker(cluster).evaluations
     cluster.advance(30)
-    assert books(cluster).evaluations == before
+    assert usage_tracker(cluster).evaluations == before
 
 
 def test_the_format_follows_what_is_left() -> None:
@@ -238,9 +238,9 @@ def test_a_half_known_resource_is_no_number() -> None:
     cluster.put(SERVICE, named("s", spec={"type": "ClusterIP"}))
     key = cluster.quota(hard=hard, status=status)
     cluster.start()
-    evaluator = cluster.controller._routing.counting.pods
+    evaluator = cluster.controller._replenishment.monitor.pods
     half = Contribution((("pods", NANO, Format.DECIMAL_SI),))
-    books(cluster).ledger.apply(evaluator.resource, Key("p", "a"), half)
+    usage_tracker(cluster).index.apply(evaluator.resource, Key("p", "a"), half)
     cluster.advance(20)
     assert cluster.used(key) == {"pods": "3", "services": "1"}
 
@@ -258,7 +258,7 @@ def test_a_claim_in_change_counts_for_both_classes() -> None:
         size = {"requests": {"storage": "1Gi"}}
         manifest = named("v", spec={"volumeAttributesClassName": spec, "resources": size})
         manifest["status"] = {"currentVolumeAttributesClassName": status}
-        cluster.put(VOLUME_CLAIM, manifest)
+        cluster.put(PERSISTENT_VOLUME_CLAIM, manifest)
         cluster.advance(1)
         return cluster.used(quotas["gold"]), cluster.used(quotas["silver"])
 
@@ -293,7 +293,7 @@ def test_namespaces_that_end_leave_nothing_behind() -> None:
     cluster, _ = many(20)
     for number in range(20):
         cluster.delete(POD, Key(f"p{number}", "a"))
-    assert books(cluster).ledger.namespaces("pods") == ()
+    assert usage_tracker(cluster).index.namespaces("pods") == ()
     assert cluster.wall >= BEGINNING
 
 

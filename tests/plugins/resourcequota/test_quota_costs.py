@@ -9,12 +9,12 @@ from plugins.resourcequota.quota_discovery import CONFIG_MAP
 from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Key
-from kcm_host_resourcequota import quota_monitor as counting_module
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VolumeClaimEvaluator
+from kcm_host_resourcequota import quota_monitor
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaimEvaluator
 from kcm_host_resourcequota.evaluators.pods import POD
-from kcm_host_resourcequota.models import MOST_SEEN, RESOURCE_QUOTA, Asked, Spec
-from kcm_host_resourcequota.scopes import Vector
-from kcm_host_resourcequota.usage_index import Ledger
+from kcm_host_resourcequota.models import MAX_CACHED_MATCHES, RESOURCE_QUOTA, ParsedSpec, Spec
+from kcm_host_resourcequota.scopes import ScopeAttributes
+from kcm_host_resourcequota.usage_index import UsageIndex
 
 
 class Unwalkable(dict[Any, Any]):
@@ -26,15 +26,15 @@ class Unwalkable(dict[Any, Any]):
     items = keys = values = __iter__  # type: ignore[assignment]
 
 
-def forbid_walks(ledger: Ledger) -> None:
+def forbid_walks(usage_index: UsageIndex) -> None:
     """Let nobody go through the accounts of a ledger, which are as many as namespaces."""
-    accounts: Mapping[str, Any] = ledger._accounts
-    ledger._accounts = {resource: Unwalkable(each) for resource, each in accounts.items()}
+    usage: Mapping[str, Any] = usage_index._usage
+    usage_index._usage = {resource: Unwalkable(each) for resource, each in usage.items()}
 
 
 @pytest.fixture
 def cluster() -> QuotaCluster:
-    """Give a cluster with some objects in three namespaces, each with a quota."""
+    """Return a cluster with some objects in three namespaces, each with a quota."""
     cluster = QuotaCluster()
     for namespace in "abc":
         cluster.put(POD, pod("p", namespace=namespace))
@@ -48,10 +48,10 @@ def cluster() -> QuotaCluster:
 def test_status_and_metrics_walk_through_nothing(cluster: QuotaCluster) -> None:
     """They give running counts, whatever the number of namespaces and quotas (F-40)."""
     controller = cluster.controller
-    routing = controller._routing
-    forbid_walks(routing.counting.books.ledger)
-    routing.settling = Unwalkable(routing.settling)
-    quotas = routing.quotas
+    replenishment = controller._replenishment
+    forbid_walks(replenishment.monitor.usage.index)
+    replenishment.releases = Unwalkable(replenishment.releases)
+    quotas = replenishment.quotas
     quotas._by_namespace = Unwalkable(quotas._by_namespace)
     status = controller.kcm_status(cluster.view)
     assert (status["quotas"], status["objects"]) == (3, {"pods": 3, "configmaps": 3})
@@ -77,18 +77,18 @@ def test_the_drift_that_is_told_is_that_of_the_oldest(cluster: QuotaCluster) -> 
 
 def test_an_audit_begins_without_a_walk(cluster: QuotaCluster) -> None:
     """How much there is to do is known; the first slice is no longer than the others (F-41)."""
-    audit = cluster.controller._upkeep.audit
-    ledger = cluster.controller._routing.counting.books.ledger
-    forbid_walks(ledger)
+    audit = cluster.controller._audit
+    usage_index = cluster.controller._replenishment.monitor.usage.index
+    forbid_walks(usage_index)
     # Three pods and as many config maps, in three namespaces each.
-    assert audit._size(cluster.view) == 13
+    assert audit._count_steps(cluster.view) == 13
 
 
 def test_namespaces_without_quotas_take_their_share_of_an_audit(cluster: QuotaCluster) -> None:
     """So that a round takes its time, and no slice does more than another (F-41)."""
     for number in range(200):
         cluster.put(POD, pod(f"p{number}", namespace="free"))
-    audit = cluster.controller._upkeep.audit
+    audit = cluster.controller._audit
     rounds = audit.rounds
     cluster.advance(600)
     assert audit.rounds - rounds == 2
@@ -100,36 +100,38 @@ def test_unreadable_objects_elsewhere_cost_nothing(cluster: QuotaCluster, elsewh
     for number in range(elsewhere):
         cluster.put(POD, {**pod(f"p{number}", namespace="far"), "spec": {"containers": 7}})
     cluster.put(POD, {**pod("bad", namespace="b"), "spec": {"containers": 7}})
-    counting = cluster.controller._routing.counting
-    pods = cluster.view.of(POD, counting.pods.model)
+    monitor = cluster.controller._replenishment.monitor
+    pods = cluster.view.of(POD, monitor.pods.model)
     assert pods.undecodable("a") == frozenset()
     assert pods.undecodable("b") == {Key("bad", "b")}
     assert pods.undecodable("b") is pods.undecodable("b")
     assert len(pods.undecodable()) == elsewhere + 1
-    assert counting.problem(counting.pods, "a", cluster.view) == ""
-    assert "'b/bad'" in counting.problem(counting.pods, "b", cluster.view)
+    assert monitor.problem(monitor.pods, "a", cluster.view) == ""
+    assert "'b/bad'" in monitor.problem(monitor.pods, "b", cluster.view)
 
 
 def test_answers_about_classes_long_gone_are_let_go() -> None:
     """A tenant may name ever other attributes classes (F-46)."""
-    asked = Asked(Spec(hard={"persistentvolumeclaims": "1"}, scopes=("VolumeAttributesClass",)))
-    counts = asked.counts(VolumeClaimEvaluator())
-    for number in range(3 * MOST_SEEN):
-        vector = Vector(named_scope="VolumeAttributesClass", names=frozenset({f"c{number}"}))
-        assert counts(vector)
-        assert len(asked._seen) <= MOST_SEEN
+    spec = ParsedSpec(Spec(hard={"persistentvolumeclaims": "1"}, scopes=("VolumeAttributesClass",)))
+    selects = spec.selects(PersistentVolumeClaimEvaluator())
+    for number in range(3 * MAX_CACHED_MATCHES):
+        attributes = ScopeAttributes(
+            named_scope="VolumeAttributesClass", names=frozenset({f"c{number}"})
+        )
+        assert selects(attributes)
+        assert len(spec._matches_cache) <= MAX_CACHED_MATCHES
 
 
 def test_plans_for_names_long_gone_are_let_go(
     cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant may limit ever other names (F-46)."""
-    monkeypatch.setattr(counting_module, "MOST_PLANS", 20)
-    counting = cluster.controller._routing.counting
+    monkeypatch.setattr(quota_monitor, "MAX_CACHED_PLANS", 20)
+    monitor = cluster.controller._replenishment.monitor
     key = Key("q", "a")
     for number in range(50):
         cluster.ask(key, **{f"count/c{number}.example.com": "1"})
-        assert len(counting._plans) <= 20
+        assert len(monitor._plans) <= 20
 
 
 def _oldest_drift(cluster: QuotaCluster) -> float:

@@ -7,7 +7,7 @@ from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
@@ -46,7 +46,7 @@ def test_a_resource_is_kept_for_some_minutes() -> None:
     assert followed(cluster) == {POD, SERVICE}
     cluster.advance(200)
     assert followed(cluster) == {POD}
-    assert cluster.controller._routing.counting.books.ledger.objects("services") == 0
+    assert cluster.controller._replenishment.monitor.usage.index.object_count("services") == 0
     again = cluster.quota("count/services")
     cluster.settle()
     assert cluster.used(again) == {"count/services": "1"}
@@ -161,7 +161,7 @@ def test_an_update_of_what_is_counted_wakes_nobody() -> None:
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     volume = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     claim = {"spec": {"devices": {"requests": []}}}
-    kinds = {CONFIG_MAP: {}, WIDGET: {}, VOLUME_CLAIM: volume, RESOURCE_CLAIM: claim}
+    kinds = {CONFIG_MAP: {}, WIDGET: {}, PERSISTENT_VOLUME_CLAIM: volume, RESOURCE_CLAIM: claim}
     for kind, fields in kinds.items():
         cluster.put(kind, named("x", **fields))
     cluster.quota(

@@ -22,7 +22,7 @@ SETTINGS = {"settleTime": "10m", "resyncPeriod": "0s"}
 
 @pytest.fixture(scope="module")
 def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
-    """Give a server on which no other controller counts quotas."""
+    """Return a server on which no other controller counts quotas."""
     with ApiServer(etcd, binaries=kube_binaries, users=[USER]) as server:
         rbac: Any = client.RbacAuthorizationV1Api(server.client())
         rbac.create_cluster_role_binding(binding("quota", user=USER, role=ROLE))
@@ -68,7 +68,7 @@ def test_admission_lets_no_more_in_after_an_answer_was_lost(
 
 
 def _has_failed_and_ended(host: RunningHost) -> bool:
-    """Whether the sync whose answer was lost has failed, and the quota was found right since."""
+    """Return whether the sync without a response has failed and a later one has succeeded."""
     queue = host.controller(CONTROLLER)["queue"]
     # What waits may be the end of the settle time of an earlier raise.
     busy = queue["depth"] or queue["processing"] or queue["failing"]

@@ -7,13 +7,13 @@ from plugins.resourcequota.quota_cluster import QuotaCluster
 from plugins.resourcequota.quota_manifests import pod
 
 from kcm_host.api import ApiError, Conflict, Key, Unreachable
-from kcm_host_resourcequota.deferred_release import Settling
+from kcm_host_resourcequota.deferred_release import DeferredRelease
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
 def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, Key]:
-    """Give a running cluster with this many pods and a quota that is right."""
+    """Return a running cluster with this many pods and a quota that is right."""
     cluster = QuotaCluster(**options)
     for number in range(count):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
@@ -44,8 +44,8 @@ def test_what_never_came_is_taken_off_after_the_settle_time() -> None:
     assert cluster.used(key) == {"pods": "3"}
     cluster.advance(0.2)
     assert cluster.used(key) == {"pods": "2"}
-    figures = cluster.controller._syncing.figures
-    assert (figures.leaks_repaired, figures.writes["drift"]) == (1, 1)
+    metrics = cluster.controller._reconciler.metrics
+    assert (metrics.leaks_repaired, metrics.writes["drift"]) == (1, 1)
 
 
 def test_any_change_of_the_name_starts_the_settle_time_anew() -> None:
@@ -121,7 +121,7 @@ def test_a_conflict_does_not_forget_what_went() -> None:
     cluster.admit(key, pods=1)
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(0.02)
-    assert cluster.controller._syncing.figures.conflicts >= 1
+    assert cluster.controller._reconciler.metrics.conflicts >= 1
     cluster.release(RESOURCE_QUOTA)
     cluster.advance(0.2)
     assert cluster.used(key) == {"pods": "2"}
@@ -167,7 +167,7 @@ def test_a_resync_takes_off_what_was_never_gone() -> None:
         cluster.put(POD, pod(f"busy-{number}"))
         cluster.advance(2)
     assert cluster.used(key) == {"pods": "161"}
-    assert cluster.controller._syncing.figures.writes["resync"] == 1
+    assert cluster.controller._reconciler.metrics.writes["resync"] == 1
 
 
 def test_settle_time_zero_writes_the_totals() -> None:
@@ -180,11 +180,11 @@ def test_settle_time_zero_writes_the_totals() -> None:
 
 def test_evidence_does_not_live_for_ever() -> None:
     """What could not be taken off in time is no reason to lower anything later (RQ-B32)."""
-    settling = Settling(now=0.0, settle_seconds=10.0)
-    settling.moved({"pods": -1}, now=0.0)
-    assert settling.decide({"pods": 2}, {"pods": 2}, now=1.0).targets == {"pods": 2}
-    assert settling.decide({"pods": 2}, {"pods": 3}, now=1.5).targets == {"pods": 2}
-    assert settling.decide({"pods": 2}, {"pods": 3}, now=2.5).targets == {"pods": 3}
+    release = DeferredRelease(now=0.0, settle_seconds=10.0)
+    release.usage_changed({"pods": -1}, now=0.0)
+    assert release.decide({"pods": 2}, {"pods": 2}, now=1.0).targets == {"pods": 2}
+    assert release.decide({"pods": 2}, {"pods": 3}, now=1.5).targets == {"pods": 2}
+    assert release.decide({"pods": 2}, {"pods": 3}, now=2.5).targets == {"pods": 3}
 
 
 def test_evidence_outlives_a_write_that_is_retried() -> None:
@@ -194,7 +194,7 @@ def test_evidence_outlives_a_write_that_is_retried() -> None:
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(9)
     assert cluster.used(key) == {"pods": "1"}
-    assert cluster.controller._syncing.figures.writes["decrease"] == 1
+    assert cluster.controller._reconciler.metrics.writes["decrease"] == 1
 
 
 def test_many_deletions_are_few_writes() -> None:
@@ -262,10 +262,10 @@ def test_what_another_writer_took_off_is_not_taken_off_again() -> None:
 
 def test_a_resync_takes_off_nothing_that_could_not_be_counted_meanwhile() -> None:
     """While a pod is unreadable nobody sees requests arrive: the leak is no longer sure (F-5)."""
-    settling = Settling(now=0.0, settle_seconds=1000.0)
-    settling.resynced(settling.decide({"pods": 4}, {"pods": 5}, now=1.0))
-    settling.decide({}, {"pods": 5}, now=2.0)
-    found = settling.decide({"pods": 4}, {"pods": 5}, now=3.0, resync=True)
+    release = DeferredRelease(now=0.0, settle_seconds=1000.0)
+    release.resync_finished(release.decide({"pods": 4}, {"pods": 5}, now=1.0))
+    release.decide({}, {"pods": 5}, now=2.0)
+    found = release.decide({"pods": 4}, {"pods": 5}, now=3.0, resync=True)
     assert found.targets == {"pods": 5}
 
 

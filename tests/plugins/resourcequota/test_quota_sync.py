@@ -14,7 +14,7 @@ BIG = {"cpu": "100m", "memory": "1Gi"}
 
 
 def started(**hard: str) -> tuple[QuotaCluster, Key]:
-    """Give a running cluster with one quota and nothing else."""
+    """Return a running cluster with one quota and nothing else."""
     cluster = QuotaCluster()
     key = cluster.quota(hard=hard)
     cluster.start()
@@ -170,11 +170,11 @@ def test_usage_above_the_limit_is_told() -> None:
 def test_a_changed_limit_is_copied_at_once() -> None:
     """Without looking at any object (RQ-21, RQ-B13)."""
     cluster, key = started(pods="10")
-    evaluations = cluster.controller._routing.counting.books.evaluations
+    evaluations = cluster.controller._replenishment.monitor.usage.evaluations
     cluster.ask(key, pods="11")
     cluster.settle()
     assert cluster.get(RESOURCE_QUOTA, key)["status"]["hard"] == {"pods": "11"}
-    assert cluster.controller._routing.counting.books.evaluations == evaluations
+    assert cluster.controller._replenishment.monitor.usage.evaluations == evaluations
 
 
 def test_urgent_quotas_go_first() -> None:
@@ -204,10 +204,10 @@ def test_urgent_quotas_go_first() -> None:
     cluster.start()
     wanted = {}
     for name in cases:
-        routing = cluster.controller._routing
-        quota = routing.quotas.get(Key(name, name))
+        replenishment = cluster.controller._replenishment
+        quota = replenishment.quotas.get(Key(name, name))
         assert quota is not None
-        wanted[name] = routing.assess(quota, cluster.view)
+        wanted[name] = replenishment.desired_status(quota, cluster.view)
     assert not any(each.is_dirty for each in wanted.values())
     written = [sent["metadata"]["name"] for sent in cluster.updates]
     assert sorted(written) == ["a", "c", "e", "f"]
@@ -257,12 +257,12 @@ def test_a_full_resync_queues_every_quota_last() -> None:
     cluster.advance(1)
     before = len(cluster.updates)
     del cluster.timers[0]
-    evaluations = cluster.controller._routing.counting.books.evaluations
+    evaluations = cluster.controller._replenishment.monitor.usage.evaluations
     cluster.syncs.clear()
     cluster.advance(300)
     assert {key, other} <= set(cluster.syncs)
     assert len(cluster.updates) == before
-    assert cluster.controller._routing.counting.books.evaluations == evaluations
+    assert cluster.controller._replenishment.monitor.usage.evaluations == evaluations
 
 
 def test_without_a_period_nothing_is_resynced() -> None:

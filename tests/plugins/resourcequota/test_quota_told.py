@@ -17,7 +17,7 @@ PREFIX = "kcm_host_resourcequota_"
 
 
 def metrics(cluster: QuotaCluster) -> dict[tuple[str, str], float]:
-    """Give each series by name and the value of its one label, empty without."""
+    """Return each series by name and the value of its one label, empty without."""
     found: dict[tuple[str, str], float] = {}
     for metric in cluster.controller.kcm_metrics(cluster.view):
         assert metric.name.startswith(PREFIX)

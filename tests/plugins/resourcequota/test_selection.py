@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kcm_host_resourcequota.scopes import Requirement, Selection, label_matches, selection_of
+from kcm_host_resourcequota.scopes import Requirement, Selector, label_matches, selector_for
 
 LONGEST = "n" * 63
 OTHER_SCOPES = [
@@ -14,21 +14,21 @@ OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def requirement(scope: str, operator: str, *values: str) -> Requirement:
-    """Give one expression of a scope selector."""
+    """Return one expression of a scope selector."""
     return Requirement(scope=scope, operator=operator, values=values)
 
 
 def test_scopes_and_expressions_are_one_conjunction() -> None:
     """Each plain scope is one that exists; the expressions follow it (RQ-72)."""
     high = requirement("PriorityClass", "In", "high")
-    assert selection_of(["Terminating", "PriorityClass"], [high]) == Selection(
+    assert selector_for(["Terminating", "PriorityClass"], [high]) == Selector(
         (requirement("Terminating", "Exists"), requirement("PriorityClass", "Exists"), high)
     )
 
 
 def test_no_scope_asks_for_nothing() -> None:
     """Without scopes there is no requirement, so every object counts (RQ-72)."""
-    assert selection_of() == selection_of([], []) == Selection()
+    assert selector_for() == selector_for([], []) == Selector()
 
 
 def test_expressions_are_read_as_the_api_writes_them() -> None:
@@ -57,9 +57,9 @@ def test_expressions_are_read_as_the_api_writes_them() -> None:
 )
 def test_operators(operator: str, values: list[str], met_by: list[str | None]) -> None:
     """An absent label is in no set, so it is outside every one (RQ-84, RQ-90)."""
-    asked = requirement("PriorityClass", operator, *values)
+    spec = requirement("PriorityClass", operator, *values)
     every = [None, "", "x", "y", "z"]
-    assert [value for value in every if label_matches(asked, value)] == met_by
+    assert [value for value in every if label_matches(spec, value)] == met_by
 
 
 @pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass"])
@@ -85,9 +85,9 @@ def test_requirements_without_meaning_are_explained(
     scope: str, operator: str, values: list[str], said: str
 ) -> None:
     """The quota counts nothing then, and a reader learns why (RQ-73, RQ-92, RQ-B29, D-3)."""
-    selection = selection_of([], [requirement(scope, operator, *values)])
-    assert selection.malformed.startswith(f"the scope selector's requirement on '{scope}' ")
-    assert said in selection.malformed
+    selector = selector_for([], [requirement(scope, operator, *values)])
+    assert selector.malformed.startswith(f"the scope selector's requirement on '{scope}' ")
+    assert said in selector.malformed
 
 
 @pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass"])
@@ -104,20 +104,20 @@ def test_requirements_without_meaning_are_explained(
 )
 def test_requirements_with_meaning(scope: str, operator: str, values: list[str]) -> None:
     """Label values are right, and whatever stands beside `Exists` is not looked at (RQ-92)."""
-    assert selection_of([], [requirement(scope, operator, *values)]).malformed == ""
+    assert selector_for([], [requirement(scope, operator, *values)]).malformed == ""
 
 
 @pytest.mark.parametrize("scope", OTHER_SCOPES)
 def test_other_scopes_have_no_operator(scope: str) -> None:
     """An operator or value that makes no sense has no effect there (RQ-86, RQ-87)."""
-    asked = [requirement(scope, operator, "no label!") for operator in (*OPERATORS, "Foo")]
-    assert selection_of([scope], [*asked, requirement(scope, "In")]).malformed == ""
+    spec = [requirement(scope, operator, "no label!") for operator in (*OPERATORS, "Foo")]
+    assert selector_for([scope], [*spec, requirement(scope, "In")]).malformed == ""
 
 
 def test_the_first_requirement_without_meaning_is_named() -> None:
     """One sentence for a person; correcting it shows the next one (RQ-B29)."""
     right = requirement("PriorityClass", "In", "high")
     wrong = [requirement("VolumeAttributesClass", "In"), requirement("PriorityClass", "Foo")]
-    selection = selection_of(["Terminating"], [right, *wrong])
-    assert "'VolumeAttributesClass' has no values" in selection.malformed
-    assert selection.requirements == (requirement("Terminating", "Exists"), right, *wrong)
+    selector = selector_for(["Terminating"], [right, *wrong])
+    assert "'VolumeAttributesClass' has no values" in selector.malformed
+    assert selector.requirements == (requirement("Terminating", "Exists"), right, *wrong)

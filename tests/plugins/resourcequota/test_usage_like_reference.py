@@ -27,7 +27,7 @@ from plugins.resourcequota.quota_population import (
 )
 
 from kcm_host_resourcequota.quantity import parse
-from kcm_host_resourcequota.scopes import Requirement, selection_of
+from kcm_host_resourcequota.scopes import Requirement, selector_for
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.reference import Reference
 
@@ -61,7 +61,7 @@ TERMINATING = [*("pods", "count/pods", "cpu", "memory", "limits.cpu"), "requests
 
 
 def selecting(scope: str, operator: str, *values: str) -> Manifest:
-    """Give a scope selector."""
+    """Return a scope selector."""
     expression = {"scopeName": scope, "operator": operator, "values": list(values)}
     return {"scopeSelector": {"matchExpressions": [expression]}}
 
@@ -180,7 +180,7 @@ class Populated:
             )
 
     def objects(self) -> Iterator[Manifest]:
-        """Give every object of the namespaces, exactly as the server has it."""
+        """Return every object of the namespaces, exactly as the server has it."""
         for kind in KINDS.values():
             if kind.group == "example.com":
                 continue
@@ -198,7 +198,7 @@ class Populated:
 
 
 def extended_request(pod: Manifest) -> Manifest | None:
-    """Give the first request of a pod that devices may answer; None if it has none."""
+    """Return the first request of a pod that devices may answer; None if it has none."""
     for each in (*pod["spec"]["containers"], *pod["spec"]["initContainers"]):
         for name in each["resources"].get("requests", {}):
             if "/" in name:
@@ -211,7 +211,7 @@ def _typed(kind: str) -> Manifest:
 
 
 def calculated(objects: list[Manifest], now: float) -> dict[str, dict[str, int]]:
-    """Give what every quota uses, summed up naively from our evaluators."""
+    """Return what every quota uses, summed up naively from our evaluators."""
     used = {}
     for name in {each["metadata"]["namespace"] for each in objects}:
         own = [each for each in objects if each["metadata"]["namespace"] == name]
@@ -219,18 +219,18 @@ def calculated(objects: list[Manifest], now: float) -> dict[str, dict[str, int]]
         for quota in (each for each in own if each["kind"] == "ResourceQuota"):
             spec = quota["spec"]
             expressions = spec.get("scopeSelector", {}).get("matchExpressions", [])
-            asked = [
+            spec = [
                 Requirement(each["scopeName"], each["operator"], tuple(each.get("values", ())))
                 for each in expressions
             ]
-            selection = selection_of(spec.get("scopes", ()), asked)
+            selector = selector_for(spec.get("scopes", ()), spec)
             path = f"{name}/{quota['metadata']['name']}"
-            used[path] = space.naive(spec["hard"], selection, now=now)
+            used[path] = space.naive(spec["hard"], selector, now=now)
     return used
 
 
 def written(objects: list[Manifest]) -> dict[str, dict[str, int]]:
-    """Give what the reference wrote into every quota."""
+    """Return what the reference wrote into every quota."""
     return {
         f"{each['metadata']['namespace']}/{each['metadata']['name']}": {
             name: parse(text).nano for name, text in each.get("status", {}).get("used", {}).items()
@@ -241,7 +241,7 @@ def written(objects: list[Manifest]) -> dict[str, dict[str, int]]:
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the names that differ, with our number and theirs."""
+    """Return the names that differ, with our number and theirs."""
     return {
         f"{path}: {name}": (ours[path].get(name), theirs[path].get(name))
         for path in ours

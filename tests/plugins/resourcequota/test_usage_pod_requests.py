@@ -25,7 +25,7 @@ INFEASIBLE, DEFERRED = resize("Infeasible"), resize("Deferred")
 
 
 def row(case: str, obj: Manifest, **expected: Any) -> Any:
-    """Give one row of a table: a pod and its figures, with `_` for `.` in their names."""
+    """Return one row of a table: a pod and its figures, with `_` for `.` in their names."""
     return pytest.param(obj, {k.replace("_", "."): v for k, v in expected.items()}, id=case)
 
 

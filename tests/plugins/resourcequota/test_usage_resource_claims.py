@@ -21,8 +21,8 @@ from plugins.resourcequota.quota_objects import (
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DeviceClasses
 from kcm_host_resourcequota.evaluators.resourceclaims import (
-    ClaimEvaluator,
     OldestClaims,
+    ResourceClaimEvaluator,
     claims_of_class,
 )
 
@@ -34,22 +34,22 @@ GONE = "2020-01-01T00:00:00Z"
 
 
 def devices(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manifest:
-    """Give what one request asks for, as the server fills it in."""
+    """Return what one request asks for, as the server fills it in."""
     return {"deviceClassName": class_name, "allocationMode": mode, "count": count}
 
 
 def exactly(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manifest:
-    """Give a request for devices of one class."""
+    """Return a request for devices of one class."""
     return {"name": "r", "exactly": devices(class_name, count, mode)}
 
 
 def first(*options: Manifest) -> Manifest:
-    """Give a request for the first of several that can be had."""
+    """Return a request for the first of several that can be had."""
     return {"name": "r", "firstAvailable": list(options)}
 
 
 def claim(*requests: Manifest, name: str = "k", **metadata: Any) -> Manifest:
-    """Give a claim."""
+    """Return a claim."""
     return {
         "kind": "ResourceClaim",
         "metadata": {"name": name, "creationTimestamp": CREATED, **metadata},
@@ -64,7 +64,7 @@ def extended(
     owner: Mapping[str, Any] | None = None,
     created: str = CREATED,
 ) -> Manifest:
-    """Give a claim that says to be made for the extended resources of pod `p`."""
+    """Return a claim that says to be made for the extended resources of pod `p`."""
     pod_owner = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "uid-p", "controller": True}
     return claim(
         *(requests or (exactly("gpu", 2),)),
@@ -76,12 +76,12 @@ def extended(
 
 
 def user(resource: str = "example.com/gpu", count: int = 2, **fields: Any) -> Manifest:
-    """Give pod `p`, which asks for an extended resource."""
+    """Return pod `p`, which asks for an extended resource."""
     return pod(container({resource: count}), name="p", **fields)
 
 
 def naming(claim_name: str) -> Manifest:
-    """Give the field of a pod's status that names its extended claim."""
+    """Return the field of a pod's status that names its extended claim."""
     return {"extendedResourceClaimStatus": {"resourceClaimName": claim_name}}
 
 
@@ -134,9 +134,9 @@ def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[st
     ],
 )
 def test_claims_serve_their_count_and_every_class(name: str, served: bool) -> None:
-    """Whether or not the class exists (RQ-170, RQ-171)."""
-    evaluator = ClaimEvaluator(DeviceClasses(), OldestClaims())
-    assert evaluator.serves(name) is served
+    """Return whether or not the class exists (RQ-170, RQ-171)."""
+    evaluator = ResourceClaimEvaluator(DeviceClasses(), OldestClaims())
+    assert evaluator.handles(name) is served
 
 
 @pytest.mark.parametrize("manifest", [{}, {"spec": None}, {"spec": {"devices": {}}}])
@@ -153,9 +153,9 @@ def test_a_claim_that_is_allocated_and_leaving_is_charged() -> None:
     assert Namespace(leaving).used(GPU_DEVICES) == nano({GPU_DEVICES: 2})
 
 
-def check(space: Namespace, *expected: int, **asked: Any) -> None:
+def check(space: Namespace, *expected: int, **spec: Any) -> None:
     """Compare the usage of the explicit, the class's and the implicit name, in this order."""
-    assert space.used(*THREE, **asked) == nano(dict(zip(THREE, expected, strict=True)))
+    assert space.used(*THREE, **spec) == nano(dict(zip(THREE, expected, strict=True)))
 
 
 def test_the_implicit_name_is_charged_without_an_explicit_one() -> None:
@@ -195,7 +195,7 @@ def test_a_claim_of_a_missing_class_is_charged_once_it_is_looked_at() -> None:
     """The name alone does not make the evaluator run, another one does (RQ-172, RQ-173)."""
     space = Namespace(claim(exactly("gpu", 2)))
     assert space.used(IMPLICIT_GPU, COUNT) == nano({IMPLICIT_GPU: 2, COUNT: 1})
-    assert not any(e.serves(IMPLICIT_GPU) for e in space.evaluators if e.resource != "pods")
+    assert not any(e.handles(IMPLICIT_GPU) for e in space.evaluators if e.resource != "pods")
 
 
 def test_claims_are_in_no_scope() -> None:
@@ -217,10 +217,10 @@ def test_a_class_that_gets_a_name_is_charged_under_it() -> None:
 
 def test_classes_that_share_a_name_are_added_up() -> None:
     """Then the pod's share is taken off once (D-10, RQ-185)."""
-    asked = [exactly("gpu", 2), exactly("old", 3)]
+    spec = [exactly("gpu", 2), exactly("old", 3)]
     classes = {**EXPLICIT, "old": "example.com/gpu"}
-    check(Namespace(claim(*asked), classes=classes), 5, 2, 2)
-    space = Namespace(extended(*asked), user(count=1, **naming("k")), classes=classes)
+    check(Namespace(claim(*spec), classes=classes), 5, 2, 2)
+    space = Namespace(extended(*spec), user(count=1, **naming("k")), classes=classes)
     check(space, 5, 2, 2)
 
 

@@ -21,7 +21,7 @@ OWN_KINDS_ONLY = ("VolumeAttributesClass", "Foo", "")
 
 
 def of_class(name: str, **spec: Any) -> Manifest:
-    """Give a pod of a priority class, none if empty."""
+    """Return a pod of a priority class, none if empty."""
     named = {"priorityClassName": name} if name else {}
     return pod(name=f"p-{name}", spec={**named, **spec})
 
@@ -122,13 +122,13 @@ def test_scopes_and_selector_must_both_be_met() -> None:
 def test_a_pod_is_in_all_scopes_or_out() -> None:
     """Several scopes are one conjunction (RQ-T60)."""
     rows = [({"activeDeadlineSeconds": 1}, {}), ({}, {}), ({}, {"cpu": 1}), ({}, {"cpu": 2})]
-    pods = (pod(container(asked), name=f"p{n}", spec=s) for n, (s, asked) in enumerate(rows))
+    pods = (pod(container(spec), name=f"p{n}", spec=s) for n, (s, spec) in enumerate(rows))
     both = ["NotTerminating", "NotBestEffort"]
     assert Namespace(*pods).used("pods", scopes=both) == nano({"pods": 2})
 
 
 def affine(name: str, kind: str, term: Manifest, *, required: bool) -> Manifest:
-    """Give a pod with one term of affinity."""
+    """Return a pod with one term of affinity."""
     rule = "DuringSchedulingIgnoredDuringExecution"
     terms = [term] if required else [{"weight": 1, "podAffinityTerm": term}]
     which = ("required" if required else "preferred") + rule

@@ -11,7 +11,7 @@ ALL = ("services", "count/services", "services.nodeports", "services.loadbalance
 
 
 def service(type_: str, *node_ports: int | None, name: str = "s", **spec: Any) -> Manifest:
-    """Give a service with these node ports; None leaves one out."""
+    """Return a service with these node ports; None leaves one out."""
     ports = [{"port": 80, **({} if each is None else {"nodePort": each})} for each in node_ports]
     return {
         "kind": "Service",
@@ -21,7 +21,7 @@ def service(type_: str, *node_ports: int | None, name: str = "s", **spec: Any) -
 
 
 def without_ports(*node_ports: int | None, name: str = "s") -> Manifest:
-    """Give a load balancer that is to get no node ports."""
+    """Return a load balancer that is to get no node ports."""
     return service("LoadBalancer", *node_ports, name=name, allocateLoadBalancerNodePorts=False)
 
 
@@ -29,9 +29,9 @@ def without_ports(*node_ports: int | None, name: str = "s") -> Manifest:
 def test_services_serve_these_names(name: str) -> None:
     """Four names, by themselves and without prefixes (RQ-140)."""
     evaluator = ServiceEvaluator()
-    assert evaluator.serves(name)
-    assert not evaluator.serves(f"{name}.x")
-    assert not evaluator.serves(f"requests.{name}")
+    assert evaluator.handles(name)
+    assert not evaluator.handles(f"{name}.x")
+    assert not evaluator.handles(f"requests.{name}")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,6 @@ def test_an_update_matters_when_usage_changes(
 
 
 def stored(space: Namespace) -> list[Any]:
-    """Give the services as the store compares them."""
+    """Return the services as the store compares them."""
     evaluator = ServiceEvaluator()
     return [obj for _, obj in space.view.of(evaluator.kind, evaluator.model).items()]

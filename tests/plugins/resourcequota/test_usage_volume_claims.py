@@ -7,8 +7,8 @@ import pytest
 from plugins.resourcequota.quota_objects import Manifest, Namespace, nano, requirement
 
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
-    VolumeClaim,
-    VolumeClaimEvaluator,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimEvaluator,
 )
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -24,7 +24,7 @@ def claim(
     status: Manifest | None = None,
     **spec: Any,
 ) -> Manifest:
-    """Give a volume claim."""
+    """Return a volume claim."""
     metadata: Manifest = {"name": name}
     if annotation is not None:
         metadata["annotations"] = {ANNOTATION: annotation}
@@ -55,7 +55,7 @@ def claim(
 )
 def test_volume_claims_serve(name: str, served: bool) -> None:
     """Whatever stands before the class suffixes, and whether or not it exists (RQ-150, RQ-T82)."""
-    assert VolumeClaimEvaluator().serves(name) is served
+    assert PersistentVolumeClaimEvaluator().handles(name) is served
 
 
 def test_claims_are_charged_to_their_storage_class() -> None:
@@ -87,7 +87,7 @@ def test_an_empty_annotation_is_no_class() -> None:
 
 
 def allocated(storage: str, **more: Any) -> Manifest:
-    """Give a status with allocated storage."""
+    """Return a status with allocated storage."""
     return {"allocatedResources": {"storage": storage}, **more}
 
 
@@ -114,8 +114,8 @@ def test_the_size_is_what_is_asked_for_or_allocated(obj: Manifest, size: str | i
 
 def test_a_claim_without_size_gets_no_storage_names() -> None:
     """They are absent, also under the class (RQ-154)."""
-    read = msgspec.convert(claim(storageClassName="gold"), VolumeClaim)
-    assert [name for name, _, _ in read.used.usage] == [
+    read = msgspec.convert(claim(storageClassName="gold"), PersistentVolumeClaim)
+    assert [name for name, _, _ in read.contribution.usage] == [
         "count/persistentvolumeclaims",
         f"gold{INFIX}persistentvolumeclaims",
         "persistentvolumeclaims",
@@ -191,12 +191,12 @@ def test_a_claim_changes_its_class_step_by_step() -> None:
 
 def test_equal_claims_share_their_contribution() -> None:
     """Only the reduced form is kept (RQ-B4)."""
-    one, other = (msgspec.convert(claim("1Gi", name=n), VolumeClaim) for n in "ab")
-    assert one.used is other.used
+    one, other = (msgspec.convert(claim("1Gi", name=n), PersistentVolumeClaim) for n in "ab")
+    assert one.contribution is other.contribution
     assert (one.metadata, one.spec, one.status) == (None, None, None)
 
 
 def test_a_claim_with_a_bad_size_cannot_be_read() -> None:
     """The host keeps what it knew before (RQ-75, RQ-B28)."""
     with pytest.raises(msgspec.ValidationError, match="'1 Gi' is no quantity"):
-        msgspec.convert(claim("1 Gi"), VolumeClaim)
+        msgspec.convert(claim("1 Gi"), PersistentVolumeClaim)

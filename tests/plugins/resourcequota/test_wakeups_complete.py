@@ -23,13 +23,13 @@ from worlds.running import World
 from kcm_host.api import Kind
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VOLUME_CLAIM
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
-COUNTED = (POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM, CONFIG_MAP, WIDGET)
+COUNTED = (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM, CONFIG_MAP, WIDGET)
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 
 
@@ -56,13 +56,13 @@ class QuotaWorld(World):
 
     async def missed(self) -> list[str]:
         """Return also what an audit finds: a sync reads the totals, and not the objects."""
-        audit = self._made[-1]._upkeep.audit
+        audit = self._made[-1]._audit
         view = self.controller._state.run._view
-        repaired: list[Any] = []
+        repaired: list[tuple[str, str]] = []
         rounds = audit.rounds
         while audit.rounds == rounds:
-            repaired += audit.slice(view, share=1.0)
-        found = [f"the totals of {one.resource} in {namespace}" for one, namespace in repaired]
+            repaired += audit.run_slice(view, share=1.0)
+        found = [f"the totals of {resource} in {namespace}" for resource, namespace in repaired]
         return [*found, *await super().missed()]
 
 
@@ -88,7 +88,7 @@ def drawn(kind: Kind, chance: random.Random) -> Object:
     makers: dict[Kind, Callable[[random.Random], Object]] = {
         POD: drawn_pod,
         SERVICE: drawn_service,
-        VOLUME_CLAIM: drawn_volume_claim,
+        PERSISTENT_VOLUME_CLAIM: drawn_volume_claim,
         RESOURCE_CLAIM: claim,
     }
     if kind in makers:
@@ -145,8 +145,8 @@ def go(world: World, chance: random.Random) -> str:
 
 
 def change(world: World, chance: random.Random) -> str:
-    """Give an object the fields of another one."""
-    found = present(world, chance, POD, SERVICE, VOLUME_CLAIM, RESOURCE_CLAIM)
+    """Return an object the fields of another one."""
+    found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
     if found is None:
         return ""
     kind, each = found
@@ -160,12 +160,12 @@ def change(world: World, chance: random.Random) -> str:
 
 def status(world: World, chance: random.Random) -> str:
     """Take a pod through its phases, or a volume claim through an expansion."""
-    found = present(world, chance, POD, VOLUME_CLAIM)
+    found = present(world, chance, POD, PERSISTENT_VOLUME_CLAIM)
     if found is None:
         return ""
     kind, each = found
     new: Object = {"phase": chance.choice(("Pending", "Running", "Succeeded", "Failed"))}
-    if kind == VOLUME_CLAIM:
+    if kind == PERSISTENT_VOLUME_CLAIM:
         new = {
             "allocatedResources": {"storage": chance.choice(("2Gi", "9Gi"))},
             "currentVolumeAttributesClassName": chance.choice(("gold", "silver")),
@@ -178,7 +178,7 @@ def status(world: World, chance: random.Random) -> str:
 
 def spoil(world: World, chance: random.Random) -> str:
     """Make an object unreadable, create one that is, or mend one."""
-    found = present(world, chance, POD, SERVICE, VOLUME_CLAIM)
+    found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM)
     if found is None or chance.random() < 0.2:
         world[POD].create({"metadata": {"generateName": "bad-"}, "spec": 7}, chance.choice("ab"))
         return "an unreadable pod comes"

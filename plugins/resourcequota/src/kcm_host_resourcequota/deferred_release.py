@@ -1,101 +1,103 @@
-"""Which lower numbers may be written now, and which could be requests still on their way."""
+"""The deferred release of usage: which numbers may be lowered now, and which have to wait."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-#: A request that admission has counted shows up in every store within this time, or it is no
-#: longer on its way; so an amount that could not be taken off for so long is not owed.
-EVIDENCE_SECONDS = 2.0
-#: What is left of a time is no shorter: sums of floats are not exact, and the clock has to move.
-MOMENT_SECONDS = 0.001
+#: An object that admission has counted is in every store within this time, or its request failed.
+#: So a deletion that could not be subtracted for this time is no reason to lower `used` any more.
+OBSERVATION_WINDOW_SECONDS = 2.0
+#: The shortest wait: sums of floats are not exact, and the clock has to move.
+MIN_WAIT_SECONDS = 0.001
 
 
-class Decision(msgspec.Struct, frozen=True):
+class ReleaseDecision(msgspec.Struct, frozen=True):
     """
-    What to write for the names of one quota, in nano units.
+    The numbers to write for the names of one quota, in nano units.
 
-    `owed` and `leaked` say how much of each lowering is due to objects that went, and how much
-    to amounts that never became objects. `blocked` are names that have to wait, the shortest of
-    them for `wait_seconds`.
+    `observed_deletions` and `stale_usage` are the two parts of what each name is lowered by: usage
+    of objects that were deleted, and usage that never became objects.
     """
 
     targets: Mapping[str, int]
-    owed: Mapping[str, int] = {}
-    leaked: Mapping[str, int] = {}
-    #: What stays above each total after this.
-    left: Mapping[str, int] = {}
-    blocked: tuple[str, ...] = ()
+    observed_deletions: Mapping[str, int] = {}
+    stale_usage: Mapping[str, int] = {}
+    #: What stays above each total.
+    retained: Mapping[str, int] = {}
+    #: The names that have to wait, the first of them for `wait_seconds`.
+    deferred: tuple[str, ...] = ()
     wait_seconds: float = 0.0
 
 
-class Settling:
+class DeferredRelease:
     """
-    What is known of one quota's recent past.
+    The recent changes of one quota, and what they allow to write.
 
-    Admission raises `used` before the object can be seen, so `used` above the total may be
-    honest (RQ-253). Taken off at once is only what the ledger saw go; whatever else is above
-    the total has to stay unchanged for the settle time first (RQ-B32). Times are seconds on one
-    monotonic clock.
+    Admission raises `used` before the object is in the store, so `used` above the total may be
+    right (RQ-253). Only the usage of objects that the usage index lost is subtracted at once;
+    everything else above the total has to stay unchanged for the settle time first (RQ-B32). Times
+    are seconds on one monotonic clock.
 
-    What went is taken off once. It is no longer owed as soon as a write that takes it off is on
-    its way, and only a refusal makes it owed again: of a write without an answer nobody knows
-    whether it arrived.
+    A deletion is subtracted once. It no longer counts as soon as a write that subtracts it has
+    started, and counts again only when the server rejects that write: a write without a response
+    may have been stored.
     """
 
     def __init__(self, *, now: float, settle_seconds: float) -> None:
         self._settle_seconds = settle_seconds
-        #: From here on it is known what has changed.
-        self._born = now
-        self._unsure_until = now
-        self._changed: dict[str, float] = {}
-        self._owed: dict[str, int] = {}
-        self._owed_at = now
-        #: The least that was above the total since the last full resync.
-        self._floor: dict[str, int] = {}
-        self._blocked: dict[str, float] = {}
-        #: Since when something that went is not written.
-        self.waiting_since: float | None = None
-        #: What the write on its way, or the last one, takes off and `used` has not shown yet.
-        self._sent: dict[str, int] = {}
-        self._sent_at = now
-        #: The last write was refused; what is owed stays owed until the next one.
-        self._is_refused = False
+        #: Changes before this time are unknown.
+        self._known_since = now
+        self._uncertain_until = now
+        self._last_change: dict[str, float] = {}
+        self._observed_deletions: dict[str, int] = {}
+        self._observed_at = now
+        #: The least excess over the total since the last full resync.
+        self._minimum_excess: dict[str, int] = {}
+        self._excess_since: dict[str, float] = {}
+        #: The time of the first deletion that is not written yet.
+        self.deletion_pending_since: float | None = None
+        #: What the present or the last write subtracts and `used` does not show yet.
+        self._written: dict[str, int] = {}
+        self._written_at = now
+        #: The last write was rejected; its deletions do not expire before the next write.
+        self._is_rejected = False
 
-    def moved(self, steps: Mapping[str, int], *, now: float) -> None:
-        """Take note that totals of the quota have changed by so much."""
-        for name, step in steps.items():
-            self._changed[name] = now
-            if step < 0 and now >= self._unsure_until:
-                self._owe(name, -step, now=now)
-                self.waiting_since = self.waiting_since or now
+    def usage_changed(self, deltas: Mapping[str, int], *, now: float) -> None:
+        """Record that the totals of the quota have changed by these amounts."""
+        for name, delta in deltas.items():
+            self._last_change[name] = now
+            if delta < 0 and now >= self._uncertain_until:
+                self._add_observed_deletion(name, -delta, now=now)
+                self.deletion_pending_since = self.deletion_pending_since or now
 
-    def changed(self, name: str, *, now: float, lowered: int = 0) -> None:
+    def used_changed(self, name: str, *, now: float, lowered: int = 0) -> None:
         """
-        Take note that `used` has another number for a name, `lowered` by so much.
+        Record that `used` has another number for a name, lower by `lowered`.
 
-        Admission never lowers: what our own write did not take off, another writer did, perhaps
-        before we hear of what went.
+        Admission never lowers: what this controller did not subtract, another writer did, perhaps
+        before the event of the deletion arrives here.
         """
-        self._changed[name] = now
+        self._last_change[name] = now
         if lowered > 0:
-            others = lowered - self._sent.pop(name, 0)
-            if others > 0:
-                self._owe(name, -others, now=now)
+            by_others = lowered - self._written.pop(name, 0)
+            if by_others > 0:
+                self._add_observed_deletion(name, -by_others, now=now)
 
-    def unsure(self, *, now: float) -> None:
+    def relisted(self, *, now: float) -> None:
         """
-        Take note that a new list has told the quota: `used` may have gone down and up unseen.
+        Record that the quota comes from a new list, so changes of `used` may have been missed.
 
-        So nothing is known of what is above the totals, and for a while others may have taken
-        off what we hear to have gone.
+        Nothing is known of the excess then, and for a while other writers may already have
+        subtracted the deletions whose events arrive here.
         """
-        self._born = now
-        self._unsure_until = now + EVIDENCE_SECONDS
-        self._is_refused = False
-        self.waiting_since = None
-        for known in (self._changed, self._owed, self._sent, self._floor):
-            known.clear()
+        self._known_since = now
+        self._uncertain_until = now + OBSERVATION_WINDOW_SECONDS
+        self._is_rejected = False
+        self.deletion_pending_since = None
+        self._last_change.clear()
+        self._observed_deletions.clear()
+        self._written.clear()
+        self._minimum_excess.clear()
 
     def decide(
         self,
@@ -104,85 +106,89 @@ class Settling:
         *,
         now: float,
         resync: bool = False,
-    ) -> Decision:
+    ) -> ReleaseDecision:
         """
-        Give what each name of `totals` should say, given what it says now (RQ-B32, B33, B35).
+        Return the number to write for each name of `totals` (RQ-B32, B33, B35).
 
-        A full resync does not wait, but takes off only what was above the total at every moment
-        since the one before: requests on their way come and go, a leaked amount stays.
+        A full resync does not wait, but subtracts only the least excess since the last one:
+        requests in progress come and go, stale usage stays.
         """
         self._expire(now)
         targets: dict[str, int] = {}
-        owed: dict[str, int] = {}
-        leaked: dict[str, int] = {}
-        left: dict[str, int] = {}
+        deleted: dict[str, int] = {}
+        stale: dict[str, int] = {}
+        retained: dict[str, int] = {}
         waits: dict[str, float] = {}
-        floors: dict[str, int] = {}
+        minimums: dict[str, int] = {}
         for name, total in totals.items():
             excess = max(used.get(name, total) - total, 0)
-            owed[name] = max(min(self._owed.get(name, 0), excess), 0)
-            rest = excess - owed[name]
-            floor = 0 if name in self._sent else min(self._floor.get(name, 0), rest)
-            floors[name] = floor
-            wait = self._still_since(name) + self._settle_seconds - now
-            leaked[name] = rest if wait < MOMENT_SECONDS else floor if resync else 0
-            left[name] = rest - leaked[name]
-            targets[name] = total + left[name]
-            if left[name]:
+            deleted[name] = max(min(self._observed_deletions.get(name, 0), excess), 0)
+            unexplained = excess - deleted[name]
+            known_minimum = 0 if name in self._written else self._minimum_excess.get(name, 0)
+            minimum = minimums[name] = min(known_minimum, unexplained)
+            wait = self._unchanged_since(name) + self._settle_seconds - now
+            stale[name] = unexplained if wait < MIN_WAIT_SECONDS else minimum if resync else 0
+            retained[name] = unexplained - stale[name]
+            targets[name] = total + retained[name]
+            if retained[name]:
                 waits[name] = wait
-        # Of a name that cannot be counted, nobody knows what was above its total meanwhile.
-        self._floor = floors
-        self._blocked = {name: self._blocked.get(name, now) for name in waits}
+        # The excess of a name without a total is unknown, so its minimum is dropped.
+        self._minimum_excess = minimums
+        self._excess_since = {name: self._excess_since.get(name, now) for name in waits}
         shortest = min(waits.values(), default=0.0)
-        return Decision(targets, owed, leaked, left, tuple(waits), shortest)
+        return ReleaseDecision(targets, deleted, stale, retained, tuple(waits), shortest)
 
-    def sending(self, decision: Decision, *, now: float) -> None:
-        """Take note that a decision is about to be written."""
-        self._is_refused = False
-        sums = {name: owed + decision.leaked[name] for name, owed in decision.owed.items()}
-        self._sent = {name: amount for name, amount in sums.items() if amount}
-        self._sent_at = now
-        for name, amount in decision.owed.items():
-            self._owed[name] = self._owed.get(name, 0) - amount
+    def write_started(self, decision: ReleaseDecision, *, now: float) -> None:
+        """Record that a decision is about to be written."""
+        self._is_rejected = False
+        self._written = {}
+        self._written_at = now
+        for name, deleted in decision.observed_deletions.items():
+            if amount := deleted + decision.stale_usage[name]:
+                self._written[name] = amount
+            self._observed_deletions[name] = self._observed_deletions.get(name, 0) - deleted
 
-    def refused(self, decision: Decision) -> None:
+    def write_rejected(self, decision: ReleaseDecision) -> None:
         """
-        Take note that the server has not taken the decision that was sent.
+        Record that the server rejected the write of a decision.
 
-        What `used` has shown to be taken off meanwhile is not owed again: somebody else did it,
-        or the request was sent twice and arrived at first.
+        What `used` has lost in the meantime is not subtracted again: another writer did it, or the
+        request was sent twice and the first one was stored.
         """
-        self._is_refused = True
-        for name, amount in decision.owed.items():
-            back = min(amount, self._sent.get(name, 0))
-            self._owed[name] = self._owed.get(name, 0) + back
-        self._sent.clear()
+        self._is_rejected = True
+        for name, deleted in decision.observed_deletions.items():
+            returned = min(deleted, self._written.get(name, 0))
+            self._observed_deletions[name] = self._observed_deletions.get(name, 0) + returned
+        self._written.clear()
 
-    def ended(self) -> None:
-        """Take note that a sync has nothing left to write."""
-        self._is_refused = False
-        if not any(self._owed.values()):
-            self.waiting_since = None
+    def sync_finished(self) -> None:
+        """Record that a sync has nothing more to write."""
+        self._is_rejected = False
+        if not any(self._observed_deletions.values()):
+            self.deletion_pending_since = None
 
-    def resynced(self, decision: Decision) -> None:
-        """Take note that a full resync has done with the quota: from here on, count anew."""
-        self._floor.update(decision.left)
+    def resync_finished(self, decision: ReleaseDecision) -> None:
+        """Record that a full resync of the quota is done; the minimum excess starts again."""
+        self._minimum_excess.update(decision.retained)
 
-    def drifting_since(self) -> float | None:
-        """Since when a number has been above its total without being lowered."""
-        return min(self._blocked.values(), default=None)
+    def excess_since(self) -> float | None:
+        """Return the time since which a number is above its total and not lowered."""
+        return min(self._excess_since.values(), default=None)
 
-    def _still_since(self, name: str) -> float:
-        """Since when neither `used` nor the total has changed, nor might have."""
-        changed = self._changed.get(name, self._born)
-        return max(changed, self._sent_at) if name in self._sent else changed
+    def _unchanged_since(self, name: str) -> float:
+        """Return the time since which neither `used` nor the total can have changed."""
+        changed = self._last_change.get(name, self._known_since)
+        return max(changed, self._written_at) if name in self._written else changed
 
-    def _owe(self, name: str, amount: int, *, now: float) -> None:
+    def _add_observed_deletion(self, name: str, amount: int, *, now: float) -> None:
         self._expire(now)
-        self._owed[name] = self._owed.get(name, 0) + amount
-        self._owed_at = now
+        self._observed_deletions[name] = self._observed_deletions.get(name, 0) + amount
+        self._observed_at = now
 
     def _expire(self, now: float) -> None:
-        if self._owed and not self._is_refused and now - self._owed_at > EVIDENCE_SECONDS:
-            self._owed.clear()
-            self.waiting_since = None
+        """Forget the deletions once the observation window is over."""
+        if not self._observed_deletions or self._is_rejected:
+            return
+        if now - self._observed_at > OBSERVATION_WINDOW_SECONDS:
+            self._observed_deletions.clear()
+            self.deletion_pending_since = None

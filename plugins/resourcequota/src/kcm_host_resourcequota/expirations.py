@@ -1,4 +1,4 @@
-"""Which objects change what they use because time has passed."""
+"""The instants at which objects change what they use without an event."""
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
@@ -6,56 +6,57 @@ from collections.abc import Sequence
 from kcm_host.api import Key
 
 
-class Deadlines:
+class Expirations:
     """
-    The instants after which objects use something else (RQ-B21).
+    The expiration of each object that has one (RQ-B21).
 
-    Instants are Unix seconds. They are compared with the wall clock at every tick instead of being
-    slept for, so a clock that was set, forwards or back, is noticed at the next one.
+    Expirations are Unix seconds. They are compared with the wall clock at every check and not used
+    as timers, so a clock that was set forward or back is noticed at the next check.
     """
 
     def __init__(self, *, now: float) -> None:
-        self._instants: dict[tuple[str, Key], float] = {}
+        self._expirations: dict[tuple[str, Key], float] = {}
         #: Sorted; the names are there to make keys comparable.
-        self._order: list[tuple[float, str, str, str]] = []
-        self._ticked = now
+        self._sorted: list[tuple[float, str, str, str]] = []
+        self._last_check = now
 
-    def put(self, resource: str, key: Key, instant: float | None) -> None:
-        """Take the present instant of an object, None for none."""
-        before = self._instants.get((resource, key))
-        if before == instant:
+    def set(self, resource: str, key: Key, expiration: float | None) -> None:
+        """Set the expiration of an object, None for none."""
+        before = self._expirations.get((resource, key))
+        if before == expiration:
             return
         if before is not None:
-            del self._order[bisect_left(self._order, _entry(before, resource, key))]
-        if instant is None:
-            del self._instants[resource, key]
+            del self._sorted[bisect_left(self._sorted, _entry(before, resource, key))]
+        if expiration is None:
+            del self._expirations[resource, key]
         else:
-            self._instants[resource, key] = instant
-            insort(self._order, _entry(instant, resource, key))
+            self._expirations[resource, key] = expiration
+            insort(self._sorted, _entry(expiration, resource, key))
 
     def crossed(self, *, now: float) -> Sequence[tuple[str, Key]]:
         """
-        Give the objects whose instant lies between the last tick and `now`, in either direction.
+        Return the objects that expire between the last check and `now`, in either direction.
 
-        An instant is behind only once the clock is strictly later (RQ-108).
+        An object has expired only once the clock is strictly later (RQ-108).
         """
-        if not self._order:
-            self._ticked = now
+        if not self._sorted:
+            self._last_check = now
             return ()
-        first, last = sorted((self._ticked, now))
-        self._ticked = now
-        begin = bisect_left(self._order, (first,))
-        end = bisect_left(self._order, (last,))
-        return [(resource, Key(name, space)) for _, resource, space, name in self._order[begin:end]]
+        first, last = sorted((self._last_check, now))
+        self._last_check = now
+        begin = bisect_left(self._sorted, (first,))
+        end = bisect_left(self._sorted, (last,))
+        crossed = self._sorted[begin:end]
+        return [(resource, Key(name, namespace)) for _, resource, namespace, name in crossed]
 
-    def forget(self, resource: str) -> None:
-        """Drop everything about a resource."""
-        for place in [place for place in self._instants if place[0] == resource]:
-            self.put(*place, None)
+    def remove_resource(self, resource: str) -> None:
+        """Remove the expirations of a resource."""
+        for each in [each for each in self._expirations if each[0] == resource]:
+            self.set(*each, None)
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._sorted)
 
 
-def _entry(instant: float, resource: str, key: Key) -> tuple[float, str, str, str]:
-    return (instant, resource, key.namespace, key.name)
+def _entry(expiration: float, resource: str, key: Key) -> tuple[float, str, str, str]:
+    return (expiration, resource, key.namespace, key.name)

@@ -1,4 +1,4 @@
-"""What the controller has done so far, in numbers."""
+"""The metrics of the controller, and its part of the status page."""
 
 import heapq
 from collections import Counter
@@ -7,16 +7,18 @@ from itertools import islice
 from typing import Any
 
 from kcm_host.api import Metric, View
-from kcm_host_resourcequota.calculator import Assessment
-from kcm_host_resourcequota.replenishment import Routing
-from kcm_host_resourcequota.upkeep import Upkeep
+from kcm_host_resourcequota.audit import Audit
+from kcm_host_resourcequota.calculator import DesiredStatus
+from kcm_host_resourcequota.replenishment import Replenishment
 
 PREFIX = "kcm_host_resourcequota_"
 CAUSES = ("new", "hard", "decrease", "drift", "raise", "resync")
+#: The length of lists on the status page.
+MAX_LISTED = 10
 
 
-class Figures:
-    """Counts since the start; every cause is there from the beginning, with 0."""
+class ReconcilerMetrics:
+    """The counters of the reconciler since the start; every cause starts with 0."""
 
     def __init__(self) -> None:
         self.writes: Counter[str] = Counter(dict.fromkeys(CAUSES, 0))
@@ -25,114 +27,119 @@ class Figures:
         self.decreases = 0
         self.decrease_seconds = 0.0
 
-    def wrote(self, found: Assessment, *, resync: bool, waited_seconds: float | None) -> None:
-        """Count a write; `waited_seconds`: since something that it lowers went."""
-        self.writes[cause_of(found, resync=resync)] += 1
-        if any(found.decision.leaked.values()):
+    def record_write(
+        self, desired: DesiredStatus, *, resync: bool, waited_seconds: float | None
+    ) -> None:
+        """Count a write; `waited_seconds` is the time since the first deletion that it contains."""
+        self.writes[write_cause(desired, resync=resync)] += 1
+        if any(desired.release.stale_usage.values()):
             self.leaks_repaired += 1
-        if waited_seconds is not None and any(found.decision.owed.values()):
+        if waited_seconds is not None and any(desired.release.observed_deletions.values()):
             self.decreases += 1
             self.decrease_seconds += waited_seconds
 
 
-def cause_of(found: Assessment, *, resync: bool) -> str:
-    """Say why a status is written (RQ-B60)."""
-    if found.quota.status_hard is None:
+def write_cause(desired: DesiredStatus, *, resync: bool) -> str:
+    """Return why a status is written (RQ-B60)."""
+    if desired.quota.status_hard is None:
         return "new"
-    if not found.quota.is_current:
+    if not desired.quota.is_current:
         return "hard"
-    if any(found.decision.owed.values()):
+    if any(desired.release.observed_deletions.values()):
         return "decrease"
-    if any(found.decision.leaked.values()):
+    if any(desired.release.stale_usage.values()):
         return "resync" if resync else "drift"
     return "raise"
 
 
-def counter(name: str, text: str, value: float) -> Metric:
-    """Give a counter without labels; `_total` is added here."""
-    return Metric(f"{PREFIX}{name}_total", text, "counter", (({}, value),))
-
-
-def gauge(name: str, text: str, value: float) -> Metric:
-    """Give a gauge without labels."""
-    return Metric(f"{PREFIX}{name}", text, "gauge", (({}, value),))
-
-
-SHOWN = 10
-
-
-def status_of(routing: Routing, upkeep: Upkeep, view: View) -> Mapping[str, Any]:
-    """Give the part of the status page; lists hold at most ten entries."""
-    counting = routing.counting
-    unserved = (
-        f"{key}: {', '.join(plan.unserved)}"
-        for names, keys in routing.quotas.by_names().items()
-        if (plan := counting.plan(names)).unserved
+def status_page(replenishment: Replenishment, audit: Audit, view: View) -> Mapping[str, Any]:
+    """Return the controller's part of the status page; lists have at most ten entries."""
+    monitor = replenishment.monitor
+    unhandled = (
+        f"{key}: {', '.join(plan.unhandled)}"
+        for names, keys in replenishment.quotas.by_names().items()
+        if (plan := monitor.plan(names)).unhandled
         for key in keys
     )
-    broken = (f"{resource} in {namespace}" for resource, namespace in counting.broken(view))
+    undecodable = (
+        f"{resource} in {namespace}" for resource, namespace in monitor.undecodable(view)
+    )
     return {
-        "quotas": len(routing.quotas),
+        "quotas": len(replenishment.quotas),
         "objects": {
-            each.resource: counting.books.ledger.objects(each.resource) for each in counting.ready()
+            each.resource: monitor.usage.index.object_count(each.resource)
+            for each in monitor.synced_evaluators()
         },
-        "notReady": dict(counting.unready(view)),
-        "notServed": list(islice(unserved, SHOWN)),
-        "undecodable": heapq.nsmallest(SHOWN, broken),
-        "audit": {"rounds": upkeep.audit.rounds, "mismatches": upkeep.audit.mismatches},
+        "notReady": dict(monitor.unsynced(view)),
+        "notServed": list(islice(unhandled, MAX_LISTED)),
+        "undecodable": heapq.nsmallest(MAX_LISTED, undecodable),
+        "audit": {"rounds": audit.rounds, "mismatches": audit.mismatches},
     }
 
 
-def metrics_of(
-    routing: Routing, figures: Figures, upkeep: Upkeep, view: View, *, now: float
+def collect_metrics(
+    replenishment: Replenishment,
+    metrics: ReconcilerMetrics,
+    audit: Audit,
+    view: View,
+    *,
+    now: float,
 ) -> Sequence[Metric]:
-    """Give all metrics; `now` is seconds on the controller's monotonic clock."""
-    counting = routing.counting
-    oldest = min(routing.drifting.values(), default=now)
-    unserved = (
+    """Return all metrics; `now` is seconds on the controller's monotonic clock."""
+    monitor = replenishment.monitor
+    oldest = min(replenishment.excess_since.values(), default=now)
+    unhandled = sum(
         len(keys)
-        for names, keys in routing.quotas.by_names().items()
-        if counting.plan(names).unserved
+        for names, keys in replenishment.quotas.by_names().items()
+        if monitor.plan(names).unhandled
     )
     return [
         Metric(
             f"{PREFIX}writes_total",
             "Status writes by cause.",
             "counter",
-            tuple(({"cause": cause}, count) for cause, count in sorted(figures.writes.items())),
+            tuple(({"cause": cause}, count) for cause, count in sorted(metrics.writes.items())),
         ),
-        counter("conflicts", "Status writes that came too late.", figures.conflicts),
-        counter("decreases", "Status writes that followed objects going.", figures.decreases),
-        counter(
+        _counter("conflicts", "Status writes that ended with a conflict.", metrics.conflicts),
+        _counter("decreases", "Status writes that followed deletions.", metrics.decreases),
+        _counter(
             "decrease_seconds",
-            "Time from the first object going to the status written, summed up.",
-            figures.decrease_seconds,
+            "Sum of the times from the first deletion to the written status.",
+            metrics.decrease_seconds,
         ),
-        counter("leaks_repaired", "Amounts without objects, taken off.", figures.leaks_repaired),
-        counter("audit_mismatches", "Records repaired by the audit.", upkeep.audit.mismatches),
-        counter("evaluations", "Times an object was looked at.", counting.books.evaluations),
-        gauge("oldest_drift_seconds", "Age of the oldest amount without objects.", now - oldest),
-        gauge(
-            "quotas_not_served",
-            "Quotas with a name that nothing counts under.",
-            sum(unserved),
+        _counter(
+            "leaks_repaired", "Status writes that removed stale usage.", metrics.leaks_repaired
         ),
+        _counter("audit_mismatches", "Records repaired by the audit.", audit.mismatches),
+        _counter("evaluations", "Evaluations of an object.", monitor.usage.evaluations),
+        _gauge("oldest_drift_seconds", "Age of the oldest usage without objects.", now - oldest),
+        _gauge("quotas_not_served", "Quotas with a name that nothing counts under.", unhandled),
         Metric(
             f"{PREFIX}quotas_not_ready",
             "Quotas that wait for a resource.",
             "gauge",
-            _waiting(routing, view),
+            _waiting_quotas(replenishment, view),
         ),
     ]
 
 
-def _waiting(routing: Routing, view: View) -> tuple[tuple[Mapping[str, str], float], ...]:
-    """Give how many quotas each resource holds up; those that hold up none have 0."""
-    counting = routing.counting
-    unready = counting.unready(view)
-    waiting = Counter(dict.fromkeys(counting.following.all(), 0))
-    for names, keys in routing.quotas.by_names().items() if unready else ():
-        runs = counting.plan(names).runs
-        sources = {name for evaluator, _ in runs for name in counting.sources(evaluator)}
-        waiting.update({name: len(keys) for name in sources if name in unready})
+def _counter(name: str, text: str, value: float) -> Metric:
+    return Metric(f"{PREFIX}{name}_total", text, "counter", (({}, value),))
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return Metric(f"{PREFIX}{name}", text, "gauge", (({}, value),))
+
+
+def _waiting_quotas(
+    replenishment: Replenishment, view: View
+) -> tuple[tuple[Mapping[str, str], float], ...]:
+    """Return the number of quotas that wait for each resource, also where it is 0."""
+    monitor = replenishment.monitor
+    unsynced = monitor.unsynced(view)
+    waiting = Counter(dict.fromkeys(monitor.monitors.resources(), 0))
+    for names, keys in replenishment.quotas.by_names().items() if unsynced else ():
+        evaluators = monitor.plan(names).evaluators
+        needed = {name for evaluator, _ in evaluators for name in monitor.dependencies(evaluator)}
+        waiting.update({name: len(keys) for name in needed if name in unsynced})
     return tuple(({"resource": name}, float(count)) for name, count in sorted(waiting.items()))

@@ -1,53 +1,59 @@
-"""ResourceQuotas as they are decoded, and the index of all of them."""
+"""ResourceQuota objects as they are decoded, and the index of all quotas."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
 from kcm_host.api import Key, Kind
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.quantity import Quantity, parse
-from kcm_host_resourcequota.scopes import Requirement, Selection, Vector, selection_of
+from kcm_host_resourcequota.scopes import (
+    Requirement,
+    ScopeAttributes,
+    ScopeFilter,
+    Selector,
+    selector_for,
+)
 
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 
-# The server leaves empty maps and lists out, and null, missing and empty are one thing (RQ-50).
-Texts = dict[str, str] | None
+# The server omits empty maps and lists; null, missing and empty have one meaning (RQ-50).
+ResourceTexts = dict[str, str] | None
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False):
-    """Which quota it is: one made anew under its name has another `uid`."""
+    """The identity of a quota; one that is recreated under the same name has another `uid`."""
 
     uid: str = ""
 
 
 class ScopeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The expressions of `spec.scopeSelector`, as written."""
+    """The expressions of `spec.scopeSelector`, as the user wrote them."""
 
     match_expressions: tuple[Requirement, ...] | None = None
 
 
 class Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What the user asked for."""
+    """The limits that the user sets."""
 
-    hard: Texts = None
+    hard: ResourceTexts = None
     scopes: tuple[str, ...] | None = None
     scope_selector: ScopeSelector | None = None
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """What the controller and admission have written."""
+    """The status that the controller and admission write."""
 
-    hard: Texts = None
-    used: Texts = None
+    hard: ResourceTexts = None
+    used: ResourceTexts = None
 
 
 class QuotaObject(msgspec.Struct, frozen=True, gc=False):
     """
     One ResourceQuota.
 
-    A quantity that cannot be read makes the object undecodable for the host, so the last good
-    state stays in force (RQ-75).
+    An invalid quantity makes the object undecodable for the host, so the last decodable version
+    stays in the store (RQ-75).
     """
 
     metadata: Metadata = Metadata()
@@ -56,148 +62,148 @@ class QuotaObject(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         for texts in (self.spec.hard, self.status.hard, self.status.used):
-            amounts(texts)
+            nano_amounts(texts)
 
 
-def amounts(texts: Texts) -> Mapping[str, int]:
-    """Give a resource list in nano units; raises `QuantityError` (RQ-270)."""
+def nano_amounts(texts: ResourceTexts) -> Mapping[str, int]:
+    """Return the amounts of a resource list in nano units; raise `QuantityError` (RQ-270)."""
     return {name: parse(text).nano for name, text in (texts or {}).items()}
 
 
-#: Objects name ever other classes; so many answers about them are kept for each quota.
-MOST_SEEN = 1000
+#: Objects may name an unlimited number of classes, so each spec caches at most this many results.
+MAX_CACHED_MATCHES = 1000
 
 
-class Asked:
-    """What `spec` asks for; shared by all versions of a quota that ask the same."""
+class ParsedSpec:
+    """The parsed `spec`; versions of a quota with equal specs share one."""
 
-    __slots__ = ("_seen", "hard", "names", "selection", "spec")
+    __slots__ = ("_matches_cache", "hard", "names", "raw", "selector")
 
     def __init__(self, spec: Spec) -> None:
-        self.spec = spec
-        self.hard: Mapping[str, int] = amounts(spec.hard)
+        self.raw = spec
+        self.hard: Mapping[str, int] = nano_amounts(spec.hard)
         self.names = frozenset(self.hard)
         expressions = spec.scope_selector.match_expressions if spec.scope_selector else ()
-        self.selection: Selection = selection_of(spec.scopes or (), expressions or ())
-        self._seen: dict[tuple[str, Vector], bool] = {}
+        self.selector: Selector = selector_for(spec.scopes or (), expressions or ())
+        self._matches_cache: dict[tuple[str, ScopeAttributes], bool] = {}
 
-    def counts(self, evaluator: Evaluator) -> Callable[[Vector], bool]:
+    def selects(self, evaluator: Evaluator) -> ScopeFilter:
         """
-        Give the test whether objects with some vector are in scope (RQ-72).
+        Return the function that tells whether objects with some scope attributes are in scope.
 
-        Without scopes all are; with a malformed selection none is (RQ-B29).
+        Without scopes all objects are (RQ-72); with a malformed selector none is (RQ-B29).
         """
-        if not self.selection.requirements:
-            return _all
-        if self.selection.malformed:
-            return _none
-        return lambda vector: self._matches(evaluator, vector)
+        if not self.selector.requirements:
+            return _select_all
+        if self.selector.malformed:
+            return _select_none
+        return lambda attributes: self._matches(evaluator, attributes)
 
-    def _matches(self, evaluator: Evaluator, vector: Vector) -> bool:
-        place = (evaluator.resource, vector)
-        known = self._seen.get(place)
-        if known is None:
-            requirements = self.selection.requirements
-            if len(self._seen) >= MOST_SEEN:
-                self._seen.clear()
-            known = all(evaluator.matches(vector, requirement) for requirement in requirements)
-            self._seen[place] = known
-        return known
+    def _matches(self, evaluator: Evaluator, attributes: ScopeAttributes) -> bool:
+        cache_key = (evaluator.resource, attributes)
+        result = self._matches_cache.get(cache_key)
+        if result is None:
+            requirements = self.selector.requirements
+            if len(self._matches_cache) >= MAX_CACHED_MATCHES:
+                self._matches_cache.clear()
+            result = all(evaluator.matches(attributes, each) for each in requirements)
+            self._matches_cache[cache_key] = result
+        return result
 
 
-def _all(_vector: Vector) -> bool:
+def _select_all(_attributes: ScopeAttributes) -> bool:
     return True
 
 
-def _none(_vector: Vector) -> bool:
+def _select_none(_attributes: ScopeAttributes) -> bool:
     return False
 
 
 class Quota(msgspec.Struct, frozen=True, eq=False):
-    """One version of one quota: what it asks for, and what its status says now."""
+    """One version of one quota: its parsed spec and its present status."""
 
     key: Key
     uid: str
-    asked: Asked
+    spec: ParsedSpec
     #: `status.hard` in nano units; None when the status has none.
     status_hard: Mapping[str, int] | None
     used: Mapping[str, Quantity]
     #: `used` in nano units.
-    numbers: Mapping[str, int]
+    used_nano: Mapping[str, int]
 
     @property
     def is_current(self) -> bool:
-        """Whether `status.hard` says what `spec.hard` does, in numbers (RQ-25)."""
-        return (self.status_hard or {}) == self.asked.hard
+        """Return whether `status.hard` has the numbers of `spec.hard` (RQ-25)."""
+        return (self.status_hard or {}) == self.spec.hard
 
     @property
     def names(self) -> Collection[str]:
-        """All names that it limits now or that admission still enforces."""
-        return self.asked.hard.keys() | (self.status_hard or {}).keys()
+        """Return all names that the spec limits or that admission still enforces."""
+        return self.spec.hard.keys() | (self.status_hard or {}).keys()
 
 
-class Quotas:
-    """All quotas by namespace, as the watch told them."""
+class QuotaIndex:
+    """All quotas, by namespace and by the names they limit; updated by the watch of quotas."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[Key, Quota]] = {}
         self._by_names: dict[frozenset[str], dict[Key, None]] = {}
         self._count = 0
 
-    def put(self, key: Key, seen: QuotaObject) -> Quota:
-        """Take the present state of a quota."""
-        there = self._by_namespace.setdefault(key.namespace, {})
-        known = there.get(key)
-        self._leave(known)
-        kept = known is not None and known.asked.spec == seen.spec
-        used = {name: parse(text) for name, text in (seen.status.used or {}).items()}
-        there[key] = quota = Quota(
+    def put(self, key: Key, obj: QuotaObject) -> Quota:
+        """Store the present version of a quota, and return it parsed."""
+        namespace = self._by_namespace.setdefault(key.namespace, {})
+        old = namespace.get(key)
+        self._unindex(old)
+        is_same_spec = old is not None and old.spec.raw == obj.spec
+        used = {name: parse(text) for name, text in (obj.status.used or {}).items()}
+        namespace[key] = quota = Quota(
             key,
-            seen.metadata.uid,
-            known.asked if known is not None and kept else Asked(seen.spec),
-            amounts(seen.status.hard) if seen.status.hard else None,
+            obj.metadata.uid,
+            old.spec if old is not None and is_same_spec else ParsedSpec(obj.spec),
+            nano_amounts(obj.status.hard) if obj.status.hard else None,
             used,
             {name: each.nano for name, each in used.items()},
         )
-        self._by_names.setdefault(quota.asked.names, {})[key] = None
+        self._by_names.setdefault(quota.spec.names, {})[key] = None
         self._count += 1
         return quota
 
     def remove(self, key: Key) -> None:
-        """Forget a quota that is gone."""
-        there = self._by_namespace.get(key.namespace, {})
-        self._leave(there.pop(key, None))
-        if not there:
+        """Remove a quota that was deleted."""
+        namespace = self._by_namespace.get(key.namespace, {})
+        self._unindex(namespace.pop(key, None))
+        if not namespace:
             self._by_namespace.pop(key.namespace, None)
 
     def get(self, key: Key) -> Quota | None:
-        """Give a quota, None if there is none."""
+        """Return a quota, None if there is none."""
         return self._by_namespace.get(key.namespace, {}).get(key)
 
-    def of(self, namespace: str) -> Collection[Quota]:
-        """Give the quotas of a namespace."""
+    def in_namespace(self, namespace: str) -> Collection[Quota]:
+        """Return the quotas of a namespace."""
         return self._by_namespace.get(namespace, {}).values()
 
     def namespaces(self) -> Collection[str]:
-        """Give the namespaces that have quotas."""
+        """Return the namespaces that have quotas."""
         return self._by_namespace.keys()
 
     def by_names(self) -> Mapping[frozenset[str], Collection[Key]]:
-        """Give the quotas that limit the same names, for each set of names that some limit."""
+        """Return the keys of quotas, grouped by the set of names that they limit."""
         return self._by_names
 
     def __iter__(self) -> Iterator[Quota]:
-        for there in self._by_namespace.values():
-            yield from there.values()
+        for namespace in self._by_namespace.values():
+            yield from namespace.values()
 
     def __len__(self) -> int:
         return self._count
 
-    def _leave(self, quota: Quota | None) -> None:
+    def _unindex(self, quota: Quota | None) -> None:
         if quota is None:
             return
         self._count -= 1
-        alike = self._by_names[quota.asked.names]
-        del alike[quota.key]
-        if not alike:
-            del self._by_names[quota.asked.names]
+        same_names = self._by_names[quota.spec.names]
+        del same_names[quota.key]
+        if not same_names:
+            del self._by_names[quota.spec.names]

@@ -1,36 +1,36 @@
-"""Which kinds are followed because quotas mention their names, and which of them can answer."""
+"""The resources that are watched because quotas limit their names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kcm_host.api import AnyWatch, Kind, UndeclaredRead, View
 
-#: A kind that no quota mentions any more is followed for so long, in case one does again (D-12).
-KEEP_SECONDS = 300.0
-#: A kind that is new is waited for so long before a quota is written without it: admission
-#: refuses requests whose usage the status does not tell (D-1, RQ-254).
-PATIENCE_SECONDS = 5.0
+#: A resource that no quota needs any more is watched for this time, in case one does again (D-12).
+IDLE_RETENTION_SECONDS = 300.0
+#: A quota waits for the first list of a new resource for this time: admission rejects requests
+#: whose usage is not in the status (D-1, RQ-254).
+INITIAL_SYNC_WAIT_SECONDS = 5.0
 
 
-class Followed:
-    """One kind that is followed; ready once all its initial objects have been applied."""
+class Monitor:
+    """One watched resource; synced once all objects of its first list have been applied."""
 
-    __slots__ = ("is_ready", "needed_at", "since", "watch")
+    __slots__ = ("is_synced", "last_needed", "since", "watch")
 
     def __init__(self, watch: AnyWatch, *, now: float) -> None:
         self.watch = watch
         self.since = now
-        self.needed_at = now
-        self.is_ready = False
+        self.last_needed = now
+        self.is_synced = False
 
 
-class Following:
-    """The kinds followed at present; `clock` gives seconds on a monotonic clock."""
+class MonitorSet:
+    """The monitors by resource; `clock` returns seconds on a monotonic clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._followed: dict[str, Followed] = {}
+        self._monitors: dict[str, Monitor] = {}
 
-    def turn_to(
+    def sync(
         self,
         needed: Mapping[str, Kind],
         *,
@@ -38,99 +38,99 @@ class Following:
         watch: Callable[[Kind], AnyWatch],
     ) -> Sequence[str]:
         """
-        Follow what is needed, and give the resources that are not followed any more.
+        Add the monitors that are needed, and return the resources whose monitors were removed.
 
-        A kind in another version is another one. One that nobody needs is kept for a while as
-        long as it is current: still the one that would be followed.
+        A resource in another version gets another monitor. A monitor that is not needed is kept for
+        a while, as long as its kind is current: a new monitor would watch the same kind.
         """
-        ended = [
+        removed = [
             resource
-            for resource, each in self._followed.items()
-            if self._ends(each, needed.get(resource), is_current)
+            for resource, monitor in self._monitors.items()
+            if self._is_obsolete(monitor, needed.get(resource), is_current)
         ]
-        for resource in ended:
-            del self._followed[resource]
-        self.want(needed, watch=watch)
-        return ended
+        for resource in removed:
+            del self._monitors[resource]
+        self.ensure(needed, watch=watch)
+        return removed
 
-    def want(self, needed: Mapping[str, Kind], *, watch: Callable[[Kind], AnyWatch]) -> bool:
-        """Follow these as well; True if some were not followed yet."""
+    def ensure(self, needed: Mapping[str, Kind], *, watch: Callable[[Kind], AnyWatch]) -> bool:
+        """Add the monitors that are missing; return whether there were any."""
         now = self._clock()
-        grown = False
+        has_new = False
         for resource, kind in needed.items():
-            known = self._followed.get(resource)
-            if known is None:
-                known = self._followed[resource] = Followed(watch(kind), now=now)
-                grown = True
-            known.needed_at = now
-        return grown
+            monitor = self._monitors.get(resource)
+            if monitor is None:
+                monitor = self._monitors[resource] = Monitor(watch(kind), now=now)
+                has_new = True
+            monitor.last_needed = now
+        return has_new
 
-    def _ends(
-        self, followed: Followed, needed: Kind | None, is_current: Callable[[Kind], bool]
+    def _is_obsolete(
+        self, monitor: Monitor, needed: Kind | None, is_current: Callable[[Kind], bool]
     ) -> bool:
         if needed is not None:
-            return needed != followed.watch.kind
-        idle = self._clock() - followed.needed_at
-        return idle >= KEEP_SECONDS or not is_current(followed.watch.kind)
+            return needed != monitor.watch.kind
+        idle = self._clock() - monitor.last_needed
+        return idle >= IDLE_RETENTION_SECONDS or not is_current(monitor.watch.kind)
 
     def watches(self) -> Sequence[AnyWatch]:
-        """Give the watches of all of them."""
-        return [each.watch for each in self._followed.values()]
+        """Return the watches of all monitors."""
+        return [monitor.watch for monitor in self._monitors.values()]
 
     def watch_of(self, resource: str) -> AnyWatch:
-        """Give the watch of one of them."""
-        return self._followed[resource].watch
+        """Return the watch of one monitor."""
+        return self._monitors[resource].watch
 
-    def ready(self, resource: str) -> None:
-        """Take note that all objects of a resource have been applied (RQ-B22)."""
-        if resource in self._followed:
-            self._followed[resource].is_ready = True
+    def mark_synced(self, resource: str) -> None:
+        """Record that all objects of a resource have been applied (RQ-B22)."""
+        if resource in self._monitors:
+            self._monitors[resource].is_synced = True
 
-    def all(self) -> Sequence[str]:
-        """Give the resources that are followed."""
-        return list(self._followed)
+    def resources(self) -> Sequence[str]:
+        """Return the resources that are watched."""
+        return list(self._monitors)
 
     def has(self, resource: str, kind: Kind) -> bool:
-        """Whether a resource is followed as this very kind."""
-        known = self._followed.get(resource)
-        return known is not None and known.watch.kind == kind
+        """Return whether a resource is watched as this very kind."""
+        monitor = self._monitors.get(resource)
+        return monitor is not None and monitor.watch.kind == kind
 
-    def all_ready(self) -> Sequence[str]:
-        """Give the resources whose objects have all been applied."""
-        return [resource for resource, each in self._followed.items() if each.is_ready]
+    def synced_resources(self) -> Sequence[str]:
+        """Return the resources whose objects have all been applied."""
+        return [resource for resource, monitor in self._monitors.items() if monitor.is_synced]
 
-    def is_ready(self, resource: str) -> bool:
-        """Whether a resource is followed and all its objects have been applied."""
-        known = self._followed.get(resource)
-        return known is not None and known.is_ready
+    def is_synced(self, resource: str) -> bool:
+        """Return whether a resource is watched and all its objects have been applied."""
+        monitor = self._monitors.get(resource)
+        return monitor is not None and monitor.is_synced
 
     def problem(self, resource: str, view: View) -> str:
-        """Say why a resource cannot be counted yet; empty if it can (RQ-71)."""
-        known = self._followed.get(resource)
-        if known is not None and known.is_ready:
+        """Return why a resource cannot be counted yet; empty if it can (RQ-71)."""
+        monitor = self._monitors.get(resource)
+        if monitor is not None and monitor.is_synced:
             return ""
-        if known is None:
-            return f"{resource} are not followed yet"
-        return _stream_problem(known, view) or f"{resource} are still being listed"
+        if monitor is None:
+            return f"{resource} are not watched yet"
+        return _watch_problem(monitor, view) or f"{resource} are still being listed"
 
-    def patience(self, resources: Iterable[str], view: View) -> float:
+    def seconds_to_wait(self, resources: Iterable[str], view: View) -> float:
         """
-        Give the seconds that are worth waiting for these resources.
+        Return how many seconds it makes sense to wait for the first lists of resources.
 
-        0 when all are ready, or when what is not ready has a problem or has had its time.
+        0 when all are synced, or when the others have a problem or have had their time.
         """
         now = self._clock()
         waits = [0.0]
         for resource in resources:
-            known = self._followed.get(resource)
-            if known is not None and not known.is_ready and not _stream_problem(known, view):
-                waits.append(known.since + PATIENCE_SECONDS - now)
+            monitor = self._monitors.get(resource)
+            if monitor is not None and not monitor.is_synced and not _watch_problem(monitor, view):
+                waits.append(monitor.since + INITIAL_SYNC_WAIT_SECONDS - now)
         return max(waits)
 
 
-def _stream_problem(followed: Followed, view: View) -> str:
-    """Say why the objects cannot be followed; empty also before the host has begun to."""
-    watch = followed.watch
+def _watch_problem(monitor: Monitor, view: View) -> str:
+    """Return why a watch fails; empty if it does not, and before the host has started it."""
+    watch = monitor.watch
     try:
         return view.of(watch.kind, watch.model).problem
     except UndeclaredRead:

@@ -1,4 +1,4 @@
-"""The resourcequota controller: what the objects of a namespace use, in its quotas' status."""
+"""The hooks of the resourcequota controller."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,23 +21,25 @@ from kcm_host.api import (
     Writer,
     hookimpl,
 )
-from kcm_host_resourcequota.metrics import metrics_of, status_of
+from kcm_host_resourcequota.audit import Audit
+from kcm_host_resourcequota.metrics import collect_metrics, status_page
 from kcm_host_resourcequota.models import RESOURCE_QUOTA, QuotaObject
-from kcm_host_resourcequota.reconciler import Syncing
-from kcm_host_resourcequota.replenishment import Routing
+from kcm_host_resourcequota.reconciler import QuotaReconciler
+from kcm_host_resourcequota.replenishment import Replenishment
 from kcm_host_resourcequota.settings import Settings
-from kcm_host_resourcequota.upkeep import TICK, Upkeep
 
-#: How often kinds that nobody mentions any more are looked for (D-12).
-TIDY = timedelta(minutes=1)
+#: The period of expirations and of audit slices: both follow the wall clock, which may be set.
+TICK = timedelta(seconds=1)
+#: The period in which watches that no quota needs any more are removed (D-12).
+WATCH_CLEANUP = timedelta(minutes=1)
 
 
 class ResourceQuota:
     """
-    Keeps `status.hard` and `status.used` of every ResourceQuota right.
+    The controller that writes `status.hard` and `status.used` of every ResourceQuota.
 
-    A key is a quota. Usage is kept as running totals, so what an event costs does not depend on
-    how many objects there are. `clock` gives seconds on a monotonic clock, `wall` Unix seconds.
+    A key is a quota. Usage is stored as running totals, so the cost of an event does not depend on
+    the number of objects. `clock` returns seconds on a monotonic clock, `wall` Unix seconds.
     """
 
     def __init__(
@@ -51,38 +53,48 @@ class ResourceQuota:
 
     @hookimpl
     def kcm_settings(self) -> type[Settings]:
-        """See `Settings`."""
+        """Return the model of the settings."""
         return Settings
 
     @hookimpl
     def kcm_watches(self, settings: Settings, discovery: Discovery) -> Sequence[AnyWatch]:
-        """Follow all quotas, and pods; other things as quotas mention them (D-12)."""
-        self._routing = Routing(
+        """Watch quotas and pods; other resources are watched when quotas need them (D-12)."""
+        replenishment = Replenishment(
             clock=self._clock, wall=self._wall, settle_time=settings.settle_time
         )
-        self._syncing = Syncing(self._routing, self._clock)
-        self._upkeep = Upkeep(self._routing, audit_period=settings.resync_period)
-        self._routing.counting.refresh(discovery)
+        monitor = replenishment.monitor
+        self._replenishment = replenishment
+        self._reconciler = QuotaReconciler(replenishment, self._clock)
+        self._audit = Audit(
+            monitor.usage,
+            evaluators=monitor.synced_evaluators,
+            namespaces=replenishment.quotas.namespaces,
+            is_synced=monitor.is_synced,
+        )
+        # The audit goes through all records once in a resync period.
+        period = settings.resync_period
+        self._audit_share = TICK / period if period else 0.0
+        monitor.refresh(discovery)
         return [
             Watch(
                 kind=RESOURCE_QUOTA,
                 model=QuotaObject,
-                keys=self._routing.quota_changed,
+                keys=replenishment.quota_changed,
                 whole=True,
                 every_event=True,
                 resync=lambda key: key,
             ),
-            self._routing.counting.fixed_watch(),
+            monitor.pod_watch(),
         ]
 
     @hookimpl
     def kcm_more_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
-        """Follow the other resources that some quota mentions."""
-        return self._routing.more_watches(discovery)
+        """Watch the other resources that quotas need."""
+        return self._replenishment.dynamic_watches(discovery)
 
     @hookimpl
     def kcm_writes(self) -> Sequence[Permission]:
-        """Update the status of quotas, and tell users by Events."""
+        """Update the status of quotas, and record Events."""
         return [
             Permission(RESOURCE_QUOTA, "update", "status"),
             Permission(EVENT, "create"),
@@ -91,10 +103,10 @@ class ResourceQuota:
 
     @hookimpl
     def kcm_timers(self, settings: Settings) -> Sequence[Timer]:
-        """Look at deadlines, audit, tidy up; resync unless that is switched off (RQ-4)."""
+        """Run the periodic tasks; the full resync unless it is switched off (RQ-4)."""
         timers = [
             Timer(every=TICK, keys=self._tick),
-            Timer(every=TIDY, keys=lambda _view: (Rewatch(),)),
+            Timer(every=WATCH_CLEANUP, keys=lambda _view: (Rewatch(),)),
         ]
         if settings.resync_period:
             timers.append(Timer(every=settings.resync_period, keys=self._resync, resync=True))
@@ -102,22 +114,28 @@ class ResourceQuota:
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
-        """See `Syncing.sync`."""
-        return await self._syncing.sync(key, view, writer)
+        """See `QuotaReconciler.sync`."""
+        return await self._reconciler.sync(key, view, writer)
 
     @hookimpl
     def kcm_status(self, view: View) -> Mapping[str, Any]:
-        """Say how many quotas there are, what is counted, and what cannot be."""
-        return status_of(self._routing, self._upkeep, view)
+        """Return the number of quotas, what is counted, and what cannot be."""
+        return status_page(self._replenishment, self._audit, view)
 
     @hookimpl
     def kcm_metrics(self, view: View) -> Sequence[Metric]:
-        """Give the figures of RQ-B60."""
-        figures = self._syncing.figures
-        return metrics_of(self._routing, figures, self._upkeep, view, now=self._clock())
+        """Return the metrics of RQ-B60."""
+        metrics = self._reconciler.metrics
+        return collect_metrics(self._replenishment, metrics, self._audit, view, now=self._clock())
 
     def _tick(self, view: View) -> Iterable[Wanted]:
-        return self._upkeep.tick(view)
+        """Return the enqueue requests that no event causes: expirations, decoding, the audit."""
+        replenishment = self._replenishment
+        wanted = [*replenishment.objects_expired(view), *replenishment.decodable_again(view)]
+        if self._audit_share:
+            repairs = self._audit.run_slice(view, share=self._audit_share)
+            wanted += replenishment.enqueue_users(repairs, view)
+        return wanted
 
     def _resync(self, _view: View) -> Iterable[Wanted]:
-        return self._routing.resync()
+        return self._replenishment.resync()

@@ -1,4 +1,4 @@
-"""Exact quantities and lists of them: what a text such as `1.5Gi` means, and how it is written."""
+"""Exact quantities and resource lists: parsing of texts such as `1.5Gi`, arithmetic, formats."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ import msgspec
 NANO = 10**9
 """Nano units in one unit: no quantity is finer (RQ-283)."""
 
-MOST_DIGITS = 4000
-"""The most digits a number may have in nano units; a longer one is refused (D-16)."""
+MAX_DIGITS = 4000
+"""The maximum number of digits in nano units; longer numbers are rejected (D-16)."""
 
 _LARGEST_BINARY = 2**63 - 1
 _LARGEST_EXPONENT = 2**31 - 1
@@ -28,7 +28,7 @@ _EXPONENT = re.compile(r"[eE](?P<sign>[+-]?)0*+(?P<size>[0-9]{0,10})(?<=[0-9])")
 
 
 class Format(Enum):
-    """The family of suffixes a quantity is written with; it has no influence on the number."""
+    """The family of suffixes that a quantity is written with; it does not change the number."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -37,10 +37,10 @@ class Format(Enum):
 
 class Quantity(msgspec.Struct, frozen=True, gc=False):
     """
-    A number of nano units and how it is written (RQ-270).
+    A number of nano units and its format (RQ-270).
 
-    Compare `nano`: equal quantities may differ in format and text. `text` is the one that was read,
-    where it survives although it is not canonical (RQ-288); otherwise it is empty.
+    Compare `nano`: equal quantities may differ in format and text. `text` is the parsed text if it
+    is kept although it is not canonical (RQ-288); otherwise it is empty.
     """
 
     nano: int
@@ -49,15 +49,15 @@ class Quantity(msgspec.Struct, frozen=True, gc=False):
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; `sort` says what is wrong with it."""
+    """An invalid quantity; `part` is the invalid part of the text."""
 
-    def __init__(self, message: str, *, sort: Literal["format", "suffix", "numeric"]) -> None:
+    def __init__(self, message: str, *, part: Literal["format", "suffix", "numeric"]) -> None:
         super().__init__(message)
-        self.sort = sort
+        self.part = part
 
 
 ZERO = Quantity(0)
-"""Where every sum starts (RQ-70)."""
+"""The start value of every sum (RQ-70)."""
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -67,28 +67,28 @@ _BINARY_SUFFIXES = ("", *_BINARY)
 
 def parse(text: str | float | None) -> Quantity:
     """
-    Give the quantity that a value of a manifest stands for; results are cached by their text.
+    Return the quantity of a value in a manifest; results are cached by text.
 
-    A bare JSON number is read as its text, null is 0 (RQ-271). Raises `QuantityError` for anything
-    else than the grammar of RQ-275, for an unknown suffix, and for a number without any digit
+    A JSON number is parsed as its text, null is 0 (RQ-271). Raise `QuantityError` for a text that
+    does not match the grammar of RQ-275, for an unknown suffix, and for a number without digits
     where the exact path needs one (RQ-278). White space is not trimmed.
     """
     if text is None:
         return ZERO
-    return _parsed(text if type(text) is str else repr(text))
+    return _parse_text(text if type(text) is str else repr(text))
 
 
-def shown(quantity: Quantity) -> str:
-    """Give the text that the server shows for a quantity (RQ-290)."""
+def text_of(quantity: Quantity) -> str:
+    """Return the text that the API server returns for a quantity (RQ-290)."""
     return quantity.text or canonical(quantity.nano, quantity.format)
 
 
 def canonical(nano: int, format: Format) -> str:  # noqa: A002 (the word of the API for it)
     """
-    Give the one text of a number in a format, without fraction or rounding (RQ-295 to RQ-300).
+    Return the canonical text of a number, without fraction or rounding (RQ-295 to RQ-300).
 
-    It always reads back as the same number: where the suffixes end, a decimal exponent or a plain
-    integer is written (D-16).
+    It always parses to the same number: beyond the largest suffix it has a decimal exponent or is
+    a plain integer (D-16).
     """
     if format is Format.BINARY_SI and not nano % NANO and not -1024 * NANO < nano < 1024 * NANO:
         return _binary_text(nano // NANO)
@@ -103,30 +103,30 @@ def canonical(nano: int, format: Format) -> str:  # noqa: A002 (the word of the 
     return f"{nano}e{exponent}" if exponent else str(nano)
 
 
-def plus(a: Quantity, b: Quantity) -> Quantity:
-    """Give the exact sum, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
+def add(a: Quantity, b: Quantity) -> Quantity:
+    """Return the exact sum, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
     return Quantity(a.nano + b.nano, a.format if a.nano else b.format)
 
 
-def minus(a: Quantity, b: Quantity) -> Quantity:
-    """Give the exact difference, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
+def subtract(a: Quantity, b: Quantity) -> Quantity:
+    """Return the exact difference, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
     return Quantity(a.nano - b.nano, a.format if a.nano else b.format)
 
 
-def rounded_up(quantity: Quantity) -> Quantity:
-    """Give the next whole number away from 0; a whole one stays untouched, text too (RQ-302)."""
+def round_up(quantity: Quantity) -> Quantity:
+    """Return the next whole number away from 0; a whole one is returned as it is (RQ-302)."""
     if not quantity.nano % NANO:
         return quantity
     return Quantity(_quotient_away_from_zero(quantity.nano, NANO) * NANO, quantity.format)
 
 
-def largest(a: Quantity, b: Quantity) -> Quantity:
-    """Give `b` if it is strictly greater, else `a` (RQ-305)."""
+def maximum(a: Quantity, b: Quantity) -> Quantity:
+    """Return `b` if it is strictly greater, else `a` (RQ-305)."""
     return b if b.nano > a.nano else a
 
 
 def _binary_text(units: int) -> str:
-    """Write whole units by their largest power of 1024; plain where reading would cap (RQ-297)."""
+    """Return whole units with the largest binary suffix; plain beyond the maximum (RQ-297)."""
     if abs(units) > _LARGEST_BINARY:
         return str(units)
     power = ((units & -units).bit_length() - 1) // 10
@@ -138,44 +138,44 @@ def _quotient_away_from_zero(number: int, divisor: int) -> int:
 
 
 @lru_cache(maxsize=8192)
-def _parsed(text: str) -> Quantity:
-    match = _QUANTITY.fullmatch(text) if 0 < len(text) <= MOST_DIGITS else None
+def _parse_text(text: str) -> Quantity:
+    match = _QUANTITY.fullmatch(text) if 0 < len(text) <= MAX_DIGITS else None
     if match is None:
-        raise _no_quantity(text)
+        raise _format_error(text)
     sign, zeros, whole, fraction, suffix = match.groups("")
-    read = _binary if suffix in _BINARY else _decimal
-    quantity, short = read(text, whole, fraction, suffix)
-    if not (short or zeros or whole or fraction):
+    parse_number = _parse_binary if suffix in _BINARY else _parse_decimal
+    quantity, is_fast = parse_number(text, whole, fraction, suffix)
+    if not (is_fast or zeros or whole or fraction):
         raise QuantityError(
             f"{text!r} is no quantity: there is no digit before {suffix!r}; write a number there",
-            sort="numeric",
+            part="numeric",
         )
     if sign != "-":
         return quantity
     return Quantity(-quantity.nano, quantity.format, quantity.text)
 
 
-def _no_quantity(text: str) -> QuantityError:
-    if len(text) > MOST_DIGITS:
+def _format_error(text: str) -> QuantityError:
+    if len(text) > MAX_DIGITS:
         return _too_long(text)
     return QuantityError(
         f"{text!r} is no quantity; write a number and, where wanted, one suffix without a space: "
         f"{_SUFFIX_FORM}",
-        sort="format",
+        part="format",
     )
 
 
 def _too_long(text: str) -> QuantityError:
     start = text if len(text) <= 40 else f"{text[:40]}..."
     return QuantityError(
-        f"{start!r} is no quantity that can be counted: it has more than {MOST_DIGITS} digits; "
+        f"{start!r} is no quantity that can be counted: it has more than {MAX_DIGITS} digits; "
         "write a smaller one",
-        sort="numeric",
+        part="numeric",
     )
 
 
-def _binary(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
-    """Give the absolute quantity of a text with a power of 2, and whether the path was short."""
+def _parse_binary(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
+    """Return the absolute quantity of a binary text, and whether it took the fast path."""
     exponent = _BINARY[suffix]
     number = int(whole + fraction or "0")
     units_of_fraction = 10 ** len(fraction)
@@ -186,19 +186,19 @@ def _binary(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity
     return Quantity(min(nano, _LARGEST_BINARY * NANO), kept), False
 
 
-def _decimal(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
-    """Give the absolute quantity of a text with a power of 10, and whether the path was short."""
+def _parse_decimal(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
+    """Return the absolute quantity of a decimal text, and whether it took the fast path."""
     kind = Format.DECIMAL_SI if suffix in _DECIMAL else Format.DECIMAL_EXPONENT
     exponent = _exponent(text, suffix) - len(fraction)
     digits = whole + fraction
-    nano = _expanded(text, digits, exponent + 9)
-    short = len(digits) <= 18 and exponent >= -9
-    survives = short and whole and not exponent % 3 and not digits.endswith("000")
-    return Quantity(nano, kind, text if survives else ""), short
+    nano = _scaled(text, digits, exponent + 9)
+    is_fast = len(digits) <= 18 and exponent >= -9
+    keeps_text = is_fast and whole and not exponent % 3 and not digits.endswith("000")
+    return Quantity(nano, kind, text if keeps_text else ""), is_fast
 
 
 def _exponent(text: str, suffix: str) -> int:
-    """Give the power of 10 that a suffix stands for (RQ-277, RQ-279)."""
+    """Return the power of 10 of a suffix (RQ-277, RQ-279)."""
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
     match = _EXPONENT.fullmatch(suffix)
@@ -206,61 +206,61 @@ def _exponent(text: str, suffix: str) -> int:
     if match is None or size > _LARGEST_EXPONENT:
         raise QuantityError(
             f"{text!r} is no quantity: its suffix {suffix!r} is not known; write {_SUFFIX_FORM}",
-            sort="suffix",
+            part="suffix",
         )
     return -size if match["sign"] == "-" else size
 
 
-def _expanded(text: str, digits: str, exponent: int) -> int:
-    """Give digits x 10^exponent, rounded up to a whole number (RQ-280, RQ-282)."""
+def _scaled(text: str, digits: str, exponent: int) -> int:
+    """Return digits x 10^exponent, rounded up to a whole number (RQ-280, RQ-282)."""
     number = int(digits or "0")
     if exponent >= 0:
-        if number and len(digits) + exponent > MOST_DIGITS:
+        if number and len(digits) + exponent > MAX_DIGITS:
             raise _too_long(text)
         return number and number * 10**exponent
-    # The power of an exponent of some billions would fill the memory; the result is 0 or 1 anyway.
+    # A power with an exponent of billions would fill the memory, and the result is 0 or 1 anyway.
     return _quotient_away_from_zero(number, 10 ** min(-exponent, len(digits)))
 
 
 ResourceList = Mapping[str, Quantity]
 
-#: A resource list as JSON has it.
-Written = dict[str, str | int | float | None]
+#: A resource list as it is in JSON.
+RawResourceList = dict[str, str | int | float | None]
 
-NOTHING: ResourceList = {}
-
-
-class Requirements(msgspec.Struct, frozen=True, gc=False):
-    """Requests and limits, as written."""
-
-    requests: Written | None = None
-    limits: Written | None = None
+NO_RESOURCES: ResourceList = {}
 
 
-def read_list(written: Written | None) -> ResourceList:
-    """Give the quantities of a list; ValueError names the resource whose text is none (RQ-75)."""
+class RawRequirements(msgspec.Struct, frozen=True, gc=False):
+    """Requests and limits as they are in JSON."""
+
+    requests: RawResourceList | None = None
+    limits: RawResourceList | None = None
+
+
+def parse_list(raw: RawResourceList | None) -> ResourceList:
+    """Return the quantities of a list; raise ValueError with the invalid resource (RQ-75)."""
     try:
-        return {name: parse(text) for name, text in written.items()} if written else NOTHING
+        return {name: parse(text) for name, text in raw.items()} if raw else NO_RESOURCES
     except QuantityError as error:
-        name = next(name for name, text in (written or {}).items() if not _is_quantity(text))
+        name = next(name for name, text in (raw or {}).items() if not _is_quantity(text))
         raise ValueError(f"resource {name!r}: {error}") from error
 
 
-def total(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
-    """Give the sum name by name, in the order given (RQ-303)."""
+def sum_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Return the sum name by name, in the order given (RQ-303)."""
     result: dict[str, Quantity] = {}
     for each in lists:
         for name, quantity in each.items():
-            result[name] = plus(result[name], quantity) if name in result else quantity
+            result[name] = add(result[name], quantity) if name in result else quantity
     return result
 
 
-def highest(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
-    """Give the maximum name by name; of equal quantities the earlier one is kept (RQ-305)."""
+def max_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Return the maximum name by name; of equal quantities the earlier one is kept (RQ-305)."""
     result: dict[str, Quantity] = {}
     for each in lists:
         for name, quantity in each.items():
-            result[name] = largest(result[name], quantity) if name in result else quantity
+            result[name] = maximum(result[name], quantity) if name in result else quantity
     return result
 
 

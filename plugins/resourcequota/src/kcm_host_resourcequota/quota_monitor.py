@@ -1,11 +1,12 @@
-"""Follows the objects that quotas count, and answers what the objects of a quota use."""
+"""The quota monitor: watches what quotas limit, and computes what their objects use."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from kcm_host.api import AnyWatch, Change, Discovery, Key, Kind, View, Wanted, Watch
-from kcm_host_resourcequota.calculator import Calculation, Plan, calculate, plan_for, total_of
+from kcm_host_resourcequota import calculator
+from kcm_host_resourcequota.calculator import Calculation, EvaluationPlan
 from kcm_host_resourcequota.evaluators import resourceclaims
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.evaluators.extended_resources import (
@@ -14,287 +15,296 @@ from kcm_host_resourcequota.evaluators.extended_resources import (
     DeviceClasses,
     is_extended_request,
 )
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import VolumeClaimEvaluator
+from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaimEvaluator
 from kcm_host_resourcequota.evaluators.pods import POD, PodEvaluator
-from kcm_host_resourcequota.evaluators.registry import Catalog
-from kcm_host_resourcequota.evaluators.resourceclaims import ClaimEvaluator, OldestClaims
+from kcm_host_resourcequota.evaluators.registry import EvaluatorRegistry
+from kcm_host_resourcequota.evaluators.resourceclaims import OldestClaims, ResourceClaimEvaluator
 from kcm_host_resourcequota.evaluators.services import ServiceEvaluator
 from kcm_host_resourcequota.models import Quota
-from kcm_host_resourcequota.monitors import Following
-from kcm_host_resourcequota.usage_index import Books, Move, Total
+from kcm_host_resourcequota.monitors import MonitorSet
+from kcm_host_resourcequota.usage_index import Total, UsageDelta, UsageTracker
 
 DEVICE_CLASSES = str(DEVICE_CLASS)
-#: Quotas come and go with ever other names; so many plans are kept.
-MOST_PLANS = 10_000
+#: Quotas may limit an unlimited number of different names, so at most this many plans are cached.
+MAX_CACHED_PLANS = 10_000
 
 
-class Listener(Protocol):
-    """Who is told what the counting has found out, and says what to queue for it."""
+class MonitorListener(Protocol):
+    """The receiver of what the quota monitor finds; returns the enqueue requests for it."""
 
-    def moved(self, moves: Sequence[Move], view: View) -> Iterable[Wanted]:
-        """Take note that objects have changed what they use."""
+    def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Wanted]:
+        """Handle changes of what objects use."""
 
-    def listed(self, resource: str) -> Iterable[Wanted]:
-        """Take note that a resource can be counted from now on."""
+    def resource_synced(self, resource: str) -> Iterable[Wanted]:
+        """Handle the end of the first list of a resource: it can be counted from now on."""
 
-    def served_anew(self, changed: Callable[[str], bool]) -> Iterable[Wanted]:
-        """Take note that other evaluators than before may serve names for which this holds."""
+    def evaluators_changed(self, affects: Callable[[str], bool]) -> Iterable[Wanted]:
+        """Handle that the names for which `affects` is true may have other evaluators."""
 
 
-class Counting:
+class QuotaMonitor:
     """
-    The evaluators, what they follow, and the ledger of what they have seen.
+    The evaluators, the watches of their objects, and the usage index that these update.
 
-    `clock` gives seconds on a monotonic clock, `wall` Unix seconds.
+    `clock` returns seconds on a monotonic clock, `wall` Unix seconds.
     """
 
     def __init__(
-        self, *, clock: Callable[[], float], wall: Callable[[], float], listener: Listener
+        self, *, clock: Callable[[], float], wall: Callable[[], float], listener: MonitorListener
     ) -> None:
-        self.books = Books(wall)
-        self.following = Following(clock)
+        self.usage = UsageTracker(wall)
+        self.monitors = MonitorSet(clock)
         self._listener = listener
-        self._class_names: set[str] = set()
-        self._classes = DeviceClasses()
+        self._device_class_names: set[str] = set()
+        self._device_classes = DeviceClasses()
         self.pods = PodEvaluator()
         self._oldest_claims = OldestClaims()
-        self.claims = ClaimEvaluator(self._classes, self._oldest_claims)
-        special = (self.pods, ServiceEvaluator(), VolumeClaimEvaluator(), self.claims)
-        self.catalog = Catalog(special)
-        self._plans: dict[frozenset[str], Plan] = {}
-        self._planned = 0
-        #: Where objects that cannot be read have kept a quota waiting.
-        self._unreadable: set[tuple[Evaluator, str]] = set()
+        self.claims = ResourceClaimEvaluator(self._device_classes, self._oldest_claims)
+        special = (self.pods, ServiceEvaluator(), PersistentVolumeClaimEvaluator(), self.claims)
+        self.registry = EvaluatorRegistry(special)
+        self._plans: dict[frozenset[str], EvaluationPlan] = {}
+        self._plans_version = 0
+        #: Evaluators and namespaces for which a calculation found an undecodable object.
+        self._blocked: set[tuple[Evaluator, str]] = set()
 
     def refresh(self, discovery: Discovery) -> None:
-        """Take what the server serves now."""
-        self.catalog.refresh(discovery.resources())
+        """Update the evaluators to the resources that the API server serves."""
+        self.registry.refresh(discovery.resources())
 
-    def fixed_watch(self) -> AnyWatch:
+    def pod_watch(self) -> AnyWatch:
         """
-        Give the watch of pods, which is there from the start.
+        Return the watch of pods, which exists from the start.
 
-        So it can share the stream of other controllers that follow pods; nobody waits for it.
+        It can then share the informer of other controllers that watch pods.
         """
-        self.following.want({self.pods.resource: POD}, watch=self._watch)
-        return self.following.watch_of(self.pods.resource)
+        self.monitors.ensure({self.pods.resource: POD}, watch=self._watch)
+        return self.monitors.watch_of(self.pods.resource)
 
-    def watches(self, names: Iterable[str]) -> Sequence[AnyWatch]:
-        """Give the watches for quotas that mention these names, no others (D-12)."""
-        ended = self.following.turn_to(
-            self._needed(names), is_current=self.catalog.is_current, watch=self._watch
+    def watches_for(self, names: Iterable[str]) -> Sequence[AnyWatch]:
+        """Return the watches beside that of pods that the names of quotas need (D-12)."""
+        removed = self.monitors.sync(
+            self._needed(names), is_current=self.registry.is_current, watch=self._watch
         )
-        for resource in ended:
-            self.books.forget(resource)
+        for resource in removed:
+            self.usage.remove_resource(resource)
             if resource == DEVICE_CLASSES:
-                self._forget_classes()
+                self._forget_device_classes()
             if resource == self.claims.resource:
                 self._oldest_claims.clear()
-        return [watch for watch in self.following.watches() if watch.kind != POD]
+        return [watch for watch in self.monitors.watches() if watch.kind != POD]
 
-    def want(self, names: Iterable[str]) -> bool:
-        """Follow what these names need as well; True if the host has to be asked to."""
-        return self.following.want(self._needed(names), watch=self._watch)
+    def ensure_watched(self, names: Iterable[str]) -> bool:
+        """Add the watches that names need; return whether the host has to refresh the watches."""
+        return self.monitors.ensure(self._needed(names), watch=self._watch)
 
     def _needed(self, names: Iterable[str]) -> Mapping[str, Kind]:
         needed: dict[str, Kind] = {self.pods.resource: POD}
         for name in names:
-            for evaluator in self.catalog.serving(name):
+            for evaluator in self.registry.evaluators_for(name):
                 needed[evaluator.resource] = evaluator.kind
             if is_extended_request(name):
                 needed[DEVICE_CLASSES] = DEVICE_CLASS
         if self.claims.resource in needed:
             needed[DEVICE_CLASSES] = DEVICE_CLASS
-        is_served = self.catalog.is_served
+        is_served = self.registry.is_served
         return {resource: kind for resource, kind in needed.items() if is_served(kind)}
 
     def _watch(self, kind: Kind) -> AnyWatch:
-        ready = partial(self._is_listed, kind)
+        synced = partial(self._resource_synced, kind)
         if kind == DEVICE_CLASS:
-            return Watch(kind=kind, model=DeviceClass, keys=self._class_changed, synced=ready)
-        evaluator = self.catalog.get(str(kind))
+            changed = self._device_class_changed
+            return Watch(kind=kind, model=DeviceClass, keys=changed, synced=synced)
+        evaluator = self.registry.get(str(kind))
         assert evaluator is not None, kind
-        changed = partial(self._object_changed, evaluator)
-        indexes = resourceclaims.INDEXES if evaluator is self.claims else {}
         return Watch(
             kind=kind,
             model=evaluator.model,
-            keys=changed,
-            synced=ready,
-            indexes=indexes,
+            keys=partial(self._object_changed, evaluator),
+            synced=synced,
+            indexes=resourceclaims.INDEXES if evaluator is self.claims else {},
             awaited=False,
         )
 
-    def expired(self, resource: str, key: Key, view: View) -> list[Move]:
-        """Bring the record of an object whose time is over up to date (RQ-B21)."""
-        evaluator = self.catalog.get(resource)
-        if evaluator is None:
-            return []
-        others: Iterable[Key] = ()
-        if evaluator is self.pods:
-            others = self.claims.charged_by(key, [self.books.stored(evaluator, key, view)])
-        return self._apply(evaluator, key, others, view)
+    def update_expired(self, view: View) -> list[UsageDelta]:
+        """Update the usage of the objects that have expired since the last call (RQ-B21)."""
+        deltas: list[UsageDelta] = []
+        for resource, key in self.usage.expired():
+            evaluator = self.registry.get(resource)
+            if evaluator is None:
+                continue
+            dependent: Iterable[Key] = ()
+            if evaluator is self.pods:
+                pod = self.usage.stored(evaluator, key, view)
+                dependent = self.claims.claims_charged_to(key, [pod])
+            deltas += self._update_usage(evaluator, key, dependent, view)
+        return deltas
 
-    def _apply(
-        self, evaluator: Evaluator, key: Key, claims_too: Iterable[Key], view: View
-    ) -> list[Move]:
-        """Bring the record of an object, and of claims that depend on it, up to date (RQ-B20)."""
-        places = [(evaluator, key), *((self.claims, other) for other in claims_too if other != key)]
-        moves = [self.books.apply(each, its, view) for each, its in places]
-        is_ready = self.following.is_ready
-        return [move for move in moves if move is not None and is_ready(move.resource)]
+    def _update_usage(
+        self, evaluator: Evaluator, key: Key, dependent_claims: Iterable[Key], view: View
+    ) -> list[UsageDelta]:
+        """Update the usage of an object and of the claims that depend on it (RQ-B20)."""
+        claims = ((self.claims, claim) for claim in dependent_claims if claim != key)
+        deltas = [self.usage.update(each, k, view) for each, k in ((evaluator, key), *claims)]
+        is_synced = self.monitors.is_synced
+        return [delta for delta in deltas if delta is not None and is_synced(delta.resource)]
 
     def _object_changed(
         self, evaluator: Evaluator, change: Change[Any], view: View
     ) -> Iterable[Wanted]:
-        # A watch that has just been given up may still be told something.
-        if not self.following.has(evaluator.resource, evaluator.kind):
+        # A watch that was just removed may still deliver events.
+        if not self.monitors.has(evaluator.resource, evaluator.kind):
             return ()
-        others: Iterable[Key] = ()
+        dependent: Iterable[Key] = ()
         if evaluator is self.claims:
-            others = self._oldest_claims.put(change.key, change.new)
+            dependent = self._oldest_claims.put(change.key, change.new)
         elif evaluator is self.pods:
-            others = self.claims.charged_by(change.key, (change.old, change.new))
-        moves = self._apply(evaluator, change.key, others, view)
-        return self._listener.moved(moves, view) if moves else ()
+            dependent = self.claims.claims_charged_to(change.key, (change.old, change.new))
+        deltas = self._update_usage(evaluator, change.key, dependent, view)
+        return self._listener.usage_changed(deltas, view) if deltas else ()
 
-    def _class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Wanted]:
-        """Recount the claims of a class, and see who serves which names from now on (D-9)."""
+    def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Wanted]:
+        """Update the usage of the claims of a class, and the evaluators of its names (D-9)."""
         name = change.key.name
-        (self._class_names.discard if change.new is None else self._class_names.add)(name)
-        names = self._classes.put(name, change.new)
+        if change.new is None:
+            self._device_class_names.discard(name)
+        else:
+            self._device_class_names.add(name)
+        affected = self._device_classes.put(name, change.new)
         wanted: list[Wanted] = []
-        if self.following.is_ready(self.claims.resource):
-            found = resourceclaims.claims_of_class(view, name)
-            moves = [self.books.apply(self.claims, key, view) for key in found]
-            # What is no longer served must be seen to go by those whom it was served.
-            wanted += self._listener.moved([move for move in moves if move is not None], view)
-        if names:
-            self.catalog.changed()
-            wanted += self._listener.served_anew(names.__contains__)
+        if self.monitors.is_synced(self.claims.resource):
+            keys = resourceclaims.claims_of_class(view, name)
+            deltas = [self.usage.update(self.claims, key, view) for key in keys]
+            # Before the evaluators change: quotas whose names lose theirs must get the decrease.
+            changed = [delta for delta in deltas if delta is not None]
+            wanted += self._listener.usage_changed(changed, view)
+        if affected:
+            self.registry.invalidate()
+            wanted += self._listener.evaluators_changed(affected.__contains__)
         return wanted
 
-    def _forget_classes(self) -> None:
-        for name in self._class_names:
-            self._classes.put(name, None)
-        self._class_names.clear()
-        self.catalog.changed()
+    def _forget_device_classes(self) -> None:
+        for name in self._device_class_names:
+            self._device_classes.put(name, None)
+        self._device_class_names.clear()
+        self.registry.invalidate()
 
-    def _is_listed(self, kind: Kind, _view: View) -> Iterable[Wanted]:
+    def _resource_synced(self, kind: Kind, _view: View) -> Iterable[Wanted]:
         resource = str(kind)
-        if not self.following.has(resource, kind):
+        if not self.monitors.has(resource, kind):
             return ()
-        self.following.ready(resource)
+        self.monitors.mark_synced(resource)
         if resource != DEVICE_CLASSES:
-            return self._listener.listed(resource)
-        # Until now, names of extended resources waited for an answer; see `_serving`.
-        self.catalog.changed()
-        wanted = [*self._listener.listed(resource)]
-        return [*wanted, *self._listener.served_anew(is_extended_request)]
+            return self._listener.resource_synced(resource)
+        # Until now, names of extended resources waited for the device classes: `_evaluators_for`.
+        self.registry.invalidate()
+        wanted = [*self._listener.resource_synced(resource)]
+        return [*wanted, *self._listener.evaluators_changed(is_extended_request)]
 
-    def plan(self, names: frozenset[str]) -> Plan:
-        """Give who answers for which names of a quota; names repeat, so plans are kept."""
-        if self._planned != self.catalog.version:
+    def plan(self, names: frozenset[str]) -> EvaluationPlan:
+        """Return the evaluators for the names of a quota; many quotas have equal names."""
+        if self._plans_version != self.registry.version:
             self._plans.clear()
-            self._planned = self.catalog.version
+            self._plans_version = self.registry.version
         plan = self._plans.get(names)
         if plan is None:
-            if len(self._plans) >= MOST_PLANS:
+            if len(self._plans) >= MAX_CACHED_PLANS:
                 self._plans.clear()
-            plan = self._plans[names] = plan_for(names, self._serving)
+            plan = calculator.plan_evaluation(names, self._evaluators_for)
+            self._plans[names] = plan
         return plan
 
-    def calculation(self, quota: Quota, plan: Plan, view: View) -> Calculation:
-        """Give what the objects of a quota use, out of the ledger."""
-        return calculate(
+    def calculate(self, quota: Quota, plan: EvaluationPlan, view: View) -> Calculation:
+        """Return the usage of a quota."""
+        return calculator.calculate(
             plan,
-            quota.asked,
+            quota.spec,
             namespace=quota.key.namespace,
-            ledger=self.books.ledger,
+            usage_index=self.usage.index,
             problem=lambda evaluator, namespace: self.problem(evaluator, namespace, view),
         )
 
-    def total(self, quota: Quota, plan: Plan, name: str) -> Total:
-        """Give the total of one name that was computed."""
-        namespace, ledger = quota.key.namespace, self.books.ledger
-        return total_of(name, plan, quota.asked, namespace=namespace, ledger=ledger)
+    def total(self, quota: Quota, plan: EvaluationPlan, name: str) -> Total:
+        """Return the total of one name of a calculation."""
+        namespace, index = quota.key.namespace, self.usage.index
+        return calculator.total_of(name, plan, quota.spec, namespace=namespace, usage_index=index)
 
     def problem(self, evaluator: Evaluator, namespace: str, view: View) -> str:
-        """Say why an evaluator cannot answer for a namespace; empty if it can (RQ-B28)."""
-        if not self.catalog.is_served(evaluator.kind):
+        """Return why an evaluator fails for a namespace; empty if it does not (RQ-B28)."""
+        if not self.registry.is_served(evaluator.kind):
             return f"{evaluator.resource} are not served by this API server"
-        for resource in self.sources(evaluator):
-            problem = self.following.problem(resource, view)
+        for resource in self.dependencies(evaluator):
+            problem = self.monitors.problem(resource, view)
             if problem:
                 return problem
-        for key in self._unread(evaluator, namespace, view):
-            self._unreadable.add((evaluator, namespace))
+        for key in self._undecodable_keys(evaluator, namespace, view):
+            self._blocked.add((evaluator, namespace))
             return f"{evaluator.resource} '{key}' cannot be read; the host's log names the field"
         return ""
 
-    def patience(self, failed: Iterable[str], view: View) -> float:
-        """Give the seconds worth waiting for evaluators that could not answer (D-1)."""
-        evaluators = [self.catalog.get(resource) for resource in failed]
-        sources = [each for one in evaluators if one is not None for each in self.sources(one)]
-        return self.following.patience(sources, view)
-
-    def ready(self) -> Sequence[Evaluator]:
-        """Give the evaluators whose objects have all been applied."""
-        found = (self.catalog.get(resource) for resource in self.following.all_ready())
-        return [evaluator for evaluator in found if evaluator is not None]
-
-    def is_ready(self, evaluator: Evaluator) -> bool:
-        """Whether this very evaluator counts, and all its objects have been applied."""
-        is_current = self.catalog.get(evaluator.resource) is evaluator
-        return is_current and self.following.is_ready(evaluator.resource)
-
-    def mended(self, view: View) -> Sequence[tuple[str, str]]:
-        """Give resource and namespace of what has kept a quota waiting and can be read now."""
-        places = [
-            (evaluator.resource, namespace)
-            for evaluator, namespace in self._unreadable
-            if not self._unread(evaluator, namespace, view)
+    def seconds_to_wait(self, failed: Iterable[str], view: View) -> float:
+        """Return how many seconds it makes sense to wait for evaluators that failed (D-1)."""
+        evaluators = (self.registry.get(resource) for resource in failed)
+        resources = [
+            resource
+            for evaluator in evaluators
+            if evaluator is not None
+            for resource in self.dependencies(evaluator)
         ]
-        self._unreadable = {
-            (evaluator, namespace)
-            for evaluator, namespace in self._unreadable
-            if (evaluator.resource, namespace) not in places
-        }
-        return places
+        return self.monitors.seconds_to_wait(resources, view)
 
-    def _unread(self, evaluator: Evaluator, namespace: str, view: View) -> frozenset[Key]:
-        if not self.is_ready(evaluator):
+    def synced_evaluators(self) -> Sequence[Evaluator]:
+        """Return the evaluators whose objects have all been applied."""
+        evaluators = (self.registry.get(each) for each in self.monitors.synced_resources())
+        return [evaluator for evaluator in evaluators if evaluator is not None]
+
+    def is_synced(self, evaluator: Evaluator) -> bool:
+        """Return whether an evaluator is the present one and its objects have been applied."""
+        is_current = self.registry.get(evaluator.resource) is evaluator
+        return is_current and self.monitors.is_synced(evaluator.resource)
+
+    def decodable_again(self, view: View) -> Sequence[tuple[str, str]]:
+        """Return resource and namespace of what blocked a quota and can be decoded by now."""
+        unblocked = {
+            (evaluator, namespace)
+            for evaluator, namespace in self._blocked
+            if not self._undecodable_keys(evaluator, namespace, view)
+        }
+        self._blocked -= unblocked
+        return [(evaluator.resource, namespace) for evaluator, namespace in unblocked]
+
+    def _undecodable_keys(self, evaluator: Evaluator, namespace: str, view: View) -> frozenset[Key]:
+        if not self.is_synced(evaluator):
             return frozenset()
         return view.of(evaluator.kind, evaluator.model).undecodable(namespace)
 
-    def broken(self, view: View) -> frozenset[tuple[str, str]]:
-        """Give resource and namespace of all objects that cannot be read (RQ-75)."""
+    def undecodable(self, view: View) -> frozenset[tuple[str, str]]:
+        """Return resource and namespace of all undecodable objects (RQ-75)."""
         return frozenset(
             (evaluator.resource, key.namespace)
-            for evaluator in self.ready()
+            for evaluator in self.synced_evaluators()
             for key in view.of(evaluator.kind, evaluator.model).undecodable()
         )
 
-    def unready(self, view: View) -> Mapping[str, str]:
-        """Give why resources that are followed cannot be counted yet."""
-        found = {name: self.following.problem(name, view) for name in self.following.all()}
-        return {name: problem for name, problem in found.items() if problem}
+    def unsynced(self, view: View) -> Mapping[str, str]:
+        """Return the problem of each resource that is watched and cannot be counted yet."""
+        problems = {name: self.monitors.problem(name, view) for name in self.monitors.resources()}
+        return {name: problem for name, problem in problems.items() if problem}
 
-    def sources(self, evaluator: Evaluator) -> Sequence[str]:
-        """Give the resources that have to be known before an evaluator can answer (RQ-B20)."""
+    def dependencies(self, evaluator: Evaluator) -> Sequence[str]:
+        """Return the resources that an evaluator needs in order to count (RQ-B20)."""
         if evaluator is self.claims:
             return (DEVICE_CLASSES, self.pods.resource, self.claims.resource)
         return (evaluator.resource,)
 
-    def _serving(self, name: str) -> Sequence[Evaluator]:
+    def _evaluators_for(self, name: str) -> Sequence[Evaluator]:
         """
-        Give who serves a name.
+        Return the evaluators of a name.
 
-        Until the device classes are known, resource claims may serve any extended resource, so
-        such a name waits for them (D-9).
+        Until the device classes are synced, resource claims may handle any extended resource, so
+        such a name depends on them (D-9).
         """
-        serving = self.catalog.serving(name)
-        open_question = is_extended_request(name) and not self.following.is_ready(DEVICE_CLASSES)
-        if open_question and self.claims not in serving and self.catalog.is_served(DEVICE_CLASS):
-            return (*serving, self.claims)
-        return serving
+        evaluators = self.registry.evaluators_for(name)
+        is_unknown = is_extended_request(name) and not self.monitors.is_synced(DEVICE_CLASSES)
+        if is_unknown and self.claims not in evaluators and self.registry.is_served(DEVICE_CLASS):
+            return (*evaluators, self.claims)
+        return evaluators

@@ -1,12 +1,12 @@
-"""Which objects a quota is about: its scopes and its scope selector as one conjunction."""
+"""Scopes: the requirements of a quota, and the attributes of objects that they are applied to."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-# Only these two scopes carry a name that operators compare; every other scope is looked up by
-# itself, whatever its operator says (RQ-84, RQ-87, RQ-88).
+# Only these two scopes have names that operators compare; every other scope either applies to an
+# object or not, whatever the operator (RQ-84, RQ-87, RQ-88).
 _SCOPES_WITH_NAMES = frozenset({"PriorityClass", "VolumeAttributesClass"})
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?)?")
 _LABEL_VALUE_LENGTH = 63
@@ -14,9 +14,9 @@ _LABEL_VALUE_LENGTH = 63
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
     """
-    One condition, in the form of an entry of `spec.scopeSelector.matchExpressions`.
+    One entry of `spec.scopeSelector.matchExpressions`.
 
-    It may be nonsense: the server of today refuses most of that, but not all (RQ-92).
+    It may be malformed: the API server rejects most malformed entries, but not all (RQ-92).
     """
 
     scope: str = msgspec.field(name="scopeName", default="")
@@ -24,36 +24,36 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     values: tuple[str, ...] = ()
 
 
-class Selection(msgspec.Struct, frozen=True, gc=False):
+class Selector(msgspec.Struct, frozen=True, gc=False):
     """
-    What a quota asks of the objects it counts: every requirement, or nothing at all (RQ-72).
+    The requirements of a quota, all of which an object has to meet to be counted (RQ-72).
 
-    `malformed` says for people why the requirements have no meaning; empty means they have one. A
-    malformed selection counts nothing, so every name of the quota is 0 (RQ-73, RQ-B29).
+    `malformed` is the reason, for a reader, why the requirements are malformed; empty if they are
+    not. A malformed selector selects nothing, so every name of the quota is 0 (RQ-73, RQ-B29).
     """
 
     requirements: tuple[Requirement, ...] = ()
     malformed: str = ""
 
 
-def selection_of(scopes: Iterable[str] = (), expressions: Iterable[Requirement] = ()) -> Selection:
+def selector_for(scopes: Iterable[str] = (), expressions: Iterable[Requirement] = ()) -> Selector:
     """
-    Give the selection that `spec.scopes` and the expressions of `spec.scopeSelector` ask for.
+    Return the selector of `spec.scopes` and the expressions of `spec.scopeSelector`.
 
-    A scope of the plain list is one that must exist (RQ-72). Never raises: the first requirement
-    without meaning is described in `malformed`.
+    A scope of the plain list has the operator `Exists` (RQ-72). Never raises: `malformed`
+    describes the first malformed requirement.
     """
     plain = (Requirement(scope=scope, operator="Exists") for scope in scopes)
     requirements = (*plain, *expressions)
-    reasons = (_why_malformed(each) for each in requirements)
-    return Selection(requirements, next(filter(None, reasons), ""))
+    reasons = (_malformed_reason(each) for each in requirements)
+    return Selector(requirements, next(filter(None, reasons), ""))
 
 
 def label_matches(requirement: Requirement, value: str | None) -> bool:
     """
-    Say whether a label with `value`, or an absent one for None, meets a requirement (RQ-90).
+    Return whether a label with `value`, or an absent one for None, meets a requirement (RQ-90).
 
-    An unknown operator is met by nothing; `selection_of` has called it malformed before.
+    Nothing meets an unknown operator; `selector_for` reports it as malformed.
     """
     match requirement.operator:
         case "Exists":
@@ -67,24 +67,25 @@ def label_matches(requirement: Requirement, value: str | None) -> bool:
     return False
 
 
-class Vector(msgspec.Struct, frozen=True):
+class ScopeAttributes(msgspec.Struct, frozen=True):
     """
-    Everything that scopes can ask of one object (RQ-B2).
+    The attributes of one object that scopes depend on (RQ-B2).
 
-    `scopes` are those it is in, whatever a requirement's operator says (RQ-87). `named_scope` is
-    the one scope whose operators compare names, and `names` are the object's, often one or none.
+    `scopes` are those the object is in, whatever the operator of a requirement (RQ-87).
+    `named_scope` is the one scope whose operators compare names, and `names` are those of the
+    object, mostly one or none.
     """
 
     scopes: frozenset[str] = frozenset()
     named_scope: str = ""
     names: frozenset[str] = frozenset()
 
-    def meets(self, requirement: Requirement) -> bool:
+    def matches(self, requirement: Requirement) -> bool:
         """
-        Say whether the object meets one requirement of a quota (RQ-80 to RQ-90).
+        Return whether the object meets one requirement of a quota (RQ-80 to RQ-90).
 
-        One name that meets it is enough (RQ-88, RQ-89). A scope that the object knows nothing of
-        is never met (RQ-76, RQ-86).
+        One name that meets it is enough (RQ-88, RQ-89). An object never meets a scope that its
+        kind does not have (RQ-76, RQ-86).
         """
         if requirement.scope in self.scopes:
             return True
@@ -95,13 +96,16 @@ class Vector(msgspec.Struct, frozen=True):
         return any(label_matches(requirement, name) for name in self.names)
 
 
-NO_SCOPES = Vector()
+NO_SCOPES = ScopeAttributes()
+
+#: Tells whether objects with some attributes are selected.
+ScopeFilter = Callable[[ScopeAttributes], bool]
 
 
-def _why_malformed(requirement: Requirement) -> str:
-    """Say what is wrong with a requirement and what to write instead; empty if nothing is."""
+def _malformed_reason(requirement: Requirement) -> str:
+    """Return why a requirement is malformed and what to write instead; empty if it is not."""
     scope, operator, values = requirement.scope, requirement.operator, requirement.values
-    # The reference answers 'Exists' before it reads the values, so nothing in them is wrong.
+    # The reference evaluates 'Exists' without reading the values, so no value is malformed.
     if scope not in _SCOPES_WITH_NAMES or operator == "Exists":
         return ""
     place = f"the scope selector's requirement on {scope!r}"
@@ -114,10 +118,10 @@ def _why_malformed(requirement: Requirement) -> str:
         return f"{place} has values beside 'DoesNotExist'; leave them out, or write 'NotIn'"
     if operator != "DoesNotExist" and not values:
         return f"{place} has no values beside {operator!r}; give at least one"
-    return next((_why_no_label(place, each) for each in values if not _is_label_value(each)), "")
+    return next((_label_error(place, each) for each in values if not _is_label_value(each)), "")
 
 
-def _why_no_label(place: str, value: str) -> str:
+def _label_error(place: str, value: str) -> str:
     return (
         f"{place} asks for {value!r}, which no selector can compare; write a class name of at most "
         f"{_LABEL_VALUE_LENGTH} letters, digits, '-', '_' and '.', beginning and ending with a "

@@ -1,4 +1,4 @@
-"""What an operator can set."""
+"""The settings of the controller."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -12,7 +12,7 @@ NotNegative = Annotated[Duration, Field(ge=timedelta(0))]
 
 
 class Settings(BaseModel):
-    """The settings of the controller; `{}` means all defaults."""
+    """The settings; `{}` means all defaults."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 

@@ -1,4 +1,4 @@
-"""Running totals of what the objects of every namespace use, kept up by each object's change."""
+"""The usage index: running totals of what the objects of every namespace use."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,41 +9,41 @@ import msgspec
 
 from kcm_host.api import Key, Undecodable, View
 from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator, Usage
-from kcm_host_resourcequota.expirations import Deadlines
+from kcm_host_resourcequota.expirations import Expirations
 from kcm_host_resourcequota.quantity import Format
-from kcm_host_resourcequota.scopes import Vector
+from kcm_host_resourcequota.scopes import ScopeAttributes, ScopeFilter
 
 
-class Difference(msgspec.Struct, frozen=True, gc=False):
-    """What one object added before and adds now; None: nothing (RQ-B5)."""
+class ContributionChange(msgspec.Struct, frozen=True, gc=False):
+    """The old and the new contribution of one object; None is no contribution (RQ-B5)."""
 
     old: Contribution | None
     new: Contribution | None
 
-    def seen(self, counts: Callable[[Vector], bool]) -> Mapping[str, int]:
+    def by_name(self, selects: ScopeFilter) -> Mapping[str, int]:
         """
-        Give by how many nano units each name changes for whoever counts only some vectors.
+        Return the change in nano units by name, for the objects that a scope filter selects.
 
-        An object that enters or leaves such a selection comes or goes with all it uses (RQ-B10).
+        An object that enters or leaves the scopes is added or subtracted with all it uses (RQ-B10).
         """
-        old = self.old.usage if self.old is not None and counts(self.old.vector) else ()
-        new = self.new.usage if self.new is not None and counts(self.new.vector) else ()
-        return _steps(old, new)
+        old = self.old.usage if self.old is not None and selects(self.old.attributes) else ()
+        new = self.new.usage if self.new is not None and selects(self.new.attributes) else ()
+        return _delta_by_name(old, new)
 
 
 @lru_cache(maxsize=4096)
-def _steps(old: Usage, new: Usage) -> Mapping[str, int]:
-    steps = {name: nano for name, nano, _ in new}
+def _delta_by_name(old: Usage, new: Usage) -> Mapping[str, int]:
+    deltas = {name: nano for name, nano, _ in new}
     for name, nano, _ in old:
-        steps[name] = steps.get(name, 0) - nano
-    return {name: step for name, step in steps.items() if step}
+        deltas[name] = deltas.get(name, 0) - nano
+    return {name: delta for name, delta in deltas.items() if delta}
 
 
 class Total(msgspec.Struct):
     """
     The exact sum of one name over some objects.
 
-    `formats` counts in which formats it was added, by those that did not add zero (RQ-B26).
+    `formats` counts the formats of the amounts that are not zero (RQ-B26).
     """
 
     nano: int = 0
@@ -51,13 +51,13 @@ class Total(msgspec.Struct):
     formats: dict[Format, int] = {}
 
     def add(self, nano: int, form: Format, *, times: int = 1) -> None:
-        """Add an amount for so many objects; a negative number of them takes it away."""
+        """Add the amount of a number of objects; a negative number subtracts it."""
         self.nano += nano * times
         self.objects += times
         if nano:
             self._count(form, times)
 
-    def include(self, other: "Total") -> None:
+    def merge(self, other: "Total") -> None:
         """Add another total."""
         self.nano += other.nano
         self.objects += other.objects
@@ -65,21 +65,21 @@ class Total(msgspec.Struct):
             self._count(form, times)
 
     def _count(self, form: Format, times: int) -> None:
-        left = self.formats.get(form, 0) + times
-        if left:
-            self.formats[form] = left
+        remaining = self.formats.get(form, 0) + times
+        if remaining:
+            self.formats[form] = remaining
         else:
             del self.formats[form]
 
 
-class Group(msgspec.Struct):
-    """The totals of the objects of one namespace and resource that share a vector (RQ-B3)."""
+class ScopeGroup(msgspec.Struct):
+    """The totals of objects of one namespace and resource with equal scope attributes (RQ-B3)."""
 
     objects: int = 0
     totals: dict[str, Total] = {}
 
     def add(self, usage: Usage, times: int) -> None:
-        """Add what so many objects use, or take it away again."""
+        """Add the usage of a number of objects; a negative number subtracts it."""
         self.objects += times
         for name, nano, form in usage:
             total = self.totals.get(name)
@@ -90,22 +90,22 @@ class Group(msgspec.Struct):
                 del self.totals[name]
 
 
-class Account:
+class NamespaceUsage:
     """
-    What the objects of one resource use in one namespace.
+    The usage of the objects of one resource in one namespace.
 
-    A record is the contribution as it was added, so that exactly that is subtracted later,
-    whatever the object would give by then (RQ-B4, RQ-B24).
+    A record is the contribution as it was added, so that exactly this is subtracted later, whatever
+    the object would contribute by then (RQ-B4, RQ-B24).
     """
 
     __slots__ = ("groups", "records")
 
     def __init__(self) -> None:
         self.records: dict[str, Contribution] = {}
-        self.groups: dict[Vector, Group] = {}
+        self.groups: dict[ScopeAttributes, ScopeGroup] = {}
 
-    def put(self, name: str, new: Contribution | None) -> Difference | None:
-        """Take the present contribution of an object, None for none; None if nothing changed."""
+    def put(self, name: str, new: Contribution | None) -> ContributionChange | None:
+        """Set the contribution of an object, None for none; return None if nothing changed."""
         old = self.records.get(name)
         if old is new or old == new:
             return None
@@ -115,217 +115,208 @@ class Account:
             del self.records[name]
         else:
             self.records[name] = new
-            self._group(new.vector).add(new.usage, 1)
-        return Difference(old, new)
+            self._group(new.attributes).add(new.usage, 1)
+        return ContributionChange(old, new)
 
-    def correct(self, name: str, new: Contribution | None) -> None:
-        """Replace a record that was wrong, and add up all of them anew (RQ-B41)."""
+    def replace(self, name: str, new: Contribution | None) -> None:
+        """Replace a wrong record, and compute the totals again from all records (RQ-B41)."""
         self.records.pop(name, None)
         if new is not None:
             self.records[name] = new
-        self.groups = self.recounted()
+        self.groups = self.recompute()
 
-    def recounted(self) -> dict[Vector, Group]:
-        """Give the groups as the records alone would have them (RQ-B40)."""
+    def recompute(self) -> dict[ScopeAttributes, ScopeGroup]:
+        """Return the groups, computed from the records alone (RQ-B40)."""
         # Equal contributions are one object nearly always, and its identity costs no hashing.
         times = Counter(map(id, self.records.values()))
-        groups: dict[Vector, Group] = {}
+        groups: dict[ScopeAttributes, ScopeGroup] = {}
         for contribution in {id(each): each for each in self.records.values()}.values():
-            group = groups.setdefault(contribution.vector, Group())
+            group = groups.setdefault(contribution.attributes, ScopeGroup())
             group.add(contribution.usage, times[id(contribution)])
         return groups
 
-    def _group(self, vector: Vector) -> Group:
-        group = self.groups.get(vector)
+    def _group(self, attributes: ScopeAttributes) -> ScopeGroup:
+        group = self.groups.get(attributes)
         if group is None:
-            group = self.groups[vector] = Group()
+            group = self.groups[attributes] = ScopeGroup()
         return group
 
     def _subtract(self, old: Contribution) -> None:
-        group = self._group(old.vector)
+        group = self._group(old.attributes)
         group.add(old.usage, -1)
         if group.objects <= 0:
-            del self.groups[old.vector]
+            del self.groups[old.attributes]
 
 
-class Ledger:
+class UsageIndex:
     """
-    The accounts of all namespaces: who reads totals never looks at an object (RQ-B7).
+    The usage of all namespaces; totals are read without reading any object (RQ-B7).
 
-    Resources are named as evaluators name them. Everything happens on one thread, so a reader
-    always sees whole changes (RQ-B8).
+    Resources have the names that evaluators use. Everything happens on one thread, so a reader
+    always gets complete changes (RQ-B8).
     """
 
     def __init__(self) -> None:
-        self._accounts: dict[str, dict[str, Account]] = {}
-        #: How many records each resource has.
-        self._objects: Counter[str] = Counter()
+        #: Resource -> namespace -> usage.
+        self._usage: dict[str, dict[str, NamespaceUsage]] = {}
+        self._object_counts: Counter[str] = Counter()
 
-    def apply(self, resource: str, key: Key, new: Contribution | None) -> Difference | None:
+    def apply(self, resource: str, key: Key, new: Contribution | None) -> ContributionChange | None:
         """
-        Make an object's record what it contributes now, None once it is gone.
+        Set the record of an object to its present contribution, None once it is deleted.
 
-        Gives the difference to before, None if there is none; repeating it changes nothing.
+        Return the change, None if there is none; a repeated call changes nothing.
         """
-        accounts = self._accounts.setdefault(resource, {})
-        account = accounts.get(key.namespace)
-        if account is None:
+        namespaces = self._usage.setdefault(resource, {})
+        usage = namespaces.get(key.namespace)
+        if usage is None:
             if new is None:
                 return None
-            account = accounts[key.namespace] = Account()
-        before = len(account.records)
-        difference = account.put(key.name, new)
-        self._objects[resource] += len(account.records) - before
-        if not account.records:
-            del accounts[key.namespace]
-        return difference
+            usage = namespaces[key.namespace] = NamespaceUsage()
+        before = len(usage.records)
+        change = usage.put(key.name, new)
+        self._object_counts[resource] += len(usage.records) - before
+        if not usage.records:
+            del namespaces[key.namespace]
+        return change
 
-    def correct(self, resource: str, key: Key, new: Contribution | None) -> None:
-        """Replace a record that was wrong; its totals are added up anew (RQ-B41)."""
-        account = self.account(resource, key.namespace)
-        if account is None:
+    def replace(self, resource: str, key: Key, new: Contribution | None) -> None:
+        """Replace a wrong record; the totals of its namespace are computed again (RQ-B41)."""
+        usage = self.namespace_usage(resource, key.namespace)
+        if usage is None:
             self.apply(resource, key, new)
             return
-        before = len(account.records)
-        account.correct(key.name, new)
-        self._objects[resource] += len(account.records) - before
-        if not account.records:
-            del self._accounts[resource][key.namespace]
+        before = len(usage.records)
+        usage.replace(key.name, new)
+        self._object_counts[resource] += len(usage.records) - before
+        if not usage.records:
+            del self._usage[resource][key.namespace]
 
-    def add_up(
-        self,
-        resource: str,
-        namespace: str,
-        *,
-        counts: Callable[[Vector], bool],
-        into: dict[str, int],
+    def add_totals(
+        self, resource: str, namespace: str, *, selects: ScopeFilter, into: dict[str, int]
     ) -> None:
-        """Add the totals over the vectors that count to the names of `into`, in nano units."""
-        for group in self._groups(resource, namespace, counts):
+        """Add the totals of the selected objects, in nano units, to the names of `into`."""
+        for group in self._groups(resource, namespace, selects):
             totals = group.totals
             for name in into:
                 total = totals.get(name)
                 if total is not None:
                     into[name] += total.nano
 
-    def total(
-        self, resource: str, namespace: str, *, counts: Callable[[Vector], bool], name: str
-    ) -> Total:
-        """Give the total of one name over the vectors that count, with its formats."""
-        found = Total()
-        for group in self._groups(resource, namespace, counts):
+    def total(self, resource: str, namespace: str, *, selects: ScopeFilter, name: str) -> Total:
+        """Return the total of one name over the selected objects, with its formats."""
+        result = Total()
+        for group in self._groups(resource, namespace, selects):
             if name in group.totals:
-                found.include(group.totals[name])
-        return found
+                result.merge(group.totals[name])
+        return result
 
-    def _groups(
-        self, resource: str, namespace: str, counts: Callable[[Vector], bool]
-    ) -> Iterator[Group]:
-        account = self.account(resource, namespace)
-        for vector, group in account.groups.items() if account is not None else ():
-            if counts(vector):
+    def _groups(self, resource: str, namespace: str, selects: ScopeFilter) -> Iterator[ScopeGroup]:
+        usage = self.namespace_usage(resource, namespace)
+        for attributes, group in usage.groups.items() if usage is not None else ():
+            if selects(attributes):
                 yield group
 
-    def account(self, resource: str, namespace: str) -> Account | None:
-        """Give the account of one resource in one namespace, None if nothing is recorded there."""
-        return self._accounts.get(resource, {}).get(namespace)
+    def namespace_usage(self, resource: str, namespace: str) -> NamespaceUsage | None:
+        """Return the usage of one resource in one namespace, None if it has no record there."""
+        return self._usage.get(resource, {}).get(namespace)
 
     def record(self, resource: str, key: Key) -> Contribution | None:
-        """Give what an object was last recorded with."""
-        account = self.account(resource, key.namespace)
-        return account.records.get(key.name) if account else None
+        """Return the recorded contribution of an object."""
+        usage = self.namespace_usage(resource, key.namespace)
+        return usage.records.get(key.name) if usage else None
 
     def keys(self, resource: str) -> Iterator[Key]:
-        """Give the keys of all recorded objects of a resource; they may change meanwhile."""
+        """Return the keys of all records of a resource; records may change during the iteration."""
         for namespace in self.namespaces(resource):
-            account = self.account(resource, namespace)
-            for name in list(account.records) if account is not None else ():
+            usage = self.namespace_usage(resource, namespace)
+            for name in list(usage.records) if usage is not None else ():
                 yield Key(name, namespace)
 
-    def objects(self, resource: str) -> int:
-        """How many objects of a resource are recorded."""
-        return self._objects[resource]
+    def object_count(self, resource: str) -> int:
+        """Return the number of records of a resource."""
+        return self._object_counts[resource]
 
     def namespaces(self, resource: str) -> tuple[str, ...]:
-        """The namespaces in which objects of a resource are recorded."""
-        return tuple(self._accounts.get(resource, {}))
+        """Return the namespaces that have records of a resource."""
+        return tuple(self._usage.get(resource, {}))
 
-    def accounts(self, resource: str) -> int:
-        """How many namespaces have records of a resource."""
-        return len(self._accounts.get(resource, {}))
+    def namespace_count(self, resource: str) -> int:
+        """Return the number of namespaces that have records of a resource."""
+        return len(self._usage.get(resource, {}))
 
-    def forget(self, resource: str) -> None:
-        """Drop all records and totals of a resource."""
-        self._accounts.pop(resource, None)
-        del self._objects[resource]
+    def remove_resource(self, resource: str) -> None:
+        """Remove all records and totals of a resource."""
+        self._usage.pop(resource, None)
+        del self._object_counts[resource]
 
 
-class Move(msgspec.Struct, frozen=True, gc=False):
-    """One object's change in the ledger."""
+class UsageDelta(msgspec.Struct, frozen=True, gc=False):
+    """The change of one object in the usage index."""
 
     resource: str
     key: Key
-    difference: Difference
+    change: ContributionChange
 
 
-class Books:
+class UsageTracker:
     """
-    The ledger and the deadlines of all objects.
+    Updates the usage index and the expirations from the stores, one object at a time.
 
-    Everything is driven by keys and reads the store as it is now, so that repeated, merged and
-    missing events give the same result (RQ-B6). `clock` gives Unix seconds.
+    An update reads the present object of a key, so repeated, merged and missing events lead to the
+    same result (RQ-B6). `clock` returns Unix seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.ledger = Ledger()
-        self.deadlines = Deadlines(now=clock())
-        #: How often an object's contribution was worked out (RQ-B44).
+        self.index = UsageIndex()
+        self.expirations = Expirations(now=clock())
+        #: How often a contribution was computed (RQ-B44).
         self.evaluations = 0
         self._clock = clock
 
-    def apply(self, evaluator: Evaluator, key: Key, view: View) -> Move | None:
-        """Bring the record of one object up to date; None if nothing changed (RQ-B5)."""
-        seen = self.stored(evaluator, key, view)
-        instant = evaluator.deadline(seen) if seen is not None else None
-        self.deadlines.put(evaluator.resource, key, instant)
-        now = self._contribution(evaluator, key, seen, view)
-        difference = self.ledger.apply(evaluator.resource, key, now)
-        return Move(evaluator.resource, key, difference) if difference is not None else None
+    def update(self, evaluator: Evaluator, key: Key, view: View) -> UsageDelta | None:
+        """Update the record of one object; return None if nothing changed (RQ-B5)."""
+        obj = self.stored(evaluator, key, view)
+        expiration = evaluator.expiration(obj) if obj is not None else None
+        self.expirations.set(evaluator.resource, key, expiration)
+        contribution = self._contribution(evaluator, key, obj, view)
+        change = self.index.apply(evaluator.resource, key, contribution)
+        return UsageDelta(evaluator.resource, key, change) if change is not None else None
 
-    def crossed(self) -> Sequence[tuple[str, Key]]:
-        """Give resource and key of the objects to apply because the clock has moved (RQ-B21)."""
-        return self.deadlines.crossed(now=self._clock())
+    def expired(self) -> Sequence[tuple[str, Key]]:
+        """Return resource and key of the objects to update because of the clock (RQ-B21)."""
+        return self.expirations.crossed(now=self._clock())
 
     def contribution(self, evaluator: Evaluator, key: Key, view: View) -> Contribution | None:
-        """Give what the object of a key uses now, None if there is none (RQ-B1)."""
+        """Return the present contribution of the object of a key, None without object (RQ-B1)."""
         return self._contribution(evaluator, key, self.stored(evaluator, key, view), view)
 
     @staticmethod
     def stored(evaluator: Evaluator, key: Key, view: View) -> Any:
-        """Give the object of a key as it is now, None if there is none that could be decoded."""
+        """Return the present object of a key, None if there is none that could be decoded."""
         try:
             return view.of(evaluator.kind, evaluator.model).get(key.name, key.namespace)
         except Undecodable:
             return None
 
-    def strays(self, evaluator: Evaluator, view: View) -> Iterator[Key | None]:
-        """Give the keys that only one of ledger and store has, None for each that is none."""
+    def unmatched_keys(self, evaluator: Evaluator, view: View) -> Iterator[Key | None]:
+        """Yield each key that only the index or only the store has; None for every other key."""
         resource = evaluator.resource
-        for key in self.ledger.keys(resource):
+        for key in self.index.keys(resource):
             yield key if self.stored(evaluator, key, view) is None else None
         stored = view.of(evaluator.kind, evaluator.model).items()
         for key, _ in stored:
-            yield key if self.ledger.record(resource, key) is None else None
+            yield key if self.index.record(resource, key) is None else None
 
-    def forget(self, resource: str) -> None:
-        """Drop everything about a resource that is no longer followed."""
-        self.ledger.forget(resource)
-        self.deadlines.forget(resource)
+    def remove_resource(self, resource: str) -> None:
+        """Remove everything about a resource that is no longer watched."""
+        self.index.remove_resource(resource)
+        self.expirations.remove_resource(resource)
 
     def _contribution(
-        self, evaluator: Evaluator, key: Key, seen: object, view: View
+        self, evaluator: Evaluator, key: Key, obj: object, view: View
     ) -> Contribution | None:
-        if seen is None:
+        if obj is None:
             return None
         self.evaluations += 1
-        return evaluator.contribution(key, seen, view, self._clock())
+        return evaluator.contribution(key, obj, view, self._clock())

@@ -1,4 +1,4 @@
-"""The interface of evaluators, and what one object uses."""
+"""The interface of evaluators, and the contribution of one object."""
 
 import sys
 from collections.abc import Mapping
@@ -9,83 +9,83 @@ import msgspec
 
 from kcm_host.api import Key, Kind, View
 from kcm_host_resourcequota.quantity import NANO, Format, Quantity
-from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, Vector
+from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, ScopeAttributes
 
 #: Amounts in nano units with their format, sorted by name, each name once (RQ-283, RQ-B1).
 Usage = tuple[tuple[str, int, Format], ...]
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """What one object adds to the totals of its namespace, and to which group of them (RQ-B1)."""
+    """The usage of one object, and the scope attributes by which it is grouped (RQ-B1)."""
 
     usage: Usage = ()
-    vector: Vector = NO_SCOPES
+    attributes: ScopeAttributes = NO_SCOPES
 
 
 def usage_of(amounts: Mapping[str, Quantity]) -> Usage:
-    """Give a resource list as a usage; names repeat, so one string serves all."""
+    """Return a resource list as a usage; equal names share one string."""
     items = amounts.items()
     return tuple(sorted((sys.intern(name), each.nano, each.format) for name, each in items))
 
 
-def counts(amounts: Mapping[str, int]) -> Usage:
-    """Give whole numbers as a usage."""
+def count_usage(amounts: Mapping[str, int]) -> Usage:
+    """Return counts as a usage."""
     return tuple(sorted((name, count * NANO, Format.DECIMAL_SI) for name, count in amounts.items()))
 
 
 @lru_cache(maxsize=16384)
-def contribution_of(usage: Usage, vector: Vector = NO_SCOPES) -> Contribution:
+def contribution_of(usage: Usage, attributes: ScopeAttributes = NO_SCOPES) -> Contribution:
     """
-    Give the contribution with these parts: one and the same for equal ones.
+    Return the contribution with these fields, the same object for equal fields.
 
-    Objects made from one template share it then. Bounded, so that templates long gone are let go.
+    Objects made from one template share it. The cache is bounded: old templates are evicted.
     """
-    return Contribution(usage, vector)
+    return Contribution(usage, attributes)
 
 
 class Evaluator(Protocol):
     """
-    Knows which names of a quota one resource serves and what one of its objects uses of them.
+    Computes the usage of the objects of one resource.
 
-    Everything is pure: the same object, view and instant give the same answer. Evaluators hold no
-    objects; what `ClaimEvaluator` knows of device classes is given to it.
+    All methods are pure: equal object, view and time give an equal result. Evaluators hold no
+    objects; `ResourceClaimEvaluator` gets the state of device classes from outside.
     """
 
     @property
     def resource(self) -> str:
-        """The resource and its group: `pods`, `widgets.example.com`."""
+        """The resource with its group: `pods`, `widgets.example.com`."""
 
     @property
     def kind(self) -> Kind:
-        """What to follow."""
+        """The kind to watch."""
 
     @property
     def model(self) -> type[msgspec.Struct]:
-        """What is read of each object."""
+        """The model of an object."""
 
-    def serves(self, name: str) -> bool:
-        """Say whether the usage of these objects counts under a name of a quota (RQ-60)."""
+    def handles(self, name: str) -> bool:
+        """Return whether these objects are counted under a name of a quota (RQ-60)."""
 
     def contribution(self, key: Key, obj: Any, view: View, now: float) -> Contribution:
         """
-        Give what an object, an instance of `model`, uses at `now` (Unix seconds).
+        Return the contribution of `obj`, an instance of `model`, at `now` (Unix seconds).
 
-        It may hold names that no `serves` admits, and never holds one twice. Only resource claims
-        look into `view`, at the pod they belong to and at that pod's other claims.
+        It may contain names that `handles` excludes, and contains each name once. Only resource
+        claims read `view`: the pod they belong to and the other claims of that pod.
         """
 
-    def matches(self, vector: Vector, requirement: Requirement) -> bool:
+    def matches(self, attributes: ScopeAttributes, requirement: Requirement) -> bool:
         """
-        Say whether objects with this vector meet one requirement of a quota (RQ-72, RQ-76).
+        Return whether objects with these attributes meet a requirement of a quota (RQ-72, RQ-76).
 
-        A malformed requirement has no meaning here; ask only of a well-formed selection.
+        The result for a malformed requirement is undefined.
         """
-        return vector.meets(requirement)
+        return attributes.matches(requirement)
 
-    def deadline(self, obj: Any) -> float | None:
+    def expiration(self, obj: Any) -> float | None:
         """
-        Give the instant (Unix seconds) after which the contribution changes without an event.
+        Return the time (Unix seconds) after which the contribution changes without an event.
 
-        At the instant itself it has not changed yet (RQ-108). None: it never does.
+        At this time itself it has not changed yet (RQ-108). None: it never changes so.
         """
         return None

@@ -10,7 +10,7 @@ from kcm_host.api import Kind
 
 REQUESTS_PREFIX = "requests."
 
-#: Before a device class's name: the extended resource that every device class declares.
+#: With the name of a device class: the extended resource that every device class declares.
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 _NATIVE = "kubernetes.io/"
@@ -20,23 +20,23 @@ _LAST_PART = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 def is_extended_request(name: str) -> bool:
-    """Say whether a quota's name stands for requests of an extended resource (RQ-102 to RQ-104)."""
+    """Return whether a name of a quota limits an extended resource (RQ-102 to RQ-104)."""
     if not name.startswith(REQUESTS_PREFIX):
         return False
-    return _is_foreign(name) or name.startswith(REQUESTS_PREFIX + IMPLICIT_PREFIX)
+    return _is_third_party(name) or name.startswith(REQUESTS_PREFIX + IMPLICIT_PREFIX)
 
 
 def is_extended_resource(name: str) -> bool:
-    """Say whether a container's request of this name is one of an extended resource (RQ-134)."""
+    """Return whether a name in the requests of a container is an extended resource (RQ-134)."""
     if name.startswith(IMPLICIT_PREFIX):
         return True
-    if not _is_foreign(name) or name.startswith(REQUESTS_PREFIX):
+    if not _is_third_party(name) or name.startswith(REQUESTS_PREFIX):
         return False
     return _is_qualified(REQUESTS_PREFIX + name)
 
 
-def _is_foreign(name: str) -> bool:
-    """Say whether a resource is none of Kubernetes' own (RQ-103)."""
+def _is_third_party(name: str) -> bool:
+    """Return whether a resource is not one of Kubernetes itself (RQ-103)."""
     return "/" in name and _NATIVE not in name
 
 
@@ -51,13 +51,13 @@ DEVICE_CLASS = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", nam
 
 
 class DeviceClassSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The extended resource whose requests are answered with devices of this class."""
+    """The extended resource for which devices of this class are allocated."""
 
     extended_resource_name: str | None = None
 
 
 class DeviceClass(msgspec.Struct, frozen=True, gc=False):
-    """A device class; `explicit_name` is empty where it declares no extended resource."""
+    """A device class; `explicit_name` is empty if it declares no extended resource."""
 
     spec: DeviceClassSpec | None = None
     explicit_name: str = ""  # never sent by the server
@@ -70,21 +70,21 @@ class DeviceClass(msgspec.Struct, frozen=True, gc=False):
 
 class DeviceClasses:
     """
-    The extended resource of each class, and which extended resources some class declares.
+    The extended resources that device classes declare.
 
-    A name that several classes declare stays declared until the last of them has gone (D-17).
+    A name that several classes declare stays declared until the last of them is deleted (D-17).
     """
 
     def __init__(self) -> None:
         self._explicit: dict[str, str] = {}
-        self._declarers: Counter[str] = Counter()
+        self._declarations: Counter[str] = Counter()
 
     def put(self, name: str, device_class: DeviceClass | None) -> frozenset[str]:
         """
-        Take in how a class is now; None when it has gone (RQ-186).
+        Set the present version of a class, None once it is deleted (RQ-186).
 
-        Gives the names of quotas that resource claims serve from now on, or no longer. What
-        claims of this class contribute may have changed as well.
+        Return the names of quotas that resource claims handle from now on, or no longer. The
+        contributions of claims of this class may have changed as well.
         """
         before = self._names_of(name)
         if device_class is None:
@@ -92,29 +92,29 @@ class DeviceClasses:
         else:
             self._explicit[name] = device_class.explicit_name
         after = self._names_of(name)
-        gone = {each for each in before - after if self._release(each)}
-        new = {each for each in after - before if self._take(each)}
-        return frozenset(REQUESTS_PREFIX + each for each in gone | new)
+        removed = {each for each in before - after if self._remove_declaration(each)}
+        added = {each for each in after - before if self._add_declaration(each)}
+        return frozenset(REQUESTS_PREFIX + each for each in removed | added)
 
     def explicit_name(self, name: str) -> str:
-        """Give the extended resource that a class declares by itself; empty for none."""
+        """Return the extended resource that a class declares explicitly; empty for none."""
         return self._explicit.get(name, "")
 
     def declares(self, extended_resource: str) -> bool:
-        """Say whether some class declares an extended resource, by itself or by its own name."""
-        return extended_resource in self._declarers
+        """Return whether a class declares an extended resource, explicitly or by its name."""
+        return extended_resource in self._declarations
 
-    def _take(self, extended_resource: str) -> bool:
-        """Count one more class that declares a name; True for the first."""
-        self._declarers[extended_resource] += 1
-        return self._declarers[extended_resource] == 1
+    def _add_declaration(self, extended_resource: str) -> bool:
+        """Count one more class that declares a name; return whether it is the first."""
+        self._declarations[extended_resource] += 1
+        return self._declarations[extended_resource] == 1
 
-    def _release(self, extended_resource: str) -> bool:
-        """Count one class less that declares a name; True when none is left."""
-        self._declarers[extended_resource] -= 1
-        if self._declarers[extended_resource]:
+    def _remove_declaration(self, extended_resource: str) -> bool:
+        """Count one class less that declares a name; return whether it was the last."""
+        self._declarations[extended_resource] -= 1
+        if self._declarations[extended_resource]:
             return False
-        del self._declarers[extended_resource]
+        del self._declarations[extended_resource]
         return True
 
     def _names_of(self, name: str) -> set[str]:

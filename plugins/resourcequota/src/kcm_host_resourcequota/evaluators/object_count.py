@@ -1,35 +1,40 @@
-"""Objects that are only counted."""
+"""The evaluator of objects that are only counted."""
 
 import msgspec
 
 from kcm_host.api import Key, Kind, View
-from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator, contribution_of, counts
+from kcm_host_resourcequota.evaluators.base import (
+    Contribution,
+    Evaluator,
+    contribution_of,
+    count_usage,
+)
 
-#: Kinds of the core group that have a second name, older than `count/...` (RQ-201).
+#: Resources of the core group with a second name, older than `count/...` (RQ-201).
 _WITH_ALIAS = frozenset({"configmaps", "secrets", "replicationcontrollers", "resourcequotas"})
 
 
-class Counted(msgspec.Struct, frozen=True, gc=False):
-    """An object of which nothing is read, so that metadata alone is fetched (RQ-204)."""
+class CountedObject(msgspec.Struct, frozen=True, gc=False):
+    """An object without fields, so that the host requests metadata only (RQ-204)."""
 
 
-def count_name(kind: Kind) -> str:
-    """Give the name under which objects of a kind are counted: `count/deployments.apps`."""
+def object_count_name(kind: Kind) -> str:
+    """Return the name under which objects of a kind are counted: `count/deployments.apps`."""
     return f"count/{kind}"
 
 
-class CountEvaluator(Evaluator):
+class ObjectCountEvaluator(Evaluator):
     """Counts the objects of one kind, under its count name and, if it has one, its alias."""
 
-    model = Counted
+    model = CountedObject
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
         self._resource = str(kind)
         has_alias = not kind.group and kind.resource in _WITH_ALIAS
-        names = [count_name(kind), *([kind.resource] if has_alias else [])]
+        names = [object_count_name(kind), *([kind.resource] if has_alias else [])]
         self._names = frozenset(names)
-        self._one = contribution_of(counts(dict.fromkeys(names, 1)))
+        self._contribution = contribution_of(count_usage(dict.fromkeys(names, 1)))
 
     @property
     def resource(self) -> str:
@@ -41,10 +46,10 @@ class CountEvaluator(Evaluator):
         """See `Evaluator.kind`."""
         return self._kind
 
-    def serves(self, name: str) -> bool:
-        """See `Evaluator.serves` (RQ-200)."""
+    def handles(self, name: str) -> bool:
+        """See `Evaluator.handles` (RQ-200)."""
         return name in self._names
 
-    def contribution(self, key: Key, obj: Counted, view: View, now: float) -> Contribution:
+    def contribution(self, key: Key, obj: CountedObject, view: View, now: float) -> Contribution:
         """See `Evaluator.contribution`; an object that is being deleted counts (RQ-200)."""
-        return self._one
+        return self._contribution

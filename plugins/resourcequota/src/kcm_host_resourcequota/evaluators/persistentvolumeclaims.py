@@ -1,4 +1,4 @@
-"""What one persistent volume claim uses."""
+"""The evaluator of persistent volume claims."""
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -10,10 +10,10 @@ from kcm_host_resourcequota.evaluators.base import (
     contribution_of,
     usage_of,
 )
-from kcm_host_resourcequota.quantity import NANO, Quantity, parse, rounded_up
-from kcm_host_resourcequota.scopes import Vector
+from kcm_host_resourcequota.quantity import NANO, Quantity, parse, round_up
+from kcm_host_resourcequota.scopes import ScopeAttributes
 
-VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 
 _CLAIMS = "persistentvolumeclaims"
 _COUNT = f"count/{_CLAIMS}"
@@ -23,24 +23,24 @@ _CLASS_INFIX = ".storageclass.storage.k8s.io/"
 _CLASS_SUFFIXES = (_CLASS_INFIX + _CLAIMS, _CLASS_INFIX + _STORAGE)
 _ONE = Quantity(NANO)
 
-#: The storage of a resource list, as written; None where the list has none.
-Size = str | int | float | msgspec.UnsetType | None
+#: The storage of a resource list, as JSON has it; unset if the list has none.
+RawSize = str | int | float | msgspec.UnsetType | None
 
 
 class Storage(msgspec.Struct, frozen=True, gc=False):
-    """A resource list, of which only the storage is read."""
+    """The storage entry of a resource list."""
 
-    storage: Size = msgspec.UNSET
+    storage: RawSize = msgspec.UNSET
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):
-    """What is asked for."""
+    """The requests of a claim."""
 
     requests: Storage | None = None
 
 
 class Annotations(msgspec.Struct, frozen=True, gc=False):
-    """The place where a storage class was named long ago; it goes first, even if empty."""
+    """The old annotation for the storage class; it has precedence, even if empty."""
 
     storage_class: str | None = msgspec.field(
         name="volume.beta.kubernetes.io/storage-class", default=None
@@ -54,7 +54,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What a claim asks for."""
+    """The spec of a claim."""
 
     storage_class_name: str | None = None
     volume_attributes_class_name: str | None = None
@@ -62,55 +62,59 @@ class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ModifyStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A change of the attributes class that is under way."""
+    """A change of the attributes class that is in progress."""
 
     target_volume_attributes_class_name: str | None = None
 
 
 class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What a claim has got."""
+    """The status of a claim."""
 
     allocated_resources: Storage | None = None
     current_volume_attributes_class_name: str | None = None
     modify_volume_status: ModifyStatus | None = None
 
 
-class VolumeClaim(msgspec.Struct, frozen=True, gc=False):
-    """A volume claim, reduced to its contribution when decoded; the rest is None from then on."""
+class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
+    """A claim, reduced to its contribution when it is decoded; the rest is None afterwards."""
 
     metadata: Metadata | None = None
     spec: ClaimSpec | None = None
     status: ClaimStatus | None = None
-    used: Contribution = Contribution()  # never sent by the server
+    contribution: Contribution = Contribution()  # never sent by the server
 
     def __post_init__(self) -> None:
         spec = self.spec or ClaimSpec()
         status = self.status or ClaimStatus()
         amounts = _amounts(_storage_class(self.metadata, spec), _size(spec, status))
-        vector = Vector(named_scope="VolumeAttributesClass", names=_attributes(spec, status))
-        force_setattr(self, "used", contribution_of(usage_of(amounts), vector))
+        attributes = ScopeAttributes(
+            named_scope="VolumeAttributesClass", names=_attributes(spec, status)
+        )
+        force_setattr(self, "contribution", contribution_of(usage_of(amounts), attributes))
         for name in ("metadata", "spec", "status"):
             force_setattr(self, name, None)
 
 
-class VolumeClaimEvaluator(Evaluator):
-    """Knows what volume claims use (sections 7.2 and 10)."""
+class PersistentVolumeClaimEvaluator(Evaluator):
+    """Computes the usage of persistent volume claims (sections 7.2 and 10)."""
 
     resource = _CLAIMS
-    kind = VOLUME_CLAIM
-    model = VolumeClaim
+    kind = PERSISTENT_VOLUME_CLAIM
+    model = PersistentVolumeClaim
 
-    def serves(self, name: str) -> bool:
-        """See `Evaluator.serves`; whether a storage class exists is not asked (RQ-150)."""
+    def handles(self, name: str) -> bool:
+        """See `Evaluator.handles`; the storage class need not exist (RQ-150)."""
         return name in _NAMES or name.endswith(_CLASS_SUFFIXES)
 
-    def contribution(self, key: Key, obj: VolumeClaim, view: View, now: float) -> Contribution:
+    def contribution(
+        self, key: Key, obj: PersistentVolumeClaim, view: View, now: float
+    ) -> Contribution:
         """See `Evaluator.contribution`."""
-        return obj.used
+        return obj.contribution
 
 
 def _amounts(storage_class: str, size: Quantity | None) -> dict[str, Quantity]:
-    """Give what a claim uses, by name (RQ-153 to RQ-156)."""
+    """Return the amounts of a claim by name (RQ-153 to RQ-156)."""
     amounts = {_CLAIMS: _ONE, _COUNT: _ONE}
     if size is not None:
         amounts[_STORAGE] = size
@@ -122,7 +126,7 @@ def _amounts(storage_class: str, size: Quantity | None) -> dict[str, Quantity]:
 
 
 def _storage_class(metadata: Metadata | None, spec: ClaimSpec) -> str:
-    """Give the name of the storage class; empty for none (RQ-152)."""
+    """Return the name of the storage class; empty for none (RQ-152)."""
     annotations = metadata.annotations if metadata is not None else None
     if annotations is not None and annotations.storage_class is not None:
         return annotations.storage_class
@@ -131,29 +135,29 @@ def _storage_class(metadata: Metadata | None, spec: ClaimSpec) -> str:
 
 def _size(spec: ClaimSpec, status: ClaimStatus) -> Quantity | None:
     """
-    Give the size in whole bytes; None when none is asked for (RQ-154, RQ-155, RQ-157).
+    Return the size in whole bytes; None without a request (RQ-154, RQ-155, RQ-157).
 
-    What is allocated counts while it is more: an expansion that failed and was taken back in the
-    spec may still have been done in part.
+    A larger allocation counts instead: an expansion that failed and was reverted in the spec may
+    have been done in part.
     """
-    requested = _read(spec.resources.requests if spec.resources is not None else None)
+    requested = _parse_storage(spec.resources.requests if spec.resources is not None else None)
     if requested is None:
         return None
-    size = rounded_up(requested)
-    allocated = _read(status.allocated_resources)
+    size = round_up(requested)
+    allocated = _parse_storage(status.allocated_resources)
     if allocated is None or allocated.nano <= size.nano:
         return size
-    return rounded_up(allocated)
+    return round_up(allocated)
 
 
-def _read(amounts: Storage | None) -> Quantity | None:
+def _parse_storage(amounts: Storage | None) -> Quantity | None:
     if amounts is None or amounts.storage is msgspec.UNSET:
         return None
     return parse(amounts.storage)
 
 
 def _attributes(spec: ClaimSpec, status: ClaimStatus) -> frozenset[str]:
-    """Give the attributes classes that a claim has to do with (RQ-88, RQ-89)."""
+    """Return the attributes classes of a claim: present, requested and target (RQ-88, RQ-89)."""
     target = status.modify_volume_status
     names = (
         spec.volume_attributes_class_name,

@@ -1,22 +1,33 @@
-"""The part of a pod that pods made from one template share."""
+"""
+The requests and limits of a pod, over all its containers.
+
+This is the arithmetic of release 1.36: for each container the maximum of what is specified,
+allocated and in effect; then the sum.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kcm_host_resourcequota.quantity import (
-    NOTHING,
-    Requirements,
+    NO_RESOURCES,
+    RawRequirements,
+    RawResourceList,
     ResourceList,
-    Written,
-    highest,
-    read_list,
-    total,
+    max_lists,
+    parse_list,
+    sum_lists,
 )
+
+HUGE_PAGES_PREFIX = "hugepages-"
+
+_COMPUTE = frozenset({"cpu", "memory"})
+_decode_requirements = msgspec.json.Decoder(RawRequirements).decode
+_decode_list = msgspec.json.Decoder(RawResourceList).decode
 
 
 class ContainerShape(msgspec.Struct, frozen=True, gc=False):
-    """One container of a template; `resources` is JSON, empty where there is none."""
+    """One container of a spec; `resources` is JSON, empty if there is none."""
 
     name: str
     sidecar: bool
@@ -24,19 +35,18 @@ class ContainerShape(msgspec.Struct, frozen=True, gc=False):
 
 
 class StatusShape(msgspec.Struct, frozen=True, gc=False):
-    """What a node says of one container; the lists are JSON, empty where there is none."""
+    """The status of one container; the lists are JSON, empty if there is none."""
 
     name: str
     resources: bytes
     allocated: bytes
 
 
-class Shape(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class PodShape(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """
-    All that a pod's contribution depends on, but for time.
+    All that the contribution of a pod depends on, except time.
 
-    Hashable, because pods of one template have equal ones: the contribution is then computed once
-    for all of them.
+    Hashable, because pods of one template have equal shapes: their contribution is computed once.
     """
 
     containers: tuple[ContainerShape, ...]
@@ -52,22 +62,15 @@ class Shape(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     crosses_namespaces: bool
 
 
-HUGE_PAGES_PREFIX = "hugepages-"
-
-_requirements = msgspec.json.Decoder(Requirements).decode
-_written = msgspec.json.Decoder(Written).decode
-_COMPUTE = frozenset({"cpu", "memory"})
-
-
-class Needs(msgspec.Struct, frozen=True):
+class RequestsAndLimits(msgspec.Struct, frozen=True):
     """The requests and limits of a container or of a whole pod."""
 
-    requests: ResourceList = NOTHING
-    limits: ResourceList = NOTHING
+    requests: ResourceList = NO_RESOURCES
+    limits: ResourceList = NO_RESOURCES
 
 
-def pod_needs(shape: Shape) -> Needs:
-    """Give the requests and limits of a pod, overhead included (RQ-112 to RQ-127)."""
+def pod_requests_and_limits(shape: PodShape) -> RequestsAndLimits:
+    """Return the requests and limits of a pod, overhead included (RQ-112 to RQ-127)."""
     statuses = {each.name: each for each in shape.statuses}
     apps = [_in_effect(each, statuses, shape) for each in shape.containers]
     inits = [
@@ -76,78 +79,78 @@ def pod_needs(shape: Shape) -> Needs:
     ]
     requests = _aggregate([each.requests for each in apps], [(s, n.requests) for s, n in inits])
     limits = _aggregate([each.limits for each in apps], [(s, n.limits) for s, n in inits])
-    return _with_overhead(_with_pod_level(Needs(requests, limits), shape), shape)
+    return _with_overhead(_with_pod_level(RequestsAndLimits(requests, limits), shape), shape)
 
 
-def specified_needs(shape: Shape) -> Sequence[Needs]:
-    """Give what decides the QoS class: the pod's own needs, or each container's (RQ-96)."""
+def specified_requests_and_limits(shape: PodShape) -> Sequence[RequestsAndLimits]:
+    """Return what the QoS class depends on: of the pod level, or of each container (RQ-96)."""
     if shape.pod_resources:
-        return [_read(shape.pod_resources)]
-    return [_read(each.resources) for each in (*shape.containers, *shape.init_containers)]
+        return [_parse(shape.pod_resources)]
+    return [_parse(each.resources) for each in (*shape.containers, *shape.init_containers)]
 
 
 def _in_effect(
-    container: ContainerShape, statuses: Mapping[str, StatusShape], shape: Shape
-) -> Needs:
+    container: ContainerShape, statuses: Mapping[str, StatusShape], shape: PodShape
+) -> RequestsAndLimits:
     """
-    Give the needs of one container, a resize under way at its highest (RQ-112 to RQ-121).
+    Return the values of one container, the maximum during a resize (RQ-112 to RQ-121).
 
-    An infeasible resize does not count. A status without resources says nothing (section 19).
+    An infeasible resize does not count. A status without resources is ignored (section 19).
     """
-    specified = _read(container.resources)
+    specified = _parse(container.resources)
     status = statuses.get(container.name)
     if status is None or not status.resources:
         return specified
-    actuated = _read(status.resources)
-    allocated = read_list(_written(status.allocated)) if status.allocated else NOTHING
+    actuated = _parse(status.resources)
+    allocated = parse_list(_decode_list(status.allocated)) if status.allocated else NO_RESOURCES
     if shape.infeasible:
-        return Needs(highest([actuated.requests, allocated]), actuated.limits)
-    requests = highest([specified.requests, actuated.requests, allocated])
-    return Needs(requests, highest([specified.limits, actuated.limits]))
+        return RequestsAndLimits(max_lists([actuated.requests, allocated]), actuated.limits)
+    requests = max_lists([specified.requests, actuated.requests, allocated])
+    return RequestsAndLimits(requests, max_lists([specified.limits, actuated.limits]))
 
 
 def _aggregate(
     apps: Iterable[ResourceList], inits: Iterable[tuple[bool, ResourceList]]
 ) -> ResourceList:
     """
-    Give the highest need at any time of a pod's life (RQ-116).
+    Return the maximum over the lifetime of a pod (RQ-116).
 
-    Init containers run one after the other, beside the sidecars that were started before them;
-    later all sidecars run beside the app containers.
+    Init containers run one after the other, together with the sidecars that were started before
+    them; later all sidecars run together with the app containers.
     """
-    sidecars: ResourceList = NOTHING
+    sidecars: ResourceList = NO_RESOURCES
     steps: list[ResourceList] = []
     running = list(apps)
     for sidecar, each in inits:
         if sidecar:
             running.append(each)
-            sidecars = total([sidecars, each])
+            sidecars = sum_lists([sidecars, each])
         else:
-            steps.append(total([each, sidecars]))
-    return highest([total(running), *steps])
+            steps.append(sum_lists([each, sidecars]))
+    return max_lists([sum_lists(running), *steps])
 
 
-def _with_pod_level(needs: Needs, shape: Shape) -> Needs:
-    """Replace what the pod as a whole says about supported names (RQ-123 to RQ-126)."""
+def _with_pod_level(pod: RequestsAndLimits, shape: PodShape) -> RequestsAndLimits:
+    """Replace the values of names that the pod level specifies (RQ-123 to RQ-126)."""
     if not shape.pod_resources:
-        return needs
-    own = _read(shape.pod_resources)
-    return Needs(
-        {**needs.requests, **_supported(own.requests)}, {**needs.limits, **_supported(own.limits)}
+        return pod
+    own = _parse(shape.pod_resources)
+    return RequestsAndLimits(
+        {**pod.requests, **_supported(own.requests)}, {**pod.limits, **_supported(own.limits)}
     )
 
 
-def _with_overhead(needs: Needs, shape: Shape) -> Needs:
-    """Add what running the pod costs; to limits only where there is one (RQ-127)."""
+def _with_overhead(pod: RequestsAndLimits, shape: PodShape) -> RequestsAndLimits:
+    """Add the overhead of a pod; to the limits only where there is one (RQ-127)."""
     if not shape.overhead:
-        return needs
-    overhead = read_list(_written(shape.overhead))
+        return pod
+    overhead = parse_list(_decode_list(shape.overhead))
     limited = {
         name: quantity
         for name, quantity in overhead.items()
-        if name in needs.limits and needs.limits[name].nano
+        if name in pod.limits and pod.limits[name].nano
     }
-    return Needs(total([needs.requests, overhead]), total([needs.limits, limited]))
+    return RequestsAndLimits(sum_lists([pod.requests, overhead]), sum_lists([pod.limits, limited]))
 
 
 def _supported(own: ResourceList) -> ResourceList:
@@ -158,8 +161,8 @@ def _supported(own: ResourceList) -> ResourceList:
     }
 
 
-def _read(resources: bytes) -> Needs:
+def _parse(resources: bytes) -> RequestsAndLimits:
     if not resources:
-        return Needs()
-    written = _requirements(resources)
-    return Needs(read_list(written.requests), read_list(written.limits))
+        return RequestsAndLimits()
+    raw = _decode_requirements(resources)
+    return RequestsAndLimits(parse_list(raw.requests), parse_list(raw.limits))

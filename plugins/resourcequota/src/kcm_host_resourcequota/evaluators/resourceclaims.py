@@ -27,12 +27,17 @@ from kcm_host_resourcequota.quantity import NANO, Quantity
 
 RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 
-#: How many devices one request for all of them is taken for: as many as a claim can get at most.
-WORST_CASE = 32
+#: The number that a request for all devices counts as: the most that a claim can get.
+MAX_DEVICES_PER_REQUEST = 32
+
+DEVICE_CLASS_INDEX = "class"
+
+_COUNT = "count/resourceclaims.resource.k8s.io"
+_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
 
 
-class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An owner of a claim."""
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One owner reference of a claim."""
 
     name: str = ""
     uid: str = ""
@@ -42,21 +47,21 @@ class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Annotations(msgspec.Struct, frozen=True, gc=False):
-    """Whether a claim was made for a pod's extended resources."""
+    """The annotation of claims that are created for the extended resources of a pod."""
 
     extended: str = msgspec.field(name="resource.kubernetes.io/extended-resource-claim", default="")
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Since when a claim exists, and whose it is."""
+    """Creation time and owners of a claim."""
 
     annotations: Annotations | None = None
-    owner_references: tuple[Owner, ...] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
     creation_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
-class Devices(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Devices of one class."""
+class ExactDeviceRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A request for devices of one class."""
 
     device_class_name: str = ""
     allocation_mode: str = ""
@@ -64,33 +69,33 @@ class Devices(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def amount(self) -> int:
-        """How many there may be; a mode of the future counts as none (RQ-180)."""
+        """Return the largest possible number of devices; 0 for an unknown mode (RQ-180)."""
         if self.allocation_mode == "All":
-            return WORST_CASE
+            return MAX_DEVICES_PER_REQUEST
         return self.count if self.allocation_mode == "ExactCount" else 0
 
 
-class Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One request, for devices of one class or for the first of several that can be had."""
+class DeviceRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A request for devices of one class, or for the first available of several."""
 
-    exactly: Devices | None = None
-    first_available: tuple[Devices, ...] | None = None
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[ExactDeviceRequest, ...] | None = None
 
 
-class Requests(msgspec.Struct, frozen=True, gc=False):
-    """All requests."""
+class DeviceClaim(msgspec.Struct, frozen=True, gc=False):
+    """All requests of a claim."""
 
-    requests: tuple[Request, ...] | None = None
+    requests: tuple[DeviceRequest, ...] | None = None
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, gc=False):
-    """What a claim asks for."""
+    """The spec of a claim."""
 
-    devices: Requests | None = None
+    devices: DeviceClaim | None = None
 
 
 class DeviceCount(msgspec.Struct, frozen=True, gc=False):
-    """How many devices of one class a claim may take."""
+    """The largest possible number of devices of one class."""
 
     device_class: str
     count: int
@@ -98,18 +103,18 @@ class DeviceCount(msgspec.Struct, frozen=True, gc=False):
 
 class ResourceClaim(msgspec.Struct, frozen=True, gc=False):
     """
-    A claim, reduced when it is decoded; `metadata` and `spec` are None from then on.
+    A claim, reduced when it is decoded; `metadata` and `spec` are None afterwards.
 
-    Neither allocation nor reservation nor deletion is of interest (RQ-182).
+    Usage does not depend on allocation, reservation or deletion (RQ-182).
     """
 
     metadata: Metadata | None = None
     spec: ClaimSpec | None = None
-    # The server never sends what follows: it is computed from what it sends.
+    # The fields from here on are computed; the server never sends them.
     #: Sorted by class, each class once.
     devices: tuple[DeviceCount, ...] = ()
-    #: The pod whose extended resources the claim says it provides (RQ-190, 1 and 2).
-    owner: Owner | None = None
+    #: The pod for whose extended resources the claim was created (RQ-190, 1 and 2).
+    owner: OwnerReference | None = None
     #: Unix seconds.
     created: float = 0.0
 
@@ -123,13 +128,13 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False):
         force_setattr(self, "spec", None)
 
 
-def _requests(spec: ClaimSpec | None) -> Iterable[Request]:
+def _requests(spec: ClaimSpec | None) -> Iterable[DeviceRequest]:
     devices = spec.devices if spec is not None else None
     return (devices.requests if devices is not None else None) or ()
 
 
-def _owner_pod(metadata: Metadata) -> Owner | None:
-    """Give the pod that controls the claim, if the claim says to be one for its resources."""
+def _owner_pod(metadata: Metadata) -> OwnerReference | None:
+    """Return the pod that controls a claim for extended resources, None for other claims."""
     if metadata.annotations is None or metadata.annotations.extended != "true":
         return None
     owner = next((each for each in metadata.owner_references or () if each.controller), None)
@@ -138,160 +143,156 @@ def _owner_pod(metadata: Metadata) -> Owner | None:
     return owner
 
 
-def _devices(requests: Iterable[Request]) -> tuple[DeviceCount, ...]:
-    """Give the devices per class over all requests, the worst case of each (RQ-179)."""
+def _devices(requests: Iterable[DeviceRequest]) -> tuple[DeviceCount, ...]:
+    """Return the largest possible number of devices by class over all requests (RQ-179)."""
     counts: dict[str, int] = {}
     for request in requests:
-        for name, count in _worst_case(request).items():
+        for name, count in _max_devices(request).items():
             counts[name] = counts.get(name, 0) + count
     return tuple(DeviceCount(sys.intern(name), count) for name, count in sorted(counts.items()))
 
 
-def _worst_case(request: Request) -> dict[str, int]:
-    """Give what one request can take of each class; a form of the future takes nothing."""
+def _max_devices(request: DeviceRequest) -> dict[str, int]:
+    """Return the largest possible numbers of one request by class; none for an unknown form."""
     if request.first_available:
-        most: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for each in request.first_available:
-            if each.amount > most.get(each.device_class_name, 0):
-                most[each.device_class_name] = each.amount
-        return most
+            if each.amount > counts.get(each.device_class_name, 0):
+                counts[each.device_class_name] = each.amount
+        return counts
     if request.exactly is not None:
         return {request.exactly.device_class_name: request.exactly.amount}
     return {}
 
 
-#: A part that has grown to this size is split, so that no insertion moves more than that.
-PART = 512
+#: A chunk of this size is split, so that no insertion moves more entries.
+CHUNK_SIZE = 512
 
-#: When a claim was created, in Unix seconds, and its name.
+#: Creation time of a claim in Unix seconds, and its name.
 Entry = tuple[float, str]
 
 
-class Ordered:
-    """The claims of one pod in order; what a change costs hardly depends on how many they are."""
+class SortedClaims:
+    """The claims of one pod, sorted; the cost of a change hardly depends on their number."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_chunks",)
 
     def __init__(self) -> None:
-        #: Sorted lists, none of them empty, each before the next.
-        self._parts: list[list[Entry]] = []
+        #: Sorted lists, none of them empty, in order.
+        self._chunks: list[list[Entry]] = []
 
     @property
     def first(self) -> Entry:
-        """The oldest; of several as old the lowest name."""
-        return self._parts[0][0]
+        """Return the oldest claim; of equally old ones the one with the lowest name."""
+        return self._chunks[0][0]
 
     def add(self, entry: Entry) -> None:
-        """Put one more in its place."""
-        if not self._parts:
-            self._parts.append([])
-        place = self._place(entry)
-        part = self._parts[place]
-        insort(part, entry)
-        if len(part) >= PART:
-            self._parts[place : place + 1] = [part[: PART // 2], part[PART // 2 :]]
+        """Add an entry."""
+        if not self._chunks:
+            self._chunks.append([])
+        index = self._chunk_index(entry)
+        chunk = self._chunks[index]
+        insort(chunk, entry)
+        if len(chunk) >= CHUNK_SIZE:
+            self._chunks[index : index + 1] = [chunk[: CHUNK_SIZE // 2], chunk[CHUNK_SIZE // 2 :]]
 
     def remove(self, entry: Entry) -> None:
-        """Take one out that was added."""
-        place = self._place(entry)
-        part = self._parts[place]
-        del part[bisect_left(part, entry)]
-        if not part:
-            del self._parts[place]
+        """Remove an entry that was added."""
+        index = self._chunk_index(entry)
+        chunk = self._chunks[index]
+        del chunk[bisect_left(chunk, entry)]
+        if not chunk:
+            del self._chunks[index]
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self._chunks)
 
-    def _place(self, entry: Entry) -> int:
-        if len(self._parts) < 2:
+    def _chunk_index(self, entry: Entry) -> int:
+        if len(self._chunks) < 2:
             return 0
-        return max(bisect_right(self._parts, entry, key=_first) - 1, 0)
+        return max(bisect_right(self._chunks, entry, key=_first) - 1, 0)
 
 
 class OldestClaims:
     """
-    The oldest of the claims that say to belong to each pod, kept up by each claim's change.
+    The oldest claim of each pod, updated by every change of a claim.
 
-    It is the one whose devices its pod is charged for, unless the pod names another (RQ-193).
+    The pod is charged for the devices of this claim, unless its status names another (RQ-193).
     """
 
     def __init__(self) -> None:
         #: Namespace and uid of a pod -> its claims.
-        self._of_pod: dict[tuple[str, str], Ordered] = {}
-        #: Where each claim is.
-        self._places: dict[Key, tuple[tuple[str, str], Entry]] = {}
+        self._by_pod: dict[tuple[str, str], SortedClaims] = {}
+        #: Claim -> its pod, and its entry there.
+        self._entries: dict[Key, tuple[tuple[str, str], Entry]] = {}
 
     def put(self, key: Key, claim: ResourceClaim | None) -> set[Key]:
         """
-        Take how a claim is now, None when it has gone.
+        Set the present version of a claim, None once it is deleted.
 
-        Returns the claims that have become the oldest of their pods by this, or are it no more.
+        Return the claims that became the oldest of their pods, or no longer are.
         """
         owner = claim.owner if claim is not None else None
-        place = None
+        after = None
         if claim is not None and owner is not None:
-            place = ((key.namespace, owner.uid), (claim.created, key.name))
-        before = self._places.get(key)
-        if place == before:
+            after = ((key.namespace, owner.uid), (claim.created, key.name))
+        before = self._entries.get(key)
+        if after == before:
             return set()
-        pods = {each[0] for each in (before, place) if each is not None}
-        firsts = {self.of(*pod) for pod in pods}
+        pods = {each[0] for each in (before, after) if each is not None}
+        old = {self.of_pod(*pod) for pod in pods}
         if before is not None:
             self._remove(key, *before)
-        if place is not None:
-            self._places[key] = place
-            self._of_pod.setdefault(place[0], Ordered()).add(place[1])
-        changed = firsts ^ {self.of(*pod) for pod in pods}
+        if after is not None:
+            self._entries[key] = after
+            self._by_pod.setdefault(after[0], SortedClaims()).add(after[1])
+        changed = old ^ {self.of_pod(*pod) for pod in pods}
         return {each for each in changed if each is not None}
 
-    def of(self, namespace: str, pod_uid: str) -> Key | None:
+    def of_pod(self, namespace: str, pod_uid: str) -> Key | None:
         """Return the oldest claim of a pod, None if it has none."""
-        claims = self._of_pod.get((namespace, pod_uid))
+        claims = self._by_pod.get((namespace, pod_uid))
         return Key(claims.first[1], namespace) if claims is not None else None
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._places
+        return key in self._entries
 
     def clear(self) -> None:
-        """Forget all claims."""
-        self._of_pod.clear()
-        self._places.clear()
+        """Remove all claims."""
+        self._by_pod.clear()
+        self._entries.clear()
 
     def _remove(self, key: Key, pod: tuple[str, str], entry: Entry) -> None:
-        del self._places[key]
-        claims = self._of_pod[pod]
+        del self._entries[key]
+        claims = self._by_pod[pod]
         claims.remove(entry)
         if not claims:
-            del self._of_pod[pod]
+            del self._by_pod[pod]
 
 
-def _first(part: list[Entry]) -> Entry:
-    return part[0]
-
-
-BY_CLASS = "class"
-
-_COUNT = "count/resourceclaims.resource.k8s.io"
-_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
+def _first(chunk: list[Entry]) -> Entry:
+    return chunk[0]
 
 
 def by_class(_key: Key, claim: ResourceClaim) -> Iterable[str]:
-    """Index claims by the device classes they mention."""
+    """Return the device classes of a claim, by which claims are indexed."""
     return [each.device_class for each in claim.devices]
 
 
-#: What a watch of resource claims needs, for `claims_of_class`.
-INDEXES: Mapping[str, Callable[[Key, ResourceClaim], Iterable[str]]] = {BY_CLASS: by_class}
+#: The indexes that the watch of resource claims needs, for `claims_of_class`.
+INDEXES: Mapping[str, Callable[[Key, ResourceClaim], Iterable[str]]] = {
+    DEVICE_CLASS_INDEX: by_class
+}
 
 
 def claims_of_class(view: View, device_class: str) -> list[Key]:
-    """Give the claims, of all namespaces, that mention a device class (RQ-B20)."""
+    """Return the claims of all namespaces that request a device class (RQ-B20)."""
     claims = view.of(RESOURCE_CLAIM, ResourceClaim)
-    return [key for key, _ in claims.by_index(BY_CLASS, device_class)]
+    return [key for key, _ in claims.by_index(DEVICE_CLASS_INDEX, device_class)]
 
 
-class ClaimEvaluator(Evaluator):
-    """Knows what resource claims use (section 11)."""
+class ResourceClaimEvaluator(Evaluator):
+    """Computes the usage of resource claims (section 11)."""
 
     resource = "resourceclaims.resource.k8s.io"
     kind = RESOURCE_CLAIM
@@ -301,23 +302,23 @@ class ClaimEvaluator(Evaluator):
         self._device_classes = device_classes
         self._oldest = oldest
 
-    def charged_by(self, pod: Key, states: Iterable[Pod | None]) -> set[Key]:
-        """Give the claims whose devices a pod is charged for in these states (RQ-B20)."""
+    def claims_charged_to(self, pod: Key, versions: Iterable[Pod | None]) -> set[Key]:
+        """Return the claims whose devices are charged to some versions of a pod (RQ-B20)."""
         found = {
-            self._oldest.of(pod.namespace, each.uid)
+            self._oldest.of_pod(pod.namespace, each.uid)
             if each.extended_claim is None
             else Key(each.extended_claim, pod.namespace)
-            for each in states
+            for each in versions
             if each is not None
         }
         return {key for key in found if key is not None and key in self._oldest}
 
-    def serves(self, name: str) -> bool:
+    def handles(self, name: str) -> bool:
         """
-        See `Evaluator.serves`.
+        See `Evaluator.handles`.
 
-        Names of extended resources are served while some device class declares them, so the
-        answer changes with the device classes (RQ-170 to RQ-174).
+        Claims handle names of extended resources that a device class declares, so the result
+        changes with the device classes (RQ-170 to RQ-174).
         """
         if name == _COUNT or name.endswith(_CLASS_SUFFIX):
             return True
@@ -331,14 +332,14 @@ class ClaimEvaluator(Evaluator):
             amounts[each.device_class + _CLASS_SUFFIX] = each.count * NANO
         charged = self._charged_to_pod(key, obj, view, now)
         for name, nano in self._extended(obj.devices).items():
-            rest = nano - charged.get(name, 0)
-            if rest > 0:
-                amounts[name] = amounts.get(name, 0) + rest
+            uncharged = nano - charged.get(name, 0)
+            if uncharged > 0:
+                amounts[name] = amounts.get(name, 0) + uncharged
         return contribution_of(usage_of({name: Quantity(nano) for name, nano in amounts.items()}))
 
     def _extended(self, devices: Iterable[DeviceCount]) -> Mapping[str, int]:
         """
-        Give the nano amounts under extended names, before a pod's share is taken off (RQ-183).
+        Return the nano amounts of extended resources, those of a pod included (RQ-183).
 
         Classes that declare the same extended resource are added up (D-10).
         """
@@ -356,18 +357,20 @@ class ClaimEvaluator(Evaluator):
     def _charged_to_pod(
         self, key: Key, claim: ResourceClaim, view: View, now: float
     ) -> Mapping[str, int]:
-        """Give what the claim's verified pod is charged at `now`, in nano (RQ-184, RQ-191)."""
+        """Return what the pod of a claim is charged for at `now`, in nano (RQ-184, RQ-191)."""
         if claim.owner is None:
             return {}
         pod = _owner_of(claim.owner, key.namespace, view)
-        # Beyond doubt (RQ-190, RQ-193).
-        if pod is None or key not in self.charged_by(Key(claim.owner.name, key.namespace), [pod]):
+        if pod is None:
+            return {}
+        # The pod has to confirm the claim (RQ-190, RQ-193).
+        if key not in self.claims_charged_to(Key(claim.owner.name, key.namespace), [pod]):
             return {}
         return {name: nano for name, nano, _ in pod.contribution(now).usage}
 
 
-def _owner_of(owner: Owner, namespace: str, view: View) -> Pod | None:
-    """Give the pod that a claim says to belong to, if there is that very one."""
+def _owner_of(owner: OwnerReference, namespace: str, view: View) -> Pod | None:
+    """Return the pod of an owner reference, None if there is none with its uid."""
     try:
         pod = view.of(POD, Pod).get(owner.name, namespace)
     except Undecodable:

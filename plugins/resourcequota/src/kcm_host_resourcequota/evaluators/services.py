@@ -1,10 +1,15 @@
-"""What one service uses."""
+"""The evaluator of services."""
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from kcm_host.api import Key, Kind, View
-from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator, contribution_of, counts
+from kcm_host_resourcequota.evaluators.base import (
+    Contribution,
+    Evaluator,
+    contribution_of,
+    count_usage,
+)
 
 SERVICE = Kind("", "v1", "Service", "services")
 
@@ -16,13 +21,13 @@ _NAMES = frozenset({_COUNT, _SERVICES, _NODE_PORTS, _LOAD_BALANCERS})
 
 
 class Port(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One port; `node_port` is 0 where none is assigned."""
+    """One port; `node_port` is 0 if none is assigned."""
 
     node_port: int | None = 0
 
 
 class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What a service offers, and whether to the outside."""
+    """The type and the ports of a service."""
 
     type: str = ""
     ports: tuple[Port, ...] | None = None
@@ -30,10 +35,10 @@ class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Service(msgspec.Struct, frozen=True, gc=False):
-    """A service, reduced to its contribution when it is decoded; `spec` is None from then on."""
+    """A service, reduced to its contribution when it is decoded; `spec` is None afterwards."""
 
     spec: ServiceSpec | None = None
-    used: Contribution = Contribution()  # never sent by the server
+    contribution: Contribution = Contribution()  # never sent by the server
 
     def __post_init__(self) -> None:
         spec = self.spec or ServiceSpec()
@@ -43,28 +48,28 @@ class Service(msgspec.Struct, frozen=True, gc=False):
             _NODE_PORTS: _node_ports(spec),
             _LOAD_BALANCERS: int(spec.type == "LoadBalancer"),
         }
-        force_setattr(self, "used", contribution_of(counts(amounts)))
+        force_setattr(self, "contribution", contribution_of(count_usage(amounts)))
         force_setattr(self, "spec", None)
 
 
 class ServiceEvaluator(Evaluator):
-    """Knows what services use (section 9)."""
+    """Computes the usage of services (section 9)."""
 
     resource = "services"
     kind = SERVICE
     model = Service
 
-    def serves(self, name: str) -> bool:
-        """See `Evaluator.serves` (RQ-140)."""
+    def handles(self, name: str) -> bool:
+        """See `Evaluator.handles` (RQ-140)."""
         return name in _NAMES
 
     def contribution(self, key: Key, obj: Service, view: View, now: float) -> Contribution:
         """See `Evaluator.contribution` (RQ-141)."""
-        return obj.used
+        return obj.contribution
 
 
 def _node_ports(spec: ServiceSpec) -> int:
-    """Give the number of node ports that a service intends to have (RQ-141, RQ-142)."""
+    """Return the number of node ports that a service has or will get (RQ-141, RQ-142)."""
     ports = spec.ports or ()
     if spec.type == "LoadBalancer" and spec.allocate_load_balancer_node_ports is False:
         return sum(1 for each in ports if each.node_port)
