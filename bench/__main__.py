@@ -21,7 +21,7 @@ from bench import (
     start_five,
     ttl_step,
 )
-from bench.contestants import Contestant, ours, reference
+from bench.candidates import Candidate, ours, reference
 from bench.installed import installed_host
 from bench.outcome import WrongOutcome
 from bench.repeating import repeated
@@ -90,7 +90,7 @@ def _measure_all(
 
 
 def _measure(
-    workload: Workload, sides: Sequence[Contestant], sizes: Sizes, *, repeat: int, judged: bool
+    workload: Workload, sides: Sequence[Candidate], sizes: Sizes, *, repeat: int, judged: bool
 ) -> Result:
     _say(f"{workload.name}: {workload.title}")
     before = machine.load1()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench.burst import cold_and_burst
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 
@@ -14,8 +14,8 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
-    cold, burst = cold_and_burst(contestant, count=sizes.roles, edits=sizes.edits)
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
+    cold, burst = cold_and_burst(candidate, count=sizes.roles, edits=sizes.edits)
     return Repetition(
         {
             "start: time until right": cold.seconds_until_right,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench import claims
+from bench.candidates import Candidate
 from bench.claims_made import CONTROLLERS, stage_pods, wait_until_told
-from bench.contestants import Contestant
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -26,9 +26,9 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     """
-    Let the contestant make the claims, allocate them in the scheduler's place, finish the pods.
+    Let the candidate make the claims, allocate them in the scheduler's place, finish the pods.
 
     The reference makes the claim of a finished pod again as soon as it is gone, and deletes it
     again, for as long as the pod exists. So the work ends when all claims of the beginning have
@@ -36,7 +36,7 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
     """
     with fresh_stage() as stage:
         names, pods = claims.names(sizes.claims), stage_pods(stage)
-        with Run(contestant, stage, CONTROLLERS) as run:
+        with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_until_watching("pods")
             pods.appear(names)
             wait_until_told(run, names)
@@ -51,10 +51,10 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
             run.trail.read()
         left = claims.claims_left(stage)
     counted = _counted(run.trail.writes, made, began)
-    if contestant.strict:
-        require(left == 0, f"{contestant.name}: {left} claims are left")
+    if candidate.strict:
+        require(left == 0, f"{candidate.name}: {left} claims are left")
         right = counted.until_gone == WRITES * len(made) and counted.after == 0
-        require(right, f"{contestant.name}: for {len(made)} claims it wrote {counted}")
+        require(right, f"{candidate.name}: for {len(made)} claims it wrote {counted}")
     return Repetition(
         {
             "time until all gone": counted.gone_at - began,

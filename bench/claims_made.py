@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench import claims
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -24,10 +24,10 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     with fresh_stage() as stage:
         names, pods = claims.names(sizes.claims), stage_pods(stage)
-        with Run(contestant, stage, CONTROLLERS) as run:
+        with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_until_watching("pods")
             run.wait_until_quiet()
             span, cpu, began = Span([*stage.pids, run.pid]), run.cpu_seconds(), time.time()
@@ -36,12 +36,12 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
             server_cpu, others = span.used_by(stage.server.pid), span.others_share()
             run.wait_until_quiet()
             cpu = run.cpu_seconds() - cpu
-        claims.require_made(stage, names, who=contestant.name)
+        claims.require_made(stage, names, who=candidate.name)
         run.trail.read()
         left = claims.claims_left(stage)
     writes = run.trail.writes
-    exact = len(writes) == WRITES * len(names) or not contestant.strict
-    require(exact, f"{contestant.name}: {len(writes)} writes for {len(names)} pods")
+    exact = len(writes) == WRITES * len(names) or not candidate.strict
+    require(exact, f"{candidate.name}: {len(writes)} writes for {len(names)} pods")
     return Repetition(
         {
             "time until all right": max(write.answered_at for write in _told(writes)) - began,

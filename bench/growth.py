@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench.burst import cold_and_burst
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 # Four times the roles: four times the work, and something for what does not scale so evenly.
@@ -17,9 +17,9 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     bursts = [
-        cold_and_burst(contestant, count=count, edits=sizes.edits)[1] for count in sizes.grown_roles
+        cold_and_burst(candidate, count=count, edits=sizes.edits)[1] for count in sizes.grown_roles
     ]
     small, middle, large = (burst.cpu_seconds for burst in bursts)
     return Repetition(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.contestants import clean_environment
+from bench.candidates import clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (

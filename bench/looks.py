@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from bench.contestants import Contestant, clean_environment
+from bench.candidates import Candidate, clean_environment
 from bench.machine import Span
 from bench.outcome import WrongOutcome, require
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -18,7 +18,7 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     """Start a host over a cluster in memory, in a process of its own, and let it be looked at."""
     objects, namespaces = sizes.looks
     span = Span([])
@@ -31,10 +31,10 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
         # Its processor time is known until it is waited for.
         others = span.others_share(process.pid)
     if process.returncode:
-        raise WrongOutcome(f"{contestant.name}: the host in memory ended with {process.returncode}")
+        raise WrongOutcome(f"{candidate.name}: the host in memory ended with {process.returncode}")
     found = json.loads(said)
     held = found["objects"]
-    require(held >= objects, f"{contestant.name}: holds {held} objects only")
+    require(held >= objects, f"{candidate.name}: holds {held} objects only")
     return Repetition(
         {
             "loop time of /livez, /readyz and /metrics": found["look"],

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench import nodes
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -25,10 +25,10 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
         yield partial(_measure, stage, sizes.many_nodes)
 
 
-def _measure(stage: Stage, count: int, contestant: Contestant) -> Repetition:
+def _measure(stage: Stage, count: int, candidate: Candidate) -> Repetition:
     nodes.create_node(stage, nodes.NEW_NODE)
     span = Span(stage.pids)
-    with Run(contestant, stage, ["ttl"]) as run:
+    with Run(candidate, stage, ["ttl"]) as run:
         run.wait_for_writes(1)
         cpu = run.cpu_seconds()
         server_cpu = span.used_by(stage.server.pid)
@@ -39,11 +39,11 @@ def _measure(stage: Stage, count: int, contestant: Contestant) -> Repetition:
     run.trail.read()
     writes = run.trail.writes
     new = [write for write in writes if write.name == nodes.NEW_NODE]
-    require(bool(new), f"{contestant.name}: never wrote the new node, but {len(writes)} others")
+    require(bool(new), f"{candidate.name}: never wrote the new node, but {len(writes)} others")
     # Only the reference may write more: nodes that it meets while it still counts (TTL-32).
-    allowed = len(writes) == 1 or not contestant.strict
-    require(allowed, f"{contestant.name}: {len(writes)} writes where 1 is needed")
-    nodes.require_ttl(stage, ttl=TTL, count=count + 1, who=contestant.name)
+    allowed = len(writes) == 1 or not candidate.strict
+    require(allowed, f"{candidate.name}: {len(writes)} writes where 1 is needed")
+    nodes.require_ttl(stage, ttl=TTL, count=count + 1, who=candidate.name)
     nodes.delete_node(stage, nodes.NEW_NODE)
     return Repetition(
         {

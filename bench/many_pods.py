@@ -7,8 +7,8 @@ from decimal import Decimal
 from functools import partial
 
 from bench import pods, quotas
+from bench.candidates import Candidate, reference
 from bench.clones import new_uid, put, stored
-from bench.contestants import Contestant, reference
 from bench.following import Following
 from bench.machine import Span
 from bench.outcome import require
@@ -57,14 +57,14 @@ def _load_pods(stage: Stage, namespaces: Sequence[str], each: int) -> None:
 
 
 def _measure(
-    stage: Stage, namespaces: Sequence[str], pods_each: int, contestant: Contestant
+    stage: Stage, namespaces: Sequence[str], pods_each: int, candidate: Candidate
 ) -> Repetition:
     wanted = {f"{namespace}/{QUOTA}": _used_by(pods_each) for namespace in namespaces}
     stage.calls.all([quotas.creation(each, QUOTA, {"hard": HARD}) for each in namespaces])
     span = Span(stage.pids)
     with (
         Following(stage.server, quotas.ALL) as following,
-        Run(contestant, stage, CONTROLLERS) as run,
+        Run(candidate, stage, CONTROLLERS) as run,
     ):
         run.wait_until(lambda: quotas.all_right(following, wanted), "all quotas to be right")
         cpu, right = run.cpu_seconds(), following.seen[-1].at - run.started_at
@@ -73,11 +73,11 @@ def _measure(
         run.wait_until_quiet()
         time.sleep(SETTLE_SECONDS)
         usage = run.usage()
-    quotas.require_right(stage, wanted, who=contestant.name)
+    quotas.require_right(stage, wanted, who=candidate.name)
     run.trail.read()
     writes = len(run.trail.writes)
-    exact = writes == len(namespaces) or not contestant.strict
-    require(exact, f"{contestant.name}: {writes} writes where {len(namespaces)} are needed")
+    exact = writes == len(namespaces) or not candidate.strict
+    require(exact, f"{candidate.name}: {writes} writes where {len(namespaces)} are needed")
     stage.calls.all([quotas.deletion(each, QUOTA) for each in namespaces])
     return Repetition(
         {

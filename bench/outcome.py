@@ -2,7 +2,7 @@
 
 
 class WrongOutcome(Exception):
-    """A contestant left wrong objects, wrote too much or too little, or ended badly."""
+    """A candidate left wrong objects, wrote too much or too little, or ended badly."""
 
 
 def require(holds: bool, message: str) -> None:

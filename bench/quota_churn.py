@@ -9,7 +9,7 @@ from functools import partial
 
 from bench import churn, quotas
 from bench.calls import Refused
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.following import Following
 from bench.machine import Span
 from bench.outcome import require
@@ -45,8 +45,8 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
-    each = [_churned(contestant, count, sizes.churn_events) for count in sizes.churned_pods]
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
+    each = [_churned(candidate, count, sizes.churn_events) for count in sizes.churned_pods]
     small, middle, large = each
     return Repetition(
         {
@@ -67,14 +67,14 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
     )
 
 
-def _churned(contestant: Contestant, count: int, number: int) -> Churned:
+def _churned(candidate: Candidate, count: int, number: int) -> Churned:
     events = churn.events(number)
     with fresh_stage() as stage:
         churn.load(stage, count)
         churn.create_quotas(stage)
         with (
             Following(stage.server, quotas.ALL) as following,
-            Run(contestant, stage, CONTROLLERS) as run,
+            Run(candidate, stage, CONTROLLERS) as run,
         ):
             first = churn.used(count, dict.fromkeys(churn.SPECS, churn.Counts()))
             run.wait_until(lambda: quotas.all_right(following, first), "the first status")
@@ -88,7 +88,7 @@ def _churned(contestant: Contestant, count: int, number: int) -> Churned:
             server_cpu = span.used_by(stage.server.pid)
             history = shown(following.seen, loaded=count, sent=sent)
             writes = [write for write in run.trail.writes if write.received_at >= began]
-        quotas.require_right(stage, right, who=contestant.name)
+        quotas.require_right(stage, right, who=candidate.name)
     return Churned(
         cpu,
         server_cpu,

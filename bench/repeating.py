@@ -1,10 +1,10 @@
-"""Repeats a measurement, both contestants in turn, and again where others disturbed it."""
+"""Repeats a measurement, both candidates in turn, and again where others disturbed it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.workload import Measure, Repetition
 
 # Others may use a third of one core; beyond it times say more about them than about us.
@@ -13,14 +13,14 @@ MOST_FOR_OTHERS = 1 / 3
 
 def repeated(
     measure: Measure,
-    sides: Sequence[Contestant],
+    sides: Sequence[Candidate],
     *,
     count: int,
     attempts: int,
     say: Callable[[str], None],
 ) -> Mapping[str, Sequence[Repetition]]:
     """
-    Give `count` repetitions of each contestant by its name: reference, ours, reference, ...
+    Give `count` repetitions of each candidate by its name: reference, ours, reference, ...
 
     Each is measured up to `attempts` times, until the machine was ours; the last one counts
     however disturbed it was.

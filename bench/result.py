@@ -55,7 +55,7 @@ def result_of(
     load1: tuple[float, float],
     judged: bool,
 ) -> Result:
-    """Sum up the repetitions of both contestants; goals are looked at only when `judged`."""
+    """Sum up the repetitions of both candidates; goals are looked at only when `judged`."""
     rows = [
         _row(workload, quantity, repetitions, judged=judged) for quantity in workload.quantities
     ]

@@ -1,4 +1,4 @@
-"""One contestant at work on one stage, from its start to its end."""
+"""One candidate at work on one stage, from its start to its end."""
 
 import ctypes
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.contestants import Contestant, clean_environment
+from bench.candidates import Candidate, clean_environment
 from bench.machine import cpu_seconds
 from bench.outcome import WrongOutcome
 from bench.stage import Stage
@@ -38,15 +38,15 @@ class Run:
     of its processor time is its own.
     """
 
-    def __init__(self, contestant: Contestant, stage: Stage, controllers: Sequence[str]) -> None:
-        self._contestant = contestant
+    def __init__(self, candidate: Candidate, stage: Stage, controllers: Sequence[str]) -> None:
+        self._candidate = candidate
         self._stage = stage
         self._controllers = controllers
         self._folder = tempfile.TemporaryDirectory(prefix="kcm-host-bench-")
         self._process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
         self.trail = Trail(
-            stage.server.audit.path, user_agent=contestant.user_agent, resources=RESOURCES
+            stage.server.audit.path, user_agent=candidate.user_agent, resources=RESOURCES
         )
 
     @property
@@ -104,14 +104,14 @@ class Run:
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            raise RuntimeError("the contestant is not started; enter the run first")
+            raise RuntimeError("the candidate is not started; enter the run first")
         if self._process.poll() is not None:
             raise self._wrong(f"ended by itself with code {self._process.returncode}")
         return self._process
 
     def _wrong(self, fact: str) -> WrongOutcome:
         tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
-        return WrongOutcome(f"{self._contestant.name}: {fact}; the end of its log:\n{tail}")
+        return WrongOutcome(f"{self._candidate.name}: {fact}; the end of its log:\n{tail}")
 
     @property
     def _log(self) -> Path:
@@ -119,7 +119,7 @@ class Run:
 
     def __enter__(self) -> Self:
         kubeconfig = self._stage.server.kubeconfig()
-        program = self._contestant.program(kubeconfig, self._controllers, self._log.parent)
+        program = self._candidate.program(kubeconfig, self._controllers, self._log.parent)
         environment = clean_environment()
         with self._log.open("wb") as log:
             self.started_at = time.time()
@@ -143,7 +143,7 @@ class Run:
     ) -> None:
         try:
             code = self._end()
-            if code != 0 and self._contestant.strict and error is None:
+            if code != 0 and self._candidate.strict and error is None:
                 raise self._wrong(f"ended with code {code} after SIGTERM, not 0")
         finally:
             self._folder.cleanup()

@@ -8,7 +8,7 @@ from functools import partial
 
 from bench import ranges
 from bench.calls import Call
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -48,16 +48,16 @@ def _ranges(count: int) -> Ranges:
     )
 
 
-def _measure(load: Ranges, contestant: Contestant) -> Repetition:
+def _measure(load: Ranges, candidate: Candidate) -> Repetition:
     with fresh_stage() as stage:
         ranges.create_ranges(stage, load.cidrs)
         ranges.create_services(stage, load.addresses)
         deleted = [*load.empty, *load.blocked]
-        with Run(contestant, stage, CONTROLLERS) as run:
+        with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_for_writes(2 * len(load.cidrs))
             run.wait_until_quiet()
-            _require_ready(stage, contestant.name)
-            ranges.require_addresses(stage, len(load.addresses), who=contestant.name)
+            _require_ready(stage, candidate.name)
+            ranges.require_addresses(stage, len(load.addresses), who=candidate.name)
             span, cpu, began = Span([*stage.pids, run.pid]), run.cpu_seconds(), time.time()
             ranges.delete_ranges(stage, deleted)
             run.wait_until(
@@ -67,10 +67,10 @@ def _measure(load: Ranges, contestant: Contestant) -> Repetition:
             run.wait_until_quiet()
             cpu, others = run.cpu_seconds() - cpu, span.others_share()
             server_cpu, usage = span.used_by(stage.server.pid), run.usage()
-        _require_right(stage, load, contestant.name)
+        _require_right(stage, load, candidate.name)
     writes = _since(run, began)
-    exact = len(writes) == len(deleted) or not contestant.strict
-    require(exact, f"{contestant.name}: {len(writes)} writes where {len(deleted)} are needed")
+    exact = len(writes) == len(deleted) or not candidate.strict
+    require(exact, f"{candidate.name}: {len(writes)} writes where {len(deleted)} are needed")
     return Repetition(
         {
             "delete to empty ones gone": _last(writes, load.empty) - began,

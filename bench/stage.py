@@ -1,4 +1,4 @@
-"""The place where one contestant is measured: an etcd and an API server of its own."""
+"""The place where one candidate is measured: an etcd and an API server of its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

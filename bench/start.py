@@ -7,7 +7,7 @@ from functools import partial
 
 from bench import nodes, roles
 from bench.calls import Call
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -26,20 +26,20 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     with fresh_stage() as stage:
-        settle(stage, contestant)
+        settle(stage, candidate)
         nodes.create_node(stage, nodes.NEW_NODE)
         stage.calls.all([Call("POST", roles.ROLES, role) for role in (SOURCE, roles.aggregated(0))])
         span = Span(stage.pids)
-        with Run(contestant, stage, CONTROLLERS) as run:
+        with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_for_writes(2)
             others = span.others_share(run.pid)
             start_cpu = run.cpu_seconds()
             run.wait_until_quiet()
             idle = idle_cpu(run, sizes.idle_seconds)
             usage = run.usage()
-        _check(stage, run, contestant)
+        _check(stage, run, candidate)
     first, second = (write.received_at - run.started_at for write in run.trail.writes)
     return Repetition(
         {
@@ -54,9 +54,9 @@ def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
     )
 
 
-def settle(stage: Stage, contestant: Contestant, controllers: Sequence[str] = CONTROLLERS) -> None:
-    """Let the contestant fill the aggregated roles that every fresh API server has."""
-    with Run(contestant, stage, controllers) as run:
+def settle(stage: Stage, candidate: Candidate, controllers: Sequence[str] = CONTROLLERS) -> None:
+    """Let the candidate fill the aggregated roles that every fresh API server has."""
+    with Run(candidate, stage, controllers) as run:
         run.wait_until_watching("clusterroles")
         run.wait_until_quiet()
 
@@ -68,8 +68,8 @@ def idle_cpu(run: Run, seconds: float) -> float:
     return (run.cpu_seconds() - before) / seconds * 60
 
 
-def _check(stage: Stage, run: Run, contestant: Contestant) -> None:
-    who = contestant.name
+def _check(stage: Stage, run: Run, candidate: Candidate) -> None:
+    who = candidate.name
     run.trail.read()
     written = sorted(write.name for write in run.trail.writes)
     wanted = sorted([nodes.NEW_NODE, str(roles.aggregated(0)["metadata"]["name"])])

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench import claims, nodes, pods, quotas, ranges, roles
 from bench.calls import Call
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.many_pods import CONTROLLERS, QUOTA
 from bench.outcome import require
@@ -30,18 +30,18 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, sizes)
 
 
-def _measure(sizes: Sizes, contestant: Contestant) -> Repetition:
+def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     with fresh_stage() as stage:
-        settle(stage, contestant, CONTROLLERS)
+        settle(stage, candidate, CONTROLLERS)
         _create_work(stage)
         span = Span(stage.pids)
-        with Run(contestant, stage, CONTROLLERS) as run:
+        with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_until(lambda: _written(run) >= FIRST_WRITES, "the first write of all five")
             cpu, others = run.cpu_seconds(), span.others_share(run.pid)
             run.wait_until_quiet()
             idle = idle_cpu(run, sizes.idle_seconds)
             usage = run.usage()
-        _check(stage, contestant.name)
+        _check(stage, candidate.name)
     firsts = [
         min(write.received_at for write in run.trail.writes if write.resource == resource)
         for resource in FIRST_WRITES

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from bench import nodes
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
@@ -28,7 +28,7 @@ def _prepared_needed(_sizes: Sizes) -> Iterator[Measure]:
     yield partial(_measure, for_all=False)
 
 
-def _measure(contestant: Contestant, *, for_all: bool) -> Repetition:
+def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
     """
     Let the last node appear and, at once, every node report its status.
 
@@ -37,24 +37,24 @@ def _measure(contestant: Contestant, *, for_all: bool) -> Repetition:
     """
     with fresh_stage() as stage:
         names = nodes.load_nodes(stage, NODES, ttl=BEFORE)
-        with Run(contestant, stage, ["ttl"]) as run:
+        with Run(candidate, stage, ["ttl"]) as run:
             run.wait_until_watching("nodes")
             run.wait_until_quiet()
-            require(not run.trail.writes, f"{contestant.name}: wrote before the boundary")
+            require(not run.trail.writes, f"{candidate.name}: wrote before the boundary")
             span, cpu, began = Span([*stage.pids, run.pid]), run.cpu_seconds(), time.time()
             nodes.create_node(stage, nodes.NEW_NODE)
-            if for_all or not contestant.strict:
+            if for_all or not candidate.strict:
                 nodes.send_heartbeats(stage, [*names, nodes.NEW_NODE])
             run.wait_for_writes(NODES + 1)
             server_cpu = span.used_by(stage.server.pid)
             others = span.others_share()
             run.wait_until_quiet()
             cpu = run.cpu_seconds() - cpu
-        nodes.require_ttl(stage, ttl=AFTER, count=NODES + 1, who=contestant.name)
+        nodes.require_ttl(stage, ttl=AFTER, count=NODES + 1, who=candidate.name)
         run.trail.read()
     writes = run.trail.writes
-    exact = len(writes) == NODES + 1 or not contestant.strict
-    require(exact, f"{contestant.name}: {len(writes)} writes where {NODES + 1} are needed")
+    exact = len(writes) == NODES + 1 or not candidate.strict
+    require(exact, f"{candidate.name}: {len(writes)} writes where {NODES + 1} are needed")
     return Repetition(
         {
             "time until all right": max(write.answered_at for write in writes) - began,

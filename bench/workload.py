@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.contestants import Contestant
+from bench.candidates import Candidate
 
 
 class Unit(StrEnum):
@@ -66,14 +66,14 @@ QUICK = Sizes(
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """What one contestant needed once, by the names of the quantities."""
+    """What one candidate needed once, by the names of the quantities."""
 
     values: Mapping[str, float]
     others_share: float
     """What other processes used meanwhile, as a share of the time: 1 means one whole core."""
 
 
-Measure = Callable[[Contestant], Repetition]
+Measure = Callable[[Candidate], Repetition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Workload:
     Something to measure.
 
     `prepared` opens what all repetitions share, and gives the function that measures one. That
-    function raises `WrongOutcome` when the contestant's work is not as it should be.
+    function raises `WrongOutcome` when the candidate's work is not as it should be.
     """
 
     name: str

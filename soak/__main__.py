@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.contestants import clean_environment
+from bench.candidates import clean_environment
 from bench.stage import Stage, fresh_stage
 
 from kcm_host_testing.process import Process

@@ -29,7 +29,7 @@ LEFT_BEHIND = {
     "keeper": "blocking address",
     "leaked": "stale",
     "owed": "deferred",
-    "contestant": "candidate",
+    "candidate": "candidate",
     "room": "package",
 }
 #: Beginnings of docstrings that do not say what is returned, raised or done.

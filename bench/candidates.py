@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kcm_host_testing import release
 
-# What of the caller's environment could change how a contestant starts or what it runs.
+# What of the caller's environment could change how a candidate starts or what it runs.
 _FOREIGN = ("PYTHON", "KCM_HOST_", "KUBECONFIG", "OTEL_", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
 
 # Upstream's name is ours and `-controller`, but for these.
@@ -16,7 +16,7 @@ _UPSTREAM = {"servicecidrs": "service-cidr-controller"}
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class Candidate:
     """
     One of the two programs.
 
@@ -30,7 +30,7 @@ class Contestant:
     """Whether a write too many, or an exit code other than 0, makes its outcome wrong."""
 
 
-def reference() -> Contestant:
+def reference() -> Candidate:
     """
     The Go kube-controller-manager, with a client limit that it never meets.
 
@@ -50,14 +50,14 @@ def reference() -> Contestant:
             "--secure-port=0",
         ]
 
-    return Contestant("reference", "kube-controller-manager/", program)
+    return Candidate("reference", "kube-controller-manager/", program)
 
 
 def _upstream(name: str) -> str:
     return _UPSTREAM.get(name, f"{name}-controller")
 
 
-def ours(command: Path) -> Contestant:
+def ours(command: Path) -> Candidate:
     """`kcm-host run` as installed, with default settings."""
 
     def program(kubeconfig: Path, controllers: Sequence[str], folder: Path) -> list[str]:
@@ -70,7 +70,7 @@ def ours(command: Path) -> Contestant:
         file.write_text(json.dumps(config))
         return [str(command), "run", "-c", str(file), "--kubeconfig", str(kubeconfig)]
 
-    return Contestant("ours", "kcm-host/", program, strict=True)
+    return Candidate("ours", "kcm-host/", program, strict=True)
 
 
 def clean_environment() -> Mapping[str, str]:
