@@ -1,13 +1,46 @@
-"""Garbage is collected also when it has grown old."""
+"""Garbage is collected also when it has grown old, and free memory goes back to the system."""
 
 import asyncio
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
 from kcm_host.runtime.process import COLLECT_SECONDS, collect_garbage
+
+#: Frees every second of many buffers, as connections of a burst are freed, and prints the resident
+#: memory in MiB before and after what the process does every five minutes.
+HOLES = """
+import asyncio
+import re
+from pathlib import Path
+from kcm_host.runtime import process
+
+def resident():
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmRSS:\\s+(\\d+) kB", text)[1]) // 1024
+
+async def main():
+    process.COLLECT_SECONDS = 0.1
+    # One large buffer that is freed raises the size from which glibc maps buffers apart.
+    bytearray(8 << 20)
+    buffers = [bytearray(256 << 10) for _ in range(400)]
+    del buffers[::2]
+    before = resident()
+    synced = asyncio.Event()
+    synced.set()
+    asyncio.create_task(process.collect_garbage([synced]))
+    while resident() > before - 25 and asyncio.get_running_loop().time() < limit:
+        await asyncio.sleep(0.05)
+    print(before, resident())
+
+import time
+limit = time.monotonic() + 60
+asyncio.run(main())
+"""
 
 
 class Circle:
@@ -58,3 +91,11 @@ async def test_a_controller_that_never_knows_its_objects_keeps_nobody_waiting() 
     await asyncio.sleep(61)
     assert gc.isenabled()
     task.cancel()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc has this function")
+def test_free_memory_goes_back_to_the_system() -> None:
+    """What a burst of connections has left behind does not stay resident (soak)."""
+    done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert after < before - 25, f"{before} MiB before, {after} MiB after"

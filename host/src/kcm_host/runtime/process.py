@@ -1,13 +1,14 @@
 """The process: its exit, its limit of open files, its garbage collection."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
 import resource
 import sys
 import threading
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, NoReturn
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,22 @@ async def collect_garbage(cache_synced: Collection[asyncio.Event]) -> NoReturn:
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     gc.enable()
+    trim = _malloc_trim()
     while True:
         await asyncio.sleep(COLLECT_SECONDS)
         gc.collect()
+        trim(0)
+
+
+def _malloc_trim() -> Callable[[int], int]:
+    """
+    Return glibc's function that gives free memory back to the system; elsewhere one for nothing.
+
+    After a burst of connections the heap has holes of 256 KiB each: without this call the process
+    keeps them for ever, 12 MiB after half an hour of changes and faults.
+    """
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return lambda _: 0
+    return trim
