@@ -9,7 +9,7 @@ import click
 import pytest
 from pages import blocks, read, table
 
-from kcm_host.cli.verbs import kcm_host
+from kcm_host.cli.commands import kcm_host
 
 PAGE = read("docs/command-line.md")
 CALL = re.compile(r"(?:^|[\s/$(;])kcm-host ([^#\n;&|>)\"]+)")

@@ -11,7 +11,7 @@ from fuzz_input import one_input
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kcm_host.cli.verbs import kcm_host
+from kcm_host.cli.commands import kcm_host
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
 

@@ -1,8 +1,8 @@
 """
-YAML from outside, as the config file and kubeconfigs are read: bounded, and of plain values only.
+YAML of untrusted files, such as the config file and kubeconfigs: bounded, and plain values only.
 
-Small texts can unfold to gigabytes, overflow the stack of the composer, or hold numbers that take
-minutes; all of that is refused with the place of it.
+Small texts can expand to gigabytes, overflow the stack of the composer, or have numbers that take
+minutes to convert; these are refused with their place.
 """
 
 import re
@@ -18,28 +18,28 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MERGE: Final = "tag:yaml.org,2002:merge"
 _BOOL = "tag:yaml.org,2002:bool"
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_DEEPEST = 50
+_MAX_DEPTH = 50
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,3000}", re.ASCII)
 _TEXT_TAGS = ("str", "timestamp", "value", "merge")
 
 
 class Mark(Protocol):
-    """A place in a text, counted from 0; PyYAML and libyaml each have a class of their own."""
+    """A place in a text, counted from 0; PyYAML and libyaml have different classes for it."""
 
     @property
     def line(self) -> int:
-        """Lines before it."""
+        """The number of lines before it."""
         ...
 
     @property
     def column(self) -> int:
-        """Characters before it in its line."""
+        """The number of characters before it in its line."""
         ...
 
 
 class Unreadable(Exception):
-    """The document uses YAML in a way that settings have no place for; `mark` says where."""
+    """The document uses YAML in an unsupported way, at `mark`."""
 
     def __init__(self, fact: str, mark: Mark | None) -> None:
         super().__init__(fact)
@@ -52,22 +52,21 @@ class Unreadable(Exception):
         return self.mark.line + 1 if self.mark is not None else 1
 
 
-def composed(text: str, *, most: int) -> yaml.Node | None:
+def compose(text: str, *, max_values: int) -> yaml.Node | None:
     """
     Return the nodes of the one document in a text, None when it is empty.
 
-    `most` bounds keys and values together, aliases counted as what they stand for. Raises
-    Unreadable for more of them, for deep nesting and for aliases of themselves; yaml.YAMLError for
-    what is no YAML.
+    `max_values` bounds keys and values together, with aliases expanded. Raises Unreadable for more
+    of them, for deep nesting and for recursive aliases; yaml.YAMLError for invalid YAML.
     """
-    count = _Count(most)
+    count = _Count(max_values)
     for event in yaml.parse(text, Loader=_LOADER):
         count.add(event)
     return yaml.compose(text, Loader=_LOADER)
 
 
 class _Size(NamedTuple):
-    """What a value unfolds to: how many values, and how many levels of collections."""
+    """The size of an expanded value: the number of values, and of levels of collections."""
 
     values: int
     levels: int
@@ -77,18 +76,18 @@ _SCALAR = _Size(values=1, levels=0)
 
 
 class _Count:
-    """Counts what a document unfolds to, event by event."""
+    """Counts the expanded size of a document, event by event."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_values: int) -> None:
+        self._max_values = max_values
         self._values = 0
-        #: Each open collection, how many values came before it, and the levels inside it so far.
+        #: Each open collection, the number of values before it, and the levels inside it so far.
         self._open: list[tuple[yaml.CollectionStartEvent, int, int]] = []
-        #: What an alias stands for; a collection as long as that is still open.
+        #: The size of each anchor; the start event while its collection is open.
         self._anchors: dict[str | None, _Size | yaml.CollectionStartEvent] = {}
 
     def add(self, event: yaml.Event) -> None:
-        """Take one event; raises Unreadable when that is too much."""
+        """Count one event; raises Unreadable when a limit is exceeded."""
         match event:
             case yaml.CollectionEndEvent():
                 begun, before, levels = self._open.pop()
@@ -107,31 +106,33 @@ class _Count:
             case yaml.ScalarEvent():
                 self._anchors[event.anchor] = _SCALAR
                 self._values += 1
-        if self._values > self._most:
-            raise Unreadable(f"more than {self._most} values, aliases counted", event.start_mark)
+        if self._values > self._max_values:
+            raise Unreadable(
+                f"more than {self._max_values} values, aliases counted", event.start_mark
+            )
 
     def _deepen(self, levels: int, event: yaml.Event) -> None:
-        """Note so many levels inside the innermost open collection."""
-        if len(self._open) + levels > _DEEPEST:
-            raise Unreadable(f"more than {_DEEPEST} levels deep", event.start_mark)
+        """Record the levels inside the innermost open collection."""
+        if len(self._open) + levels > _MAX_DEPTH:
+            raise Unreadable(f"more than {_MAX_DEPTH} levels deep", event.start_mark)
         if self._open:
             begun, before, known = self._open[-1]
             self._open[-1] = (begun, before, max(known, levels))
 
     def _aliased(self, alias: yaml.AliasEvent) -> _Size:
-        # One that is not defined is left to the composer, which has words for it.
+        # An undefined alias is an error of the composer.
         found = self._anchors.get(alias.anchor, _SCALAR)
         if isinstance(found, _Size):
             return found
         raise Unreadable("this value contains an alias of itself", found.start_mark)
 
 
-def plain(node: yaml.Node) -> Any:
+def plain_value(node: yaml.Node) -> Any:
     """
-    Return a node as dicts, lists and scalars; of a key that stands twice the last one counts.
+    Return a node as dicts, lists and scalars; of a duplicate key the last one counts.
 
-    `yes` and `on` are true here, as in kubeconfigs. Raises Unreadable as `key_text` and
-    `scalar_value` do.
+    `yes` and `on` are true, as in kubeconfigs. Raises Unreadable as `key_text` and `scalar_value`
+    do.
     """
     if isinstance(node, yaml.ScalarNode):
         if node.tag == _BOOL:
@@ -139,12 +140,12 @@ def plain(node: yaml.Node) -> Any:
         return scalar_value(node)
     refuse_tag(node)
     if isinstance(node, yaml.SequenceNode):
-        return [plain(item) for item in node.value]
+        return [plain_value(item) for item in node.value]
     own: dict[str, Any] = {}
     inherited: dict[str, Any] = {}
     for key, value in node.value:
         if key.tag != MERGE:
-            own[key_text(key)] = plain(value)
+            own[key_text(key)] = plain_value(value)
             continue
         for source in _merged(value):
             inherited = {**source, **inherited}
@@ -152,7 +153,7 @@ def plain(node: yaml.Node) -> Any:
 
 
 def _merged(node: yaml.Node) -> Iterator[dict[str, Any]]:
-    found = plain(node)
+    found = plain_value(node)
     for source in found if isinstance(found, list) else [found]:
         if not isinstance(source, dict):
             raise Unreadable("'<<' takes a mapping or a list of mappings", node.start_mark)
@@ -166,7 +167,7 @@ def refuse_tag(node: yaml.Node) -> None:
 
 
 def key_text(node: yaml.Node) -> str:
-    """Return the key as written: `on` and `1` are texts here, whatever YAML makes of them."""
+    """Return the key as written: `on` and `1` are strings, not a boolean and a number."""
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
     raise Unreadable("a key must be text, not a mapping or a list", node.start_mark)
@@ -174,10 +175,10 @@ def key_text(node: yaml.Node) -> str:
 
 def scalar_value(node: yaml.ScalarNode) -> Scalar:
     """
-    The value of a scalar, by the rules of YAML 1.2 where PyYAML still follows 1.1.
+    Return the value of a scalar by the rules of YAML 1.2, where PyYAML implements 1.1.
 
-    So `yes`, `off`, `1:30` and dates are texts and `010` is ten. Raises Unreadable for tags that
-    are none of the plain types.
+    `yes`, `off`, `1:30` and dates are strings and `010` is ten. Raises Unreadable for tags that are
+    not supported.
     """
     text: str = node.value
     kind = node.tag.removeprefix("tag:yaml.org,2002:")
@@ -189,19 +190,19 @@ def scalar_value(node: yaml.ScalarNode) -> Scalar:
         case "bool":
             return {"true": True, "false": False}.get(text.lower(), text)
         case "int":
-            return _whole(text)
+            return _integer(text)
         case "float":
-            return _fraction(text)
+            return _float(text)
     raise Unreadable(f"tag '{node.tag}' is not supported; leave it out", node.start_mark)
 
 
-def _whole(text: str) -> int | str:
+def _integer(text: str) -> int | str:
     if _DECIMAL.fullmatch(text):
         return int(text)
     return int(text, 16) if _HEXADECIMAL.fullmatch(text) else text
 
 
-def _fraction(text: str) -> float | str:
+def _float(text: str) -> float | str:
     try:
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:

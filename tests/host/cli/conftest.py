@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from plugin_site import PluginSite
 
-from kcm_host.cli.verbs import kcm_host
+from kcm_host.cli.commands import kcm_host
 from kcm_host.observe.logging import HostHandler
 
 

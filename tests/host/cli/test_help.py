@@ -1,14 +1,14 @@
-"""Help a newcomer can start from."""
+"""The help of every command."""
 
 import click
 import pytest
 
 from kcm_host import __version__
-from kcm_host.cli.verbs import VERBS, kcm_host
+from kcm_host.cli.commands import COMMANDS, kcm_host
 
 
 def every_command(command=kcm_host, path=()):
-    """Give each command with the words that call it."""
+    """Yield each command with the words that call it."""
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -16,10 +16,10 @@ def every_command(command=kcm_host, path=()):
             yield from every_command(command.get_command(context, name), (*path, name))
 
 
-COMMANDS = {" ".join(path) or "kcm-host": (path, command) for path, command in every_command()}
+BY_PATH = {" ".join(path) or "kcm-host": (path, command) for path, command in every_command()}
 
 
-@pytest.mark.parametrize(("path", "command"), COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(("path", "command"), BY_PATH.values(), ids=BY_PATH)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help(cli, path, command, flag):
     """`--help` works everywhere, fits 80 columns, and cuts no sentence short."""
@@ -33,12 +33,12 @@ def test_every_command_has_help(cli, path, command, flag):
         assert isinstance(parameter, click.Argument) or parameter.help, parameter.name
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_list_of_verbs_says_what_they_say(verb):
-    """The texts that are shown without importing a verb are near those of the verb itself."""
-    assert verb in [name for name, *_ in (key.split() for key in COMMANDS)]
-    assert VERBS[verb].endswith(".")
-    assert len(VERBS[verb]) <= 60
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_agrees_with_their_help(command):
+    """The texts that are shown without importing a command are short sentences."""
+    assert command in [name for name, *_ in (key.split() for key in BY_PATH)]
+    assert COMMANDS[command].endswith(".")
+    assert len(COMMANDS[command]) <= 60
 
 
 def test_help_without_arguments_is_the_help(cli):
@@ -58,6 +58,6 @@ def test_listing_verbs_imports_none(command):
     command.environment["PYTHONPROFILEIMPORTTIME"] = "1"
     ended = command("--help")
     assert ended.code == 0
-    assert "kcm_host.cli.verbs" in ended.err
+    assert "kcm_host.cli.commands" in ended.err
     assert "aiohttp" not in ended.err
     assert "kcm_host.cli.run" not in ended.err

@@ -1,4 +1,4 @@
-"""`kcm-host completion`: the script that teaches a shell our verbs and options."""
+"""`kcm-host completion`: the completion script for a shell."""
 
 import click
 from click.shell_completion import get_completion_class

@@ -1,4 +1,4 @@
-"""`kcm-host config`: what can be configured, and what is."""
+"""`kcm-host config`: the settings and their schema."""
 
 import json
 

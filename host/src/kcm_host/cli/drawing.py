@@ -12,7 +12,7 @@ STATE_COLOURS = {"ok": "green", "quarantined": "red"}
 
 
 def width() -> int:
-    """How many characters fit into a line."""
+    """Return the number of characters in a line."""
     return Console().width
 
 

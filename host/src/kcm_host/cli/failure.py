@@ -1,4 +1,4 @@
-"""How the command line ends when something is wrong: clear lines and an exit code."""
+"""Errors of the command line: a line for each, and an exit code."""
 
 import logging
 import sys
@@ -19,32 +19,32 @@ log = logging.getLogger(__name__)
 
 
 def fail(message: object, code: int, *, form: Form = "text") -> NoReturn:
-    """Tell what is wrong, a line a problem, and end with `code`; `form` is that of the log."""
+    """Print or log one line for each problem, and exit with `code`; `form` is the log format."""
     if form == "json":
         start_logging(form="json")
     for problem in message.problems if isinstance(message, ConfigError) else (message,):
         if form == "json":
-            log.error("kcm-host ends", extra={"kv": {"error": str(problem), "code": code}})
+            log.error("kcm-host failed", extra={"kv": {"error": str(problem), "code": code}})
         else:
-            _tell("error: ", str(problem), colour="red")
+            _print("error: ", str(problem), colour="red")
     sys.exit(code)
 
 
 def warn(message: str, *, form: Form = "text") -> None:
-    """Tell what is odd, but no reason to stop; `form` is that of the log."""
+    """Print or log a warning; `form` is the log format."""
     if form == "json":
         start_logging(form="json")
         log.warning("config", extra={"kv": {"warning": message}})
     else:
-        _tell("warning: ", message, colour="yellow")
+        _print("warning: ", message, colour="yellow")
 
 
 @contextmanager
-def ended_in_order(form: Callable[[], Form]) -> Iterator[None]:
+def exit_on_error(form: Callable[[], Form]) -> Iterator[None]:
     """
-    Turn what click and the system raise into one line and an exit code.
+    Turn exceptions of click and the system into one line and an exit code.
 
-    `form` gives the log format that was asked for, as far as it can be told without settings.
+    `form` returns the log format, as far as it is known without the settings.
     """
     try:
         yield
@@ -58,11 +58,11 @@ def ended_in_order(form: Callable[[], Form]) -> Iterator[None]:
     except click.Abort:
         sys.exit(INTERRUPTED)
     except OSError as error:
-        # Files and servers have errors of their own; what is left is where the output goes to.
+        # Files and servers have errors of their own; what is left is an error of the output.
         fail(f"cannot go on: {error.strerror or error}", FAILURE, form=form())
 
 
-def _tell(head: str, text: str, *, colour: str) -> None:
+def _print(head: str, text: str, *, colour: str) -> None:
     click.echo(click.style(head, fg=colour, bold=True) + printable(text), err=True, color=colours())
 
 

@@ -1,4 +1,4 @@
-"""In which form a mistake on the command line is told, before there are settings."""
+"""The log format of errors on the command line, before there are settings."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -12,10 +12,10 @@ FLAG = "--log-format"
 
 def log_form(arguments: Sequence[str], environ: Mapping[str, str]) -> Form:
     """
-    Return the log format that the last flag asks for, or else the variables.
+    Return the log format of the last flag, or else of the variables.
 
-    Whoever reads JSON lines from stderr shall be able to read the error that explains why there are
-    no more. A config file is not looked at: the arguments do not say for sure which it is.
+    A reader of JSON lines from stderr must be able to read the last error as well. The config file
+    is not read, because its path cannot be found in invalid arguments.
     """
     flagged = [one.partition("=")[2] for one in arguments if one.startswith(f"{FLAG}=")]
     flagged += [value for flag, value in pairwise(arguments) if flag == FLAG]

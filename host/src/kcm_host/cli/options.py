@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they come to."""
+"""Options of several commands, and the settings that follow from them."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from kcm_host.config.yaml import STDIN
 P = ParamSpec("P")
 
 FLAGS = {"kubeconfig": "kubeconfig", "log_level": "log.level", "log_format": "log.format"}
-#: Whether a file can be read is told by what reads it, in our words.
+#: The config loader reports unreadable files itself.
 _FILE = click.Path(readable=False)
 
 _OPTIONS = (
@@ -69,7 +69,7 @@ output_option = click.option(
 
 
 def with_settings(command: Callable[Concatenate[Loaded, P], None]) -> Callable[..., None]:
-    """Add the options that say which configuration, and hand the command what they come to."""
+    """Add the options of the configuration, and call the command with the loaded settings."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:

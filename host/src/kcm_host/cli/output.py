@@ -1,4 +1,4 @@
-"""Tables for people and JSON for scripts, from the same records."""
+"""Output of records: tables for people, JSON for programs."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from kcm_host.observe.escaping import printable
 
 Record = Mapping[str, Any]
 
-#: Blanks between columns.
+#: Spaces between columns.
 GAP = 2
-#: The last column of a table wraps; with less room than this a record is shown as a list of facts.
-NARROWEST = 24
+#: The minimum width of the last column, which wraps; below it each record is a list of facts.
+MIN_WIDTH = 24
 
 
 def colours() -> Literal[False] | None:
-    """False when the user wants none; None: wherever there is a terminal."""
+    """Return False when the environment disables colours; None: they depend on the terminal."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
@@ -61,7 +61,7 @@ def show_facts(record: Record) -> None:
 
 
 def _drawing() -> ModuleType:
-    """Only a person at a terminal pays for the import of rich."""
+    """Return the module that draws with rich, which is imported for a terminal only."""
     return import_module("kcm_host.cli.drawing")
 
 
@@ -75,7 +75,7 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
     *fixed, last = _widths(columns, rows)
-    return sum(fixed) + GAP * len(fixed) + min(last, NARROWEST) <= width
+    return sum(fixed) + GAP * len(fixed) + min(last, MIN_WIDTH) <= width
 
 
 def _print_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

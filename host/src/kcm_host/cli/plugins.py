@@ -1,4 +1,4 @@
-"""`kcm-host plugins`: what is installed, and whether it would run."""
+"""`kcm-host plugins`: the installed plugins and their state."""
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,7 +24,7 @@ def list_plugins(output: str) -> None:
     List what is installed and whether it would run.
 
     Installed is not enabled: a plugin runs when the config file names it. State "quarantined"
-    means broken; "kcm-host plugins info NAME" tells why.
+    means broken; "kcm-host plugins info NAME" shows why.
     """
     records = [_record(info) for info in installed()]
     if output == "json":

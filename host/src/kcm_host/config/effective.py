@@ -16,7 +16,7 @@ from kcm_host.config.tree import Node, Origin, Path, dotted, merge, nested
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One leaf: its dotted path, its value as plain data (secrets masked), where it came from."""
+    """One leaf: its dotted path, its value as plain data (secrets masked), its origin."""
 
     path: str
     value: Any
@@ -29,11 +29,11 @@ def rows(
     workers: Mapping[str, int] | None = None,
 ) -> list[Row]:
     """
-    All leaves, defaults included, in the order of the schema; a list is one leaf.
+    Return all leaves, defaults included, in the order of the schema; a list is one leaf.
 
-    `plugins` gives validated settings by controller. Without them a controller's settings show what
-    the file and the flags say, unchecked and without what variables would change. `workers` gives
-    how many workers a controller has in the end, which its plugin has a say in.
+    `plugins` has the validated settings by controller. Without them the rows of a controller's
+    settings have the values of file and flags, not validated and without variables. `workers` has
+    the number of workers by controller, for which the plugin may have a default.
     """
     models = {name: type(plugin) for name, plugin in (plugins or {}).items()}
     values = loaded.settings.model_dump(mode="json", by_alias=True)

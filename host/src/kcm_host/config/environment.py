@@ -14,9 +14,9 @@ from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
 from kcm_host.config.yaml import read_value
 
 PREFIX: Final = "KCM_HOST_"
-#: Names the config file; no setting.
+#: The path of the config file; not a setting.
 CONFIG_VARIABLE: Final = "KCM_HOST_CONFIG"
-# What Kubernetes puts into every pod of a namespace that has a Service called kcm-host.
+# Set by Kubernetes in every pod of a namespace that has a Service called kcm-host.
 _SERVICE_LINK = re.compile(
     r"SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
 )
@@ -24,7 +24,7 @@ _SERVICE_LINK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable with the prefix: its value and the segments of its name still to be matched."""
+    """A variable with the prefix: its value and the unmatched segments of its name."""
 
     name: str
     segments: tuple[str, ...]
@@ -35,9 +35,9 @@ def read_variables(
     environ: Mapping[str, str], *, reserved: Collection[str] = ()
 ) -> tuple[list[Variable], list[Problem]]:
     """
-    The settings in `environ`, the shortest paths first so that the more specific one wins later.
+    Return the settings in `environ`, shortest paths first, so that a more specific one wins.
 
-    Empty variables count as unset; `reserved` names are read by somebody else.
+    Empty variables count as unset; `reserved` names are read by the caller.
     """
     found: list[Variable] = []
     problems: list[Problem] = []
@@ -53,7 +53,7 @@ def read_variables(
 
 
 def variable_name(path: Iterable[str]) -> str:
-    """The variable that sets the value at `path`."""
+    """Return the name of the variable that sets the value at `path`."""
     return PREFIX + "__".join(key.upper().replace("-", "_") for key in path)
 
 
@@ -62,7 +62,7 @@ StrPath = tuple[str, ...]
 
 @dataclass(slots=True)
 class Matched:
-    """What variables set, those that wait for a plugin's settings model, and what is wrong."""
+    """The values of variables, those that wait for a plugin's settings model, and the errors."""
 
     root: Node = field(default_factory=lambda: mapping(Origin("variable")))
     pending: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Matched:
     setters: dict[StrPath, str] = field(default_factory=dict)
 
     def put(self, variable: Variable, path: StrPath, node: Node) -> None:
-        """Lay the value over what is there; warn when another variable has set the same path."""
+        """Merge the value into `root`; warn when another variable has set the same path."""
         earlier = self.setters.setdefault(path, variable.name)
         if earlier != variable.name:
             self.warnings.append(
@@ -83,12 +83,11 @@ class Matched:
 
 def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
     """
-    Each variable at its place in the file's structure; `known` holds file and flags.
+    Return each variable at its path in the configuration; `known` has the file and the flags.
 
     Segments match ignoring case, `-` and `_`. The mapping in KCM_HOST_CONTROLLERS adds controllers
     as the file does; a variable for a part of one never adds it, because its segment may be a
-    typing error. What lies below a controller's `settings` stays pending: its keys are known when
-    the plugin is.
+    typing error. Variables below a controller's `settings` stay pending until its plugin is loaded.
     """
     names = list(named_controllers(known))
     matched = Matched()
@@ -96,7 +95,7 @@ def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
         path = _host_path(variable.segments, names)
         if path is None:
             warning = _unknown(variable, candidates=_candidates(names))
-            matched.warnings.append(warning + _why(variable.segments, names))
+            matched.warnings.append(warning + _hint(variable.segments, names))
         elif len(variable.segments) > len(path):
             rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
             matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
@@ -113,7 +112,7 @@ def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
 def match_settings(
     variables: Iterable[Variable], *, settings: Node, model: Any, controller: str
 ) -> Matched:
-    """The pending variables of one controller, at their keys in its settings."""
+    """Return the pending variables of one controller, at their keys in its settings."""
     matched = Matched()
     prefix = ("controllers", controller, "settings")
     for variable in variables:
@@ -126,8 +125,8 @@ def match_settings(
     return matched
 
 
-def _why(segments: Sequence[str], names: Collection[str]) -> str:
-    """What a reader may not know about a variable for a controller that does not run."""
+def _hint(segments: Sequence[str], names: Collection[str]) -> str:
+    """Return the hint for a variable of a controller that is not enabled; empty for others."""
     if len(segments) == 1 or _fold(segments[0]) != "controllers" or _controller(segments[1], names):
         return ""
     return (
@@ -137,7 +136,7 @@ def _why(segments: Sequence[str], names: Collection[str]) -> str:
 
 
 def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | None:
-    """The path in the file; it ends at a controller's `settings` even if segments are left."""
+    """Return the path in the file, at most to a controller's `settings`; None without a match."""
     if len(segments) == 1 or _fold(segments[0]) != "controllers":
         return _walk(segments, annotation=HostSettings, node=None)
     name = _controller(segments[1], names)
@@ -155,7 +154,7 @@ def _controller(segment: str, names: Collection[str]) -> str | None:
 
 
 def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> StrPath | None:
-    """The keys that the segments mean, by type and by what `node` holds; None if one means none."""
+    """Return the keys that match the segments, by type and by `node`; None if one has no match."""
     path: list[str] = []
     for segment in segments:
         choices = [*model_paths.keys(annotation), *(node.entries if node else ())]
@@ -169,9 +168,9 @@ def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> Str
 
 
 def _one(segment: str, choices: Mapping[str, Iterable[str]]) -> str | None:
-    """The one key that the segment means; None if there is none or more than one."""
+    """Return the one key that matches the segment; None if there is none or more than one."""
     folded = _fold(segment)
-    found = [key for key, ways in choices.items() if folded in map(_fold, ways)]
+    found = [key for key, forms in choices.items() if folded in map(_fold, forms)]
     return found[0] if len(found) == 1 else None
 
 
@@ -189,7 +188,7 @@ def _candidates(names: Iterable[str]) -> Iterator[str]:
 
 
 def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
-    """The warning about a variable that means nothing, with the closest one that would."""
+    """Return the warning about a variable without a match, with the closest valid name."""
     by_rest = [candidate.removeprefix(PREFIX) for candidate in candidates]
     close = suggest(variable.name.removeprefix(PREFIX), by_rest, likeness=0.85)
     fact = f"variable '{variable.name}' is no setting and is ignored"

@@ -8,8 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from kcm_host.config.tree import Origin
 
-#: A generated file may hold thousands of mistakes; nobody reads on after so many.
-MOST_TOLD = 100
+#: The most errors that are reported: a generated file may hold thousands.
+MAX_PROBLEMS = 100
 _FIRST = "correct those above first"
 _LONGEST_WORD = 100
 _LONGEST_PART = 600
@@ -17,7 +17,7 @@ _LONGEST_PART = 600
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: what is the case, where, and what to do about it."""
+    """One error in the configuration: the fact, the place and the remedy."""
 
     fact: str
     path: str = ""
@@ -26,17 +26,17 @@ class Problem:
 
     @property
     def file(self) -> str | None:
-        """The file that holds the mistake, None when a variable or a flag does."""
+        """The file of the error, None when it is in a variable or a flag."""
         return self.origin.name if self.origin and self.origin.kind == "file" else None
 
     @property
     def line(self) -> int | None:
-        """The line in the file, counted from 1; None where no line can be named."""
+        """The line in the file, counted from 1; None without one."""
         return (self.origin.line or None) if self.origin else None
 
     @property
     def column(self) -> int | None:
-        """The column in the line, counted from 1; None where no column can be named."""
+        """The column in the line, counted from 1; None without one."""
         return (self.origin.column or None) if self.origin else None
 
     def __str__(self) -> str:
@@ -48,27 +48,28 @@ class Problem:
 
 class ConfigError(Exception):
     """
-    The configuration cannot be used; `problems` lists what was found, in order of place.
+    The configuration is invalid; `problems` has the errors, in order of place.
 
-    Of more than MOST_TOLD only the first are kept, and one that says so.
-    `log_form` is the log format that it asks for, None where it does not say.
+    Of more than MAX_PROBLEMS only the first are kept, and one that says so.
+    `log_form` is the log format that the configuration sets, None when it sets none.
     """
 
     def __init__(self, problems: Iterable[Problem], *, log_form: str | None = None) -> None:
         self.log_form = log_form
-        told = tuple(dict.fromkeys(problems))
-        if len(told) > MOST_TOLD:
-            more = Problem("there are more mistakes", origin=told[MOST_TOLD].origin, remedy=_FIRST)
-            told = (*told[:MOST_TOLD], more)
-        self.problems = told
+        distinct = tuple(dict.fromkeys(problems))
+        if len(distinct) > MAX_PROBLEMS:
+            origin = distinct[MAX_PROBLEMS].origin
+            more = Problem("there are more mistakes", origin=origin, remedy=_FIRST)
+            distinct = (*distinct[:MAX_PROBLEMS], more)
+        self.problems = distinct
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 def suggest(word: str, choices: Sequence[str], *, likeness: float = 0.6) -> str | None:
     """
-    The choice that `word` most likely meant, None if none is close; case does not count.
+    Return the choice closest to `word`, ignoring case; None if none is close.
 
-    `likeness` runs from 0 to 1; long words with a part in common need more of it.
+    `likeness` is from 0 to 1; long words with a common part need more of it.
     """
     by_lower = {choice.lower(): choice for choice in choices}
     close = get_close_matches(word[:_LONGEST_WORD].lower(), by_lower, n=1, cutoff=likeness)
@@ -76,7 +77,7 @@ def suggest(word: str, choices: Sequence[str], *, likeness: float = 0.6) -> str 
 
 
 def did_you_mean(word: str, choices: Sequence[str]) -> str:
-    """A remedy that names the closest choice, or else all choices; empty without any."""
+    """Return a remedy with the closest choice, or else with all choices; empty without any."""
     close = suggest(word, choices)
     if close is not None:
         return f"did you mean '{close}'?"
@@ -84,12 +85,12 @@ def did_you_mean(word: str, choices: Sequence[str]) -> str:
 
 
 def _shortened(part: str) -> str:
-    """A part of an error message without the middle of what somebody has pasted by mistake."""
+    """Return a part of an error message, without the middle when it is too long."""
     if len(part) <= _LONGEST_PART:
         return part
     return f"{part[: _LONGEST_PART // 2]}...{part[-_LONGEST_PART // 4 :]}"
 
 
 def wrong(fact: str, remedy: str) -> PydanticCustomError:
-    """An error for a validator to raise; the remedy reaches the operator as such."""
+    """Return an error for a validator to raise, which becomes a `Problem` with this remedy."""
     return PydanticCustomError("setting", "{fact}; {remedy}", {"fact": fact, "remedy": remedy})

@@ -1,4 +1,4 @@
-"""Settings from the command line: `--set path=value` and the flags that stand for one setting."""
+"""Settings from the command line: `--set path=value`, and the flags for single settings."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ _DOT = re.compile(r"(?<!\\)\.")
 
 def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node, list[Problem]]:
     """
-    What the command line says, as one layer: a later `--set` wins, a flag wins over any `--set`.
+    Return the command line as one layer: a later `--set` wins, a flag wins over any `--set`.
 
-    The value of a `--set` is YAML, the value of a flag is taken as it stands.
+    The value of a `--set` is YAML, the value of a flag is a string.
     """
     root = mapping(Origin("flag"))
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Layers of settings: laid over each other, and where each value comes from."""
+"""Layers of settings before they are merged, and the origin of each merged value."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from kcm_host.config.tree import DEFAULT, Node, Origin, Path, dotted, mapping
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every value that is no mapping, and every empty mapping, with its path."""
+    """Yield every value that is no mapping, and every empty mapping, with its path."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -20,25 +20,25 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def origin_at(tree: Node, path: Path) -> Origin:
-    """Where the value at `path` came from; what nobody has set is a default."""
+    """Return the origin of the value at `path`; a value that was not set is a default."""
     node = tree.at(path)
     return node.origin if node else DEFAULT
 
 
 def leaf_origins(settings: HostSettings, tree: Node) -> dict[str, Origin]:
-    """The origin of each leaf of the host's settings, by dotted path."""
+    """Return the origin of each leaf of the host's settings, by dotted path."""
     values = settings.model_dump(mode="json", by_alias=True)
     return {dotted(path): origin_at(tree, path) for path, _ in leaves(values)}
 
 
 def named_controllers(root: Node) -> tuple[str, ...]:
-    """The short names of the controllers in a layer."""
+    """Return the short names of the controllers in a layer."""
     controllers = root.child("controllers")
     return tuple(with_short_names(controllers).entries) if controllers else ()
 
 
 def with_short_names(controllers: Node) -> Node:
-    """The mapping of controllers under their short names; of two spellings the first one counts."""
+    """Return the controllers under their short names; of two spellings the first one counts."""
     entries: dict[str, Node] = {}
     for name, node in controllers.entries.items():
         entries.setdefault(short_name(name), node)
@@ -46,7 +46,7 @@ def with_short_names(controllers: Node) -> Node:
 
 
 def shortened(root: Node) -> Node:
-    """The layer with its controllers under their short names."""
+    """Return the layer with its controllers under their short names."""
     controllers = root.child("controllers")
     if controllers is None or not controllers.entries:
         return root
@@ -55,7 +55,7 @@ def shortened(root: Node) -> Node:
 
 
 def doubly_named(root: Node) -> list[Problem]:
-    """One problem for each controller that a layer names in two spellings."""
+    """Return a problem for each controller that a layer has in two spellings."""
     controllers = root.child("controllers")
     first: dict[str, tuple[str, Node]] = {}
     problems: list[Problem] = []
@@ -76,11 +76,10 @@ def doubly_named(root: Node) -> list[Problem]:
 
 def without_nulls(root: Node) -> Node:
     """
-    The settings without empty keys, which so take their defaults; `ttl:` becomes `ttl: {}`.
+    Return the settings without null values, which become defaults; `ttl:` becomes `ttl: {}`.
 
-    An empty `controllers:` becomes `{}` at the place of its key, where it is an error, and an
-    unknown key stays, because it is one too. What stands below a controller's `settings` is the
-    plugin's: null may mean something there.
+    An empty `controllers:` becomes `{}` at the place of its key, and an unknown key is kept: both
+    are errors. Values below a controller's `settings` are kept: null may be valid there.
     """
     controllers = root.child("controllers")
     if controllers is not None:
@@ -101,7 +100,7 @@ def _without_nulls(node: Node, annotation: Any) -> Node:
 
 
 def _or_empty(node: Node) -> Node:
-    """An empty mapping at the place of the key in front of it, where a value was left out."""
+    """Return an empty mapping at the place of its key in place of null."""
     place = node.key or node.origin
     return Node({}, place, node.key) if node.value is None else node
 

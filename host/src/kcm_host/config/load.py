@@ -1,4 +1,4 @@
-"""Loads the settings: file, variables and flags laid over each other and validated once."""
+"""Loads the settings: file, variables and flags are merged and validated once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ from kcm_host.config.yaml import Source, read_file
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """
-    Valid settings of the host; those of plugins still wait for `validate_plugin_settings`.
+    Valid settings of the host; those of plugins are validated by `validate_plugin_settings`.
 
-    `origins` has every leaf path in dotted form. `tree` is the file with variables and flags laid
-    over it, `flags` the last layer alone, `pending` the variables below each `settings`.
+    `origins` has every leaf path in dotted form. `tree` is the file merged with variables and
+    flags, `flags` the last layer alone, `pending` the variables below each `settings`.
     """
 
     settings: HostSettings
@@ -47,12 +47,11 @@ def load_settings(
     reserved: Collection[str] = (),
 ) -> Loaded:
     """
-    The settings from `file`, overlaid with variables, `--set` items and flags, in that order.
+    Return the settings of `file`, overlaid with variables, `--set` items and flags, in this order.
 
-    Without a file (None) the others must say everything; STDIN is read where one is named so.
-    `overrides` are the `path=value` of `--set`; `flags` maps dotted paths to what the flag of that
-    setting was given (`log.level` for `--log-level`); `reserved` are variables with our prefix that
-    the caller reads itself. Raises ConfigError with everything that is wrong, not only the first.
+    `file` may be None or STDIN. `overrides` are the `path=value` of `--set`; `flags` has the values
+    of flags by dotted path (`log.level` for `--log-level`); `reserved` are variables with our
+    prefix that the caller reads. Raises ConfigError with all errors, not only the first one.
     """
     root, problems = _file_layer(file)
     from_flags, wrong_flags = read_flags(overrides, flags or {})
@@ -64,7 +63,7 @@ def load_settings(
     tree = without_nulls(merge(merge(base, matched.root), from_flags))
     settings, invalid = _validated(tree) if root is not None else (None, [])
     if settings is None or problems:
-        if any(map(_may_name_controllers, problems)):
+        if any(map(_may_set_controllers, problems)):
             invalid = [problem for problem in invalid if problem.fact not in NOTHING_RUNS]
         raise ConfigError(sorted(problems + invalid, key=_place), log_form=_log_form(tree))
     return Loaded(
@@ -93,14 +92,14 @@ def _validated(tree: Node) -> tuple[HostSettings | None, list[Problem]]:
         return None, problems_of(error, root=tree, model=HostSettings)
 
 
-def _may_name_controllers(problem: Problem) -> bool:
-    """Whether a value that was refused may have named what runs: then nobody says nothing does."""
+def _may_set_controllers(problem: Problem) -> bool:
+    """Return whether a refused value may have named controllers: then none is missing."""
     name = problem.origin.name if problem.origin and problem.file is None else ""
     return "controllers" in name.lower()
 
 
 def _log_form(tree: Node) -> str | None:
-    """The log format that unusable settings ask for: their own errors are told in it."""
+    """Return the log format that invalid settings set: their errors are logged in it."""
     node = tree.at(("log", "format"))
     return node.value if node is not None and isinstance(node.value, str) else None
 

@@ -1,4 +1,4 @@
-"""Paths through settings models: which keys there are, and which values are secret."""
+"""Paths through settings models: their keys, their types, and which values are secret."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-_DEEPEST = 6  # a model may contain itself
+_MAX_DEPTH = 6  # a model may contain itself
 
 
 def keys(annotation: Any) -> dict[str, Any]:
-    """The keys that values of this type take, each with its own type; empty if any key will do."""
+    """Return the keys of values of this type, each with its type; empty if any key is valid."""
     found: dict[str, Any] = {}
     for kind in _alternatives(annotation):
         if _is_model(kind):
@@ -22,7 +22,7 @@ def keys(annotation: Any) -> dict[str, Any]:
 
 
 def step(annotation: Any, key: str | int) -> Any:
-    """The type of the value under `key`, None if the type says nothing about it."""
+    """Return the type of the value under `key`, None if it is not declared."""
     declared = keys(annotation)
     if key in declared:
         return declared[str(key)]
@@ -34,21 +34,21 @@ def step(annotation: Any, key: str | int) -> Any:
 
 
 def at(annotation: Any, path: Sequence[str | int]) -> Any:
-    """The type of the value at `path`, None if the types say nothing about it."""
+    """Return the type of the value at `path`, None if it is not declared."""
     for key in path:
         annotation = step(annotation, key)
     return annotation
 
 
 def leaves(annotation: Any, depth: int = 0) -> Iterator[tuple[str, ...]]:
-    """The paths of all values below that are no models themselves."""
+    """Yield the paths of all values that are no models themselves."""
     for key, kind in keys(annotation).items():
-        inner = list(leaves(kind, depth + 1)) if depth < _DEEPEST else []
+        inner = list(leaves(kind, depth + 1)) if depth < _MAX_DEPTH else []
         yield from ((key, *rest) for rest in inner or [()])
 
 
 def is_secret(annotation: Any) -> bool:
-    """True for the types whose values must not be shown."""
+    """Return whether values of this type must not be shown."""
     return any(kind in (SecretStr, SecretBytes) for kind in _alternatives(annotation))
 
 
@@ -67,7 +67,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:
-    """The type itself, or the members of a union and what `Annotated` wraps."""
+    """Yield the type itself, or the members of a union and of `Annotated`."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _alternatives(get_args(annotation)[0])
@@ -83,14 +83,14 @@ _NAMES = re.compile(
     r"passw|passphrase|secret|token|credential|private.?key|api.?key|authorization", re.IGNORECASE
 )
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 def masked(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> Any:
     """
-    `value` if it may be shown: not under a telling key, not of a secret type, no password in a URL.
+    Return `value` with secrets masked: by key, by type, and the password in a URL.
 
-    `annotation` is the type that `path` starts from. Lists and mappings are gone through.
+    `annotation` is the type that `path` starts from. Lists and mappings are masked recursively.
     """
     if isinstance(value, dict):
         return {
@@ -109,7 +109,7 @@ def masked(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> 
 
 
 def shown(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> str:
-    """One value for an error message: short, as in the file, nothing secret."""
+    """Return one value for an error message: short, as in the file, with secrets masked."""
     match value:
         case dict():
             return "a mapping"
@@ -121,6 +121,6 @@ def shown(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> s
             return "true" if value else "false"
     visible = masked(value, path=path, annotation=annotation)
     text = str(visible)
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST] + "..."
+    if len(text) > _MAX_LENGTH:
+        text = text[:_MAX_LENGTH] + "..."
     return repr(text) if isinstance(visible, str) else text

@@ -16,15 +16,15 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from kcm_host.api.duration import NOT_NEGATIVE, Duration
 from kcm_host.config.errors import wrong
 
-# One keyword carries everything: a file's keys as keywords could hit pydantic-settings' own ones.
+# One keyword holds all values: keys of the file could collide with those of pydantic-settings.
 MERGED: Final = "merged"
 
 
 class MergedSource(PydanticBaseSettingsSource):
     """
-    Hands over the merged values, or the keywords of a direct construction where there are none.
+    The merged values, or the keywords of a direct construction when there are none.
 
-    pydantic-settings' own sources do not carry camelCase keys, lines, origins or durations.
+    The sources of pydantic-settings have no camelCase keys, lines, origins or durations.
     """
 
     def __init__(
@@ -34,21 +34,21 @@ class MergedSource(PydanticBaseSettingsSource):
         self._keywords = keywords
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """The value under a field's key, None if there is none; never one that needs parsing."""
+        """Return the value under a field's key, None if there is none; it never needs parsing."""
         key = field.alias or field_name
         return self().get(key), key, False
 
     def __call__(self) -> dict[str, Any]:
-        """All values, as nested plain data with the keys of the file."""
+        """Return all values, as nested plain data with the keys of the file."""
         given = self._keywords()
         merged: dict[str, Any] = given.get(MERGED, given)
         return merged
 
 
 _EXAMPLE = "write for example '127.0.0.1:10270' or '[::1]:10270'"
-_HIGHEST_PORT = 65535
-_LONGEST = 60
-#: The same for JSON schemas, as near as a pattern comes.
+_MAX_PORT = 65535
+_MAX_LENGTH = 60
+#: The same for JSON schemas, as far as a pattern can express it.
 BIND_PATTERN = (
     r"^([^\s/@?#\[\]:]+|\[(?=.*:.*:)[0-9A-Fa-f:.]+(%[^\s/@?#\[\]:]+)?\]):"
     r"([0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
@@ -60,7 +60,7 @@ ENDPOINT_PATTERN = (
 
 
 def check_bind(bind: Any) -> Any:
-    """`bind` itself if it is host:port or no text at all; an error for pydantic if not."""
+    """Return `bind` if it is host:port or not a string; raise an error for pydantic if not."""
     if isinstance(bind, int) and not isinstance(bind, bool):
         bind = str(bind)
     if not isinstance(bind, str):
@@ -71,7 +71,7 @@ def check_bind(bind: Any) -> Any:
     if not colon:
         raise wrong(f"'{_short(bind)}' has no port", _EXAMPLE)
     if not _is_port(port):
-        raise wrong(f"'{_short(port)}' is no port", f"write a number from 0 to {_HIGHEST_PORT}")
+        raise wrong(f"'{_short(port)}' is no port", f"write a number from 0 to {_MAX_PORT}")
     if not host:
         raise wrong(f"'{bind}' names no host", f"write '0.0.0.0{bind}' if every interface is meant")
     if any(sign in host for sign in "[]:") and not _is_bracketed(host):
@@ -82,13 +82,13 @@ def check_bind(bind: Any) -> Any:
 
 
 def split_bind(bind: str) -> tuple[str, int]:
-    """Host (without brackets) and port of an address that `check_bind` accepted."""
+    """Return host (without brackets) and port of an address that `check_bind` accepts."""
     host, _, port = bind.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def check_endpoint(endpoint: Any) -> Any:
-    """`endpoint` itself if it is the URL of an HTTP server or no text; an error if not."""
+    """Return `endpoint` if it is an HTTP URL or not a string; raise an error if not."""
     if isinstance(endpoint, int) and not isinstance(endpoint, bool):
         endpoint = str(endpoint)
     if not isinstance(endpoint, str):
@@ -105,12 +105,12 @@ def check_endpoint(endpoint: Any) -> Any:
 
 
 def _is_port(text: str) -> bool:
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_HIGHEST_PORT))
-    return digits and int(text) <= _HIGHEST_PORT
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_PORT))
+    return digits and int(text) <= _MAX_PORT
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
 
 
 def _is_bracketed(host: str) -> bool:
@@ -123,23 +123,23 @@ def _is_bracketed(host: str) -> bool:
     return True
 
 
-#: Far above what is of use: a typing error shall not eat the memory or wait for a year.
-MOST_WORKERS = 1_000
-MOST_WRITES = 1_000_000
-LONGEST_WAIT = timedelta(hours=24)
-LONGEST_PERIOD = timedelta(days=30)
+#: Far above what is useful: a typing error must not use up the memory or wait for a year.
+MAX_WORKERS = 1_000
+MAX_WRITES = 1_000_000
+MAX_WAIT = timedelta(hours=24)
+MAX_PERIOD = timedelta(days=30)
 
 Wait = Annotated[
     Duration,
-    Field(ge=timedelta(0), le=LONGEST_WAIT, json_schema_extra={"pattern": NOT_NEGATIVE}),
+    Field(ge=timedelta(0), le=MAX_WAIT, json_schema_extra={"pattern": NOT_NEGATIVE}),
 ]
 Period = Annotated[
     Duration,
-    Field(ge=timedelta(0), le=LONGEST_PERIOD, json_schema_extra={"pattern": NOT_NEGATIVE}),
+    Field(ge=timedelta(0), le=MAX_PERIOD, json_schema_extra={"pattern": NOT_NEGATIVE}),
 ]
 
 
-#: For JSON schemas: what the validator of `burst` says.
+#: For JSON schemas: the rule of the validator of `burst`.
 _BURST_NEEDS_QPS: JsonDict = {
     "if": {"properties": {"burst": {"type": "integer"}}, "required": ["burst"]},
     "then": {"properties": {"qps": {"type": "number"}}, "required": ["qps"]},
@@ -147,33 +147,33 @@ _BURST_NEEDS_QPS: JsonDict = {
 
 
 class Section(BaseModel):
-    """A part of the file: camelCase keys, nothing unknown, no value taken for another type."""
+    """A section of the file: camelCase keys, no unknown keys, no conversion between types."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
 class ControllerSettings(Section):
-    """How one controller runs; `{}` means all defaults."""
+    """Settings of one controller; `{}` means all defaults."""
 
     model_config = ConfigDict(json_schema_extra=_BURST_NEEDS_QPS)
 
     workers: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_WORKERS,
+        le=MAX_WORKERS,
         description="Keys synced at the same time; left out: as many as the plugin says, or 5.",
     )
     qps: float | None = Field(
         default=None,
         gt=0,
-        le=MOST_WRITES,
+        le=MAX_WRITES,
         allow_inf_nan=False,
         description="Writes a second; left out: no limit.",
     )
     burst: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_WRITES,
+        le=MAX_WRITES,
         description="Writes at once before 'qps' limits; left out: 1.5 times 'qps', at least 1.",
     )
     resync_period: Period = Field(
@@ -193,14 +193,14 @@ class ControllerSettings(Section):
 
     @property
     def burst_size(self) -> int | None:
-        """Writes at once: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
+        """The burst: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
         if self.qps is None or self.burst is not None:
             return self.burst
         return max(1, math.ceil(self.qps * 1.5))
 
 
 class LeaderElectionSettings(Section):
-    """Whether replicas share the controllers through Leases."""
+    """Settings of leader election between replicas."""
 
     enabled: bool = Field(
         default=False,
@@ -220,7 +220,7 @@ class LeaderElectionSettings(Section):
 
 
 class HttpSettings(Section):
-    """Where health, metrics and the status page are served."""
+    """Settings of the HTTP endpoints for health, metrics and status."""
 
     bind: str = Field(
         default="127.0.0.1:10270",
@@ -240,7 +240,7 @@ class HttpSettings(Section):
 
 
 class TracesSettings(Section):
-    """Where traces go and how many."""
+    """Settings of the export of traces."""
 
     exporter: Literal["none", "otlp", "console"] = Field(
         default="none", description="'otlp' sends to 'endpoint', 'console' writes to stdout."
@@ -261,13 +261,13 @@ class TracesSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """What the host tells other systems about its work."""
+    """Settings of the telemetry that is sent to other systems."""
 
     traces: TracesSettings = TracesSettings()
 
 
 class LogSettings(Section):
-    """How the host logs, on stderr."""
+    """Settings of the log on stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least level that is written."
@@ -277,9 +277,9 @@ class LogSettings(Section):
 
 class HostSettings(BaseSettings):
     """
-    The whole file, validated.
+    All settings of the file, validated.
 
-    Made by `load_settings`, or in tests from camelCase keywords. Never reads the environment.
+    Constructed by `load_settings`, or in tests from camelCase keywords; no variables are read.
     """
 
     model_config = SettingsConfigDict(
@@ -295,7 +295,8 @@ class HostSettings(BaseSettings):
         min_length=1, description="What runs, by name; nothing else does."
     )
     extensions: list[str] = Field(
-        default=[], description="Extensions that look on, by name; none runs unless named here."
+        default=[],
+        description="Extensions that observe syncs, by name; none runs unless named here.",
     )
     service_account_credentials: bool = Field(
         default=False,
@@ -333,10 +334,10 @@ class HostSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """One source, ours: variables and files are merged before, with their origins."""
+        """Return `MergedSource` alone: the layers are merged before, with their origins."""
         return (MergedSource(settings_cls, init_settings),)
 
     @classmethod
     def from_merged(cls, merged: dict[str, Any]) -> Self:
-        """The settings in `merged`, keys as in the file; raises pydantic's ValidationError."""
+        """Return the settings in `merged`, keys as in the file; raises `ValidationError`."""
         return cls.model_validate({MERGED: merged})

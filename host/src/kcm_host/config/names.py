@@ -1,4 +1,4 @@
-"""Names of controllers: the short ones, their aliases, and those only the reference has."""
+"""Names of controllers: the short ones, their aliases, and others of kube-controller-manager."""
 
 from typing import Final
 
@@ -58,25 +58,25 @@ _OTHERS: Final = frozenset(
 
 
 def short_name(name: str) -> str:
-    """The name that everything here goes by: an alias becomes the short one, others stay as is."""
+    """Return the short name of an alias; other names are returned unchanged."""
     return _ALIASES.get(name, name)
 
 
 def service_account(name: str) -> str:
-    """The service account of a controller: the reference's, whose role the server makes; H-35."""
+    """Return the service account of a controller, for which the API server has a role (H-35)."""
     return _ACCOUNTS.get(name, name)
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """Every name under which the controller `name` may be written, its short name first."""
+    """Return all names of a controller, its short name first."""
     short = short_name(name)
     return (short, *(alias for alias, target in _ALIASES.items() if target == short))
 
 
 def is_other_upstream_controller(name: str) -> bool:
     """
-    True if kube-controller-manager has a controller of this name that is none of ours.
+    Return whether kube-controller-manager has a controller of this name without a plugin here.
 
-    Says nothing about what is installed: a third-party plugin may carry the name.
+    A third-party plugin may still have the name.
     """
     return name in _OTHERS

@@ -1,4 +1,4 @@
-"""The settings of one plugin, checked against the plugin's own model."""
+"""The settings of one plugin, validated with the plugin's own model."""
 
 from typing import TypeVar, overload
 
@@ -20,10 +20,10 @@ def validate_plugin_settings(loaded: Loaded, name: str, model: type[M]) -> M: ..
 def validate_plugin_settings(loaded: Loaded, name: str, model: None) -> None: ...
 def validate_plugin_settings(loaded: Loaded, name: str, model: type[M] | None) -> M | None:
     """
-    What `controllers.<name>.settings` says, as the plugin's model; variables and flags included.
+    Return `controllers.<name>.settings` as the plugin's model, with variables and flags.
 
-    `model` is None for a plugin without settings, which may not be given any. Raises ConfigError
-    with all that is wrong; what else a plugin's own validators raise passes through.
+    `model` is None for a plugin without settings. Raises ConfigError with all errors; other
+    exceptions of the plugin's validators pass.
     """
     name = _named(loaded, name)
     path: Path = ("controllers", name, "settings")
@@ -39,7 +39,7 @@ def validate_plugin_settings(loaded: Loaded, name: str, model: type[M] | None) -
 
 
 def plugin_warnings(loaded: Loaded, name: str, model: type[BaseModel] | None) -> tuple[str, ...]:
-    """One warning for each variable below the controller's settings that means none of its keys."""
+    """Return a warning for each variable of the controller's settings that matches no key."""
     _, warnings = settings_node(loaded, _named(loaded, name), model)
     return warnings
 
@@ -47,7 +47,7 @@ def plugin_warnings(loaded: Loaded, name: str, model: type[BaseModel] | None) ->
 def settings_node(
     loaded: Loaded, name: str, model: type[BaseModel] | None
 ) -> tuple[Node, tuple[str, ...]]:
-    """The merged settings of a controller with their origins, and warnings about variables."""
+    """Return the merged settings of a controller with origins, and warnings about variables."""
     path: Path = ("controllers", name, "settings")
     there = loaded.tree.at(path) or mapping(_origin_of(loaded, name))
     matched = match_settings(

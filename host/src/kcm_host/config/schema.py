@@ -19,10 +19,10 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class GoDurations(GenerateJsonSchema):
-    """Pydantic's generator, with the defaults of durations in the form that we read."""
+    """The generator of pydantic, with defaults of durations in the format of the config file."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """The schema of a field with a default; pydantic writes that of a timedelta as ISO 8601."""
+        """Return the schema of a field with a default; pydantic writes a timedelta as ISO 8601."""
         made = super().default_schema(schema)
         default = schema.get("default")
         if isinstance(default, timedelta) and "pattern" in made:
@@ -32,25 +32,25 @@ class GoDurations(GenerateJsonSchema):
 
 def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
     """
-    A schema in which each given controller has the settings of its plugin, under all its names.
+    Return a schema with the settings of each of these controllers, under all its names.
 
-    None stands for a plugin without settings. Other controllers are errors, unless none is given:
-    then any name and any settings will do.
+    None is for a plugin without settings. Other controllers are invalid; without any controller all
+    names and settings are valid.
 
     Every file that loads is valid. Only the loader refuses: YAML that is no JSON, two names of one
-    controller, too long durations, addresses that no pattern can tell, `3.0` in place of 3.
+    controller, too long durations, addresses that no pattern can express, `3.0` in place of 3.
     """
     sections: list[type[BaseModel]] = [HostSettings, *Section.__subclasses__()]
     models = [*sections]
     models += [model for model in plugin_models.values() if model is not None]
-    refs, whole = models_json_schema(
+    refs, generated = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)], schema_generator=GoDurations
     )
-    definitions: dict[str, Any] = whole["$defs"]
+    definitions: dict[str, Any] = generated["$defs"]
     host = _definition(definitions, refs[HostSettings, "validation"])
     common = _definition(definitions, refs[ControllerSettings, "validation"])
     for section in sections:
-        _take_empty(_definition(definitions, refs[section, "validation"])["properties"])
+        _allow_null(_definition(definitions, refs[section, "validation"])["properties"])
     controllers = host["properties"]["controllers"]
     controllers["additionalProperties"] = _or_empty(controllers["additionalProperties"])
     if plugin_models:
@@ -73,14 +73,14 @@ def _definition(definitions: Mapping[str, Any], ref: Mapping[str, Any]) -> dict[
 
 
 def _controller(common: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The schema of one controller's entry, which may be left empty (null)."""
+    """Return the schema of one controller's entry, which may be null."""
     entry = deepcopy(dict(common))
     entry["properties"]["settings"] = _or_empty(settings or {"type": "object", "maxProperties": 0})
     return _or_empty(entry)
 
 
-def _take_empty(properties: dict[str, Any]) -> None:
-    """Allow null for each key but `controllers`: a key that is left empty takes its default."""
+def _allow_null(properties: dict[str, Any]) -> None:
+    """Allow null for each key except `controllers`: a null value becomes the default."""
     for key, value in properties.items():
         if key != "controllers":
             properties[key] = _or_empty(value)

@@ -1,4 +1,4 @@
-"""Settings as plain nested values of which every one knows where it came from."""
+"""Settings as a tree of values, each with its origin."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from; `str()` of it is what an operator reads."""
+    """The origin of a value; `str()` of it is for error messages."""
 
     kind: Kind
     name: str = ""
@@ -32,7 +32,7 @@ class Origin:
 
     @property
     def place(self) -> str:
-        """As `str()`, with the column: what an error message begins with."""
+        """As `str()`, with the column."""
         return f"{self}:{self.column}" if self.column else str(self)
 
 
@@ -41,7 +41,7 @@ DEFAULT = Origin("default")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value with its origin; `key` is the place of the key in front of it, if there is one."""
+    """One value with its origin; `key` is the origin of its key, if it has one."""
 
     value: "Scalar | dict[str, Node] | list[Node]"
     origin: Origin
@@ -53,7 +53,7 @@ class Node:
         return self.value if isinstance(self.value, dict) else {}
 
     def plain(self) -> Any:
-        """The value without origins, as freshly made dicts and lists."""
+        """Return the value without origins, as new dicts and lists."""
         match self.value:
             case dict() as entries:
                 return {key: node.plain() for key, node in entries.items()}
@@ -63,14 +63,14 @@ class Node:
                 return scalar
 
     def child(self, key: str | int) -> "Node | None":
-        """The value under `key` (a list takes an index), None if there is none."""
+        """Return the value under `key` (an index in a list), None if there is none."""
         if isinstance(self.value, list):
             inside = isinstance(key, int) and 0 <= key < len(self.value)
             return self.value[key] if inside and isinstance(key, int) else None
         return self.entries.get(key) if isinstance(key, str) else None
 
     def at(self, path: Path) -> "Node | None":
-        """The value at `path`, None if there is none."""
+        """Return the value at `path`, None if there is none."""
         node: Node | None = self
         for key in path:
             node = node.child(key) if node else None
@@ -78,12 +78,12 @@ class Node:
 
 
 def mapping(origin: Origin, entries: dict[str, Node] | None = None) -> Node:
-    """A mapping of that origin, by default an empty one."""
+    """Return a mapping of that origin, by default an empty one."""
     return Node(value={} if entries is None else entries, origin=origin)
 
 
 def nested(path: Sequence[str], node: Node) -> Node:
-    """`node` wrapped in mappings so that it stands at `path`."""
+    """Return nested mappings with `node` at `path`."""
     for key in reversed(path):
         inner = Node(value=node.value, origin=node.origin, key=node.key or node.origin)
         node = mapping(node.origin, {key: inner})
@@ -91,17 +91,17 @@ def nested(path: Sequence[str], node: Node) -> Node:
 
 
 def merge(base: Node, over: Node) -> Node:
-    """`base` overlaid with `over`: mappings unite key by key, everything else is replaced whole."""
+    """Return `base` overlaid with `over`: mappings are merged by key, other values replaced."""
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
-    united = dict(base.value)
+    merged = dict(base.value)
     for key, node in over.value.items():
-        united[key] = merge(united[key], node) if key in united else node
-    return Node(value=united, origin=base.origin, key=base.key)
+        merged[key] = merge(merged[key], node) if key in merged else node
+    return Node(value=merged, origin=base.origin, key=base.key)
 
 
 def locate(root: Node, steps: Sequence[str | int]) -> tuple[Path, Node]:
-    """The deepest value along `steps` and its path; steps that lead nowhere are passed over."""
+    """Return the deepest value along `steps` and its path; steps without a value are skipped."""
     path: Path = ()
     for step in steps:
         inner = root.child(step)
@@ -111,7 +111,7 @@ def locate(root: Node, steps: Sequence[str | int]) -> tuple[Path, Node]:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """The path as `--set` takes it: dots between keys, a dot inside a key behind a backslash."""
+    """Return the path in the form of `--set`: dots between keys, a dot in a key is escaped."""
     return "".join(_segments(path)).removeprefix(".")
 
 

@@ -1,4 +1,4 @@
-"""Pydantic's errors in the words of an operator, each at the line it belongs to."""
+"""Errors of pydantic as problems of the configuration, each with its line."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from kcm_host.api.duration import format_duration
 from kcm_host.config import model_paths
 from kcm_host.config.environment import CONFIG_VARIABLE, variable_name
-from kcm_host.config.errors import MOST_TOLD, Problem, did_you_mean, suggest
+from kcm_host.config.errors import MAX_PROBLEMS, Problem, did_you_mean, suggest
 from kcm_host.config.model_paths import shown
 from kcm_host.config.tree import Node, Path, dotted, locate
 from kcm_host.config.yaml import EXAMPLE
@@ -53,11 +53,11 @@ def problems_of(
     error: ValidationError, *, root: Node, model: type[BaseModel], above: Path = ()
 ) -> list[Problem]:
     """
-    What pydantic found, as ours: one more than are told at most.
+    Return the errors of pydantic as problems, one more than `ConfigError` reports at most.
 
-    `root` is what was validated against `model`; `above` is the path of `root` in the whole file.
+    `root` was validated with `model`; `above` is the path of `root` in the file.
     """
-    details = error.errors(include_url=False)[: MOST_TOLD + 1]
+    details = error.errors(include_url=False)[: MAX_PROBLEMS + 1]
     return [_problem(detail, root=root, model=model, above=above) for detail in details]
 
 
@@ -67,27 +67,27 @@ def _problem(detail: ErrorDetails, *, root: Node, model: type[BaseModel], above:
         path, parent = locate(root, loc[:-1])
         return _missing((*above, *path, loc[-1]), parent)
     path, node = locate(root, loc)
-    whole = (*above, *path)
+    full_path = (*above, *path)
     if detail["type"] == "extra_forbidden":
         choices = list(model_paths.keys(model_paths.at(model, path[:-1])))
         return Problem(
             f"unknown key '{path[-1]}'" if path else "unknown key",
-            path=dotted(whole),
+            path=dotted(full_path),
             origin=node.key or node.origin,
             remedy=did_you_mean(str(path[-1]), choices) if path else "",
         )
-    if whole == ("controllers",) and detail["type"] == "too_short":
-        return _missing(whole, node)
-    fact, remedy = _fact(detail, seen=_seen(detail, path, model))
-    return Problem(fact, path=dotted(whole), origin=node.origin, remedy=remedy)
+    if full_path == ("controllers",) and detail["type"] == "too_short":
+        return _missing(full_path, node)
+    fact, remedy = _fact(detail, found=_found(detail, path, model))
+    return Problem(fact, path=dotted(full_path), origin=node.origin, remedy=remedy)
 
 
 def _missing(path: Path, parent: Node) -> Problem:
     if path == ("controllers",) and parent.origin.kind == "default":
-        whole = f"{variable_name(path)}='{{ttl: {{}}}}'"
+        example = f"{variable_name(path)}='{{ttl: {{}}}}'"
         return Problem(
             _NO_FILE,
-            remedy=f"name a file with -c FILE or {CONFIG_VARIABLE}, or set for example {whole}",
+            remedy=f"name a file with -c FILE or {CONFIG_VARIABLE}, or set for example {example}",
         )
     if path == ("controllers",):
         return Problem(
@@ -100,12 +100,12 @@ def _missing(path: Path, parent: Node) -> Problem:
     return Problem(fact, path=dotted(path), origin=parent.origin, remedy=f"add '{path[-1]}'")
 
 
-def _seen(detail: ErrorDetails, path: Sequence[str | int], model: type[BaseModel]) -> str:
+def _found(detail: ErrorDetails, path: Sequence[str | int], model: type[BaseModel]) -> str:
     return shown(detail["input"], path=path, annotation=model)
 
 
-def _fact(detail: ErrorDetails, *, seen: str) -> tuple[str, str]:
-    """The fact and the remedy in one error of pydantic."""
+def _fact(detail: ErrorDetails, *, found: str) -> tuple[str, str]:
+    """Return the fact and the remedy of one error of pydantic."""
     context = detail.get("ctx", {})
     if "remedy" in context and "fact" in context:  # one of our validators
         return str(context["fact"]), str(context["remedy"])
@@ -113,13 +113,14 @@ def _fact(detail: ErrorDetails, *, seen: str) -> tuple[str, str]:
         return str(context["error"]), ""
     words = _EXPECTED.get(detail["type"])
     if words is None:
-        return f"{_plain(detail['msg'])}, found {seen}", ""
-    told = {key: _told(value) for key, value in context.items()}
-    return f"{words.format(**told)}, found {seen}", _remedy(detail, str(told.get("expected", "")))
+        return f"{_plain(detail['msg'])}, found {found}", ""
+    bounds = {key: _bound(value) for key, value in context.items()}
+    fact = f"{words.format(**bounds)}, found {found}"
+    return fact, _remedy(detail, str(bounds.get("expected", "")))
 
 
-def _told(value: Any) -> Any:
-    """A bound as it would be written; pydantic gives that of a duration as Python code."""
+def _bound(value: Any) -> Any:
+    """Return a bound in the format of the file; pydantic has that of a duration as Python code."""
     if isinstance(value, str) and value.startswith("datetime.timedelta("):
         parts = {unit: int(count) for unit, count in _TIMEDELTA_PART.findall(value)}
         return f"'{format_duration(timedelta(**parts))}'"

@@ -1,4 +1,4 @@
-"""YAML from the configuration file, from stdin, from variables and from flags."""
+"""YAML of the config file, of stdin, of variables and of flags."""
 
 import errno
 import sys
@@ -14,29 +14,29 @@ from kcm_host.yaml_text import (
     MERGE,
     Mark,
     Unreadable,
-    composed,
+    compose,
     key_text,
     refuse_tag,
     scalar_value,
 )
 
 NOT_YAML: Final = "not valid YAML"
-_MOST_VALUES = 20_000
+_MAX_VALUES = 20_000
 
 
 def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     """
-    The values in `text` and what is wrong with it; None where there is no value or no valid YAML.
+    Return the values in `text` and its problems; None without a value or without valid YAML.
 
     With a `file` origin every value gets its own line and column, else all share `origin`.
-    Where a key stands twice the first one counts, so that the rest can still be checked.
+    Of a duplicate key the first one counts, so that the rest can still be validated.
     """
     reading = _Reading(origin)
     if not is_encodable(text):
-        # Bytes of a variable or an argument that are no UTF-8 come as surrogates.
+        # Python decodes invalid UTF-8 in variables and arguments as surrogates.
         return None, [Problem("this is not UTF-8", origin=origin, remedy="write it in UTF-8")]
     try:
-        document = composed(text, most=_MOST_VALUES)
+        document = compose(text, max_values=_MAX_VALUES)
         node = reading.value(document) if document is not None else None
     except yaml.MarkedYAMLError as error:
         return None, [reading.syntax_problem(text, error)]
@@ -49,19 +49,19 @@ def read_text(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
 
 @dataclass(slots=True)
 class _Reading:
-    """Turns the nodes of one document into ours and collects what is wrong with them."""
+    """Converts the YAML nodes of one document to a tree, and collects the problems."""
 
     origin: Origin
     problems: list[Problem] = field(default_factory=list)
 
     def place(self, mark: Mark | None) -> Origin:
-        """Where `mark` points to, as an origin."""
+        """Return the origin of a mark."""
         if self.origin.kind != "file" or mark is None:
             return self.origin
         return Origin("file", self.origin.name, line=mark.line + 1, column=mark.column + 1)
 
     def value(self, node: yaml.Node) -> Node:
-        """Our form of `node`."""
+        """Return the tree of a YAML node."""
         place = self.place(node.start_mark)
         if isinstance(node, yaml.ScalarNode):
             return Node(scalar_value(node), place)
@@ -71,7 +71,7 @@ class _Reading:
         return self.mapping(node)
 
     def mapping(self, node: yaml.Node) -> Node:
-        """Our form of a mapping: keys as they are written, `<<` resolved, doubles reported."""
+        """Return the tree of a mapping: keys as written, `<<` resolved, duplicates as problems."""
         entries: dict[str, Node] = {}
         inherited = mapping(self.origin)
         for key, value in node.value:
@@ -81,13 +81,13 @@ class _Reading:
             name = key_text(key)
             inner = self.value(value)
             if name in entries:
-                self.doubled(name, entries[name], key.start_mark)
+                self.add_duplicate(name, entries[name], key.start_mark)
             else:
                 entries[name] = Node(inner.value, inner.origin, self.place(key.start_mark))
         return merge_missing(mapping(self.place(node.start_mark), entries), inherited)
 
     def inherited(self, node: yaml.Node) -> Node:
-        """What a merge key brings: one mapping, or several of which the first wins."""
+        """Return the value of a merge key: one mapping, or several of which the first wins."""
         found = self.value(node)
         sources = found.value if isinstance(found.value, list) else [found]
         result = mapping(found.origin)
@@ -97,8 +97,8 @@ class _Reading:
             result = merge_missing(result, source)
         return result
 
-    def doubled(self, name: str, first: Node, mark: Mark | None) -> None:
-        """Note that the key `name` stands twice in one mapping."""
+    def add_duplicate(self, name: str, first: Node, mark: Mark | None) -> None:
+        """Add the problem that a mapping has the key `name` twice."""
         where = first.key or first.origin
         self.problems.append(
             Problem(
@@ -111,7 +111,7 @@ class _Reading:
         )
 
     def syntax_problem(self, text: str, error: yaml.MarkedYAMLError) -> Problem:
-        """What the parser could not read, in one line."""
+        """Return the error of the parser in one line."""
         fact, remedy = _syntax(text, error)
         begun = error.context_mark
         if error.context and begun and not remedy:
@@ -120,7 +120,7 @@ class _Reading:
         return Problem(f"{NOT_YAML}: {fact}", origin=place, remedy=remedy)
 
     def character_problem(self, text: str, error: yaml.reader.ReaderError) -> Problem:
-        """Which character YAML forbids, and in which line."""
+        """Return the problem of a character that is invalid in YAML, with its line."""
         before = text[: error.position]
         origin = self.origin
         if origin.kind == "file":
@@ -130,7 +130,7 @@ class _Reading:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text is free of surrogates."""
+    """Return whether a text has no surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -139,7 +139,7 @@ def is_encodable(text: str) -> bool:
 
 
 def _syntax(text: str, error: yaml.MarkedYAMLError) -> tuple[str, str]:
-    """The parser's complaint, and a remedy where it is a common mistake."""
+    """Return the error of the parser, and a remedy for common mistakes."""
     fact, mark = str(error.problem or error.context), error.problem_mark
     lines = text.splitlines()
     if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
@@ -152,16 +152,16 @@ def _syntax(text: str, error: yaml.MarkedYAMLError) -> tuple[str, str]:
 
 
 def merge_missing(base: Node, more: Node) -> Node:
-    """`base` with the entries of `more` that it lacks, as YAML's merge key has it: not deep."""
+    """Return `base` with the entries of `more` that it lacks, as the merge key of YAML does."""
     lacking = {key: node for key, node in more.entries.items() if key not in base.entries}
     return Node({**base.entries, **lacking}, base.origin, base.key) if lacking else base
 
 
 def read_value(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     """
-    What `text` means: `3`, `true`, `5m`, `{a: 1}`, or itself where it is no YAML (`[::1]:10270`).
+    Return `text` as YAML: `3`, `true`, `5m`, `{a: 1}`; or as a string if invalid (`[::1]:10270`).
 
-    An empty text is null. Keys that stand twice and the like are problems.
+    An empty text is null. Duplicate keys and the like are problems.
     """
     node, problems = read_text(text, origin)
     if problems and any(problem.fact.startswith(NOT_YAML) for problem in problems):
@@ -169,21 +169,21 @@ def read_value(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     return (node or Node(None, origin)) if not problems else None, problems
 
 
-_LARGEST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 EXAMPLE = "controllers: {ttl: {}}"
-#: In place of a path: what stands on stdin, to its end. A file of that name is `./-`.
+#: Means stdin in place of a path. A file of that name is `./-`.
 STDIN: Final = "-"
 Source = Path | Literal["-"]
 
 
 def read_file(source: Source) -> tuple[Node | None, list[Problem]]:
-    """The top mapping of the file and what is wrong with it; None if it holds nothing usable."""
+    """Return the mapping in the file and its problems; None if it has no usable value."""
     origin = Origin("file", "stdin" if source == STDIN else str(source))
     try:
         data = _bytes(source)
     except OSError as error:
         return None, [_unreadable(origin, error)]
-    if len(data) > _LARGEST_BYTES:
+    if len(data) > _MAX_BYTES:
         return None, [Problem("the file is larger than 1 MiB", origin=origin, remedy="shorten it")]
     try:
         text = data.decode("utf-8-sig")
@@ -208,10 +208,10 @@ def _bytes(source: Source) -> bytes:
     if source == STDIN:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "it is closed")
-        return sys.stdin.buffer.read(_LARGEST_BYTES + 1)
+        return sys.stdin.buffer.read(_MAX_BYTES + 1)
     assert isinstance(source, Path)
     with source.open("rb") as file:
-        return file.read(_LARGEST_BYTES + 1)
+        return file.read(_MAX_BYTES + 1)
 
 
 def _unreadable(origin: Origin, error: OSError) -> Problem:

@@ -13,7 +13,7 @@ import yaml
 
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.server_url import is_host
-from kcm_host.yaml_text import Unreadable, composed, plain
+from kcm_host.yaml_text import Unreadable, compose, plain_value
 
 T = TypeVar("T")
 
@@ -236,11 +236,11 @@ def _content(path: Path) -> Any:
         raise ConnectionProblem(
             f"kubeconfig '{path}' is larger than {LARGEST_BYTES >> 20} MiB; keep what is needed"
         )
-    document = composed(data.decode("utf-8"), most=MOST_VALUES)
+    document = compose(data.decode("utf-8"), max_values=MOST_VALUES)
     if document is None:
         return None
     _refuse_doubles(document, path)
-    return plain(document)
+    return plain_value(document)
 
 
 def _refuse_doubles(document: yaml.Node, path: Path) -> None:

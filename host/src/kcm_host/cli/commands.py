@@ -1,4 +1,4 @@
-"""The verbs of `kcm-host`, each imported when it is used."""
+"""The commands of `kcm-host`, each imported when it is used."""
 
 import os
 import sys
@@ -10,13 +10,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from kcm_host import __version__
-from kcm_host.cli.failure import ended_in_order
+from kcm_host.cli.failure import exit_on_error
 from kcm_host.cli.output import colours
 from kcm_host.config.errors import did_you_mean
 from kcm_host.observe.logging import Form
 
-#: In the order in which a newcomer meets them, with what `--help` says of each.
-VERBS = {
+#: In the order of `--help`, with the help text of each.
+COMMANDS = {
     "run": "Run controllers until a signal.",
     "check": "See whether a config file could run.",
     "plugins": "List installed plugins or show one.",
@@ -25,16 +25,16 @@ VERBS = {
 }
 
 
-class Verbs(click.Group):
-    """Imports a verb when it is used: `run` shall not pay for what lists tables."""
+class LazyCommands(click.Group):
+    """Imports a command when it is used, because imports are most of the time of a start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the names of the verbs."""
-        return list(VERBS)
+        """Return the names of the commands."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Give one verb; its module and attribute have its name."""
-        if cmd_name not in VERBS:
+        """Return a command; its module and its attribute have its name."""
+        if cmd_name not in COMMANDS:
             return None
         command: Any = getattr(import_module(f"kcm_host.cli.{cmd_name}"), cmd_name)
         return command if isinstance(command, click.Command) else None
@@ -42,43 +42,43 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb that was typed, or tell the nearest one."""
+        """Return the command of these arguments; raise an error with the closest name."""
         name = args[0]
-        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
-            advice = did_you_mean(name, list(VERBS))
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            advice = did_you_mean(name, list(COMMANDS))
             raise click.UsageError(f"there is no command '{name}'; {advice}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs without importing them."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete verbs without importing them: a shell waits for this at every Tab."""
-        verbs = [
+        """Complete commands without importing them: the shell waits for this."""
+        commands = [
             CompletionItem(name, help=text)
-            for name, text in VERBS.items()
+            for name, text in COMMANDS.items()
             if name.startswith(incomplete)
         ]
-        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a verb and end the process; what goes wrong is one line each, never a traceback."""
+        """Run a command and exit; each error is one line without a traceback."""
         given = args[0] if args else extra.get("args")
         arguments = sys.argv[1:] if given is None else given
-        with ended_in_order(lambda: _form(arguments)):
+        with exit_on_error(lambda: _form(arguments)):
             code = super().main(*args, **{"color": colours(), **extra, "standalone_mode": False})
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _form(arguments: Sequence[str]) -> Form:
-    # Imported when something is wrong: completion and help shall not pay for the settings.
+    # Imported for errors only: completion and help must be fast.
     found: Form = import_module("kcm_host.cli.log_form").log_form(arguments, os.environ)
     return found
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kcm-host")
 def kcm_host() -> None:
     """
@@ -97,5 +97,5 @@ def kcm_host() -> None:
         kcm-host check -c kcm-host.yaml
         kcm-host run -c kcm-host.yaml
 
-    "kcm-host COMMAND --help" tells more about each command.
+    "kcm-host COMMAND --help" shows more about each command.
     """
