@@ -9,7 +9,7 @@ from typing import Any
 from kcm_host.api import Kind
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.paths import collection
-from kcm_host.client.rest import Answer, ConditionalResponse
+from kcm_host.client.rest import ConditionalResponse, Response
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 #: So many kinds are there of which quotas count the objects, beside those that have a place here.
@@ -53,9 +53,9 @@ class ClusterInMemory:
         self.connection = connection
         self._lines = _lines(objects, namespaces)
 
-    async def answer(self, method: str, path: str, **request: Any) -> Answer:
+    async def request(self, method: str, path: str, **request: Any) -> Response:
         """See `Client.answer`."""
-        return Answer(200, await self.call(method, path, **request))
+        return Response(200, await self.call(method, path, **request))
 
     async def call(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> bytes:
         """See `Client.call`."""
@@ -63,12 +63,14 @@ class ClusterInMemory:
         sent.setdefault("metadata", {})["resourceVersion"] = "2"
         return json.dumps(sent).encode()
 
-    async def conditional_get(self, path: str, *, tag: str, **_: Any) -> ConditionalResponse | None:
+    async def conditional_get(
+        self, path: str, *, etag: str, **_: Any
+    ) -> ConditionalResponse | None:
         """See `Client.conditional_get`; answers discovery."""
         core = path == "/api"
         return (
             None
-            if tag
+            if etag
             else ConditionalResponse(_discovery([k for k in KINDS if core == (not k.group)]), "1")
         )
 

@@ -23,7 +23,7 @@ def scraped() -> dict[str, set[str]]:
     metrics.on_write("ttl", write)
     metrics.on_sync(SyncRecord("ttl", Key("n"), "done", 1, 0.1, 0.1, (), 1, (write,), 1))
     stream = StreamState(
-        "", "v1", "nodes", "", "", "", True, "following", True, 1, "7", 1, (), 0, ("ttl",)
+        "", "v1", "nodes", "", "", "", True, "watching", True, 1, "7", 1, (), 0, ("ttl",)
     )
     controller = ControllerState("ttl", "running", ready=True)
     text = metrics.render(HostState("1", "s", 1.0, True, (controller,), (stream,))).decode()

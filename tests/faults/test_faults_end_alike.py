@@ -36,7 +36,7 @@ def test_an_api_server_that_dies_for_half_a_minute(story: Story, undisturbed: Ou
         eventually(lambda: story.nodes() >= 20, "the server is under load")
         story.server.kill()
         died = time.monotonic()
-        eventually(lambda: host.stream("nodes")["phase"] == "broken", "the host has noticed")
+        eventually(lambda: host.stream("nodes")["phase"] == "failed", "the host has noticed")
         assert host.page("/livez")[0] == 200
         eventually(
             lambda: time.monotonic() - died > OUTAGE_SECONDS,

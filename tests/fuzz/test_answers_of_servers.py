@@ -144,12 +144,12 @@ class Saying:
 )
 def test_discovery_answers_are_used_or_refused(answers: list[bytes]) -> None:
     """F-10, F-27: aggregated or not, twice in a row, so that there is something to keep."""
-    discoverer = CachedDiscoveryClient(Saying(*answers), agent="")  # type: ignore[arg-type]
+    discoverer = CachedDiscoveryClient(Saying(*answers), user_agent="")  # type: ignore[arg-type]
     with one_input("discovery answer", refused_by=(HostError,)):
-        asyncio.run(discoverer.ask())
-        asyncio.run(discoverer.ask())
-    for resource in discoverer.present.resources():
-        assert discoverer.present.serves(resource.kind)
+        asyncio.run(discoverer.fetch())
+        asyncio.run(discoverer.fetch())
+    for resource in discoverer.api_resources.resources():
+        assert discoverer.api_resources.serves(resource.kind)
 
 
 @given(body=bodies(tokens))
@@ -158,12 +158,12 @@ def test_tokens_are_used_or_refused(body: bytes) -> None:
     source = ServiceAccountTokens(
         Key("a", "b"),
         Saying(body),  # type: ignore[arg-type]
-        agent="",
+        user_agent="",
         tls=None,
         clock=lambda: 1e9,
     )
     with one_input("token answer", refused_by=(HostError, ConnectionProblem)):
-        access = asyncio.run(source._requested())
+        access = asyncio.run(source._request_token())
         assert access.headers["Authorization"].isprintable()
 
 

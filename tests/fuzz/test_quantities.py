@@ -146,6 +146,6 @@ def test_an_object_with_any_quantities_is_read_or_marked(
                 {"type": "ADDED", "object": {"metadata": {"name": "o", "uid": "u"}, **body}}
             ).encode()
             feed = SharedInformer(RESOURCE_QUOTA)
-            store = feed.shelf(model).store
-            feed.event("ADDED", line, decoder.frame(line).object)
+            store = feed.typed_informer(model).store
+            feed.apply("ADDED", line, decoder.decode_event(line).object)
             assert len(store) == 1

@@ -178,13 +178,13 @@ class Reader:
         self.known: dict[Key, Any] = {}
         self.complete = asyncio.Event()
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Take a change."""
         self.known[change.key] = change.new
         if EXPECTED.items() <= self.known.items():
             self.complete.set()
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Nothing to do."""
 
 
@@ -237,14 +237,14 @@ def kubeconfig(url: str, folder: Path) -> Path:
 async def follow(server: Server) -> None:
     """Follow the server until all good objects are known; fail when the stream ends."""
     reader, feed = Reader(), SharedInformer(POD)
-    feed.follow(Pod, reader)
+    feed.add_event_handler(Pod, reader)
     with tempfile.TemporaryDirectory() as folder, no_traceback():
         async with serving(server.answer) as url:
             connection = connect(str(kubeconfig(url, Path(folder))), environ={})
             async with Client(connection, lambda _: None) as client:
                 clock = asyncio.get_running_loop().time
                 reflector = Reflector(
-                    ListWatchOptions(POD), client, feed, agent="fuzz", clock=clock
+                    ListWatchOptions(POD), client, feed, user_agent="fuzz", clock=clock
                 )
                 stream = asyncio.create_task(reflector.run())
                 known = asyncio.create_task(reader.complete.wait())

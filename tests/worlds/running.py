@@ -34,7 +34,7 @@ class Discovery:
     """The discovery client of a world: its kinds are served."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self.present = APIResources(Resource(kind, VERBS, preferred=True) for kind in kinds)
+        self.api_resources = APIResources(Resource(kind, VERBS, preferred=True) for kind in kinds)
 
 
 class World:
@@ -120,7 +120,7 @@ class World:
 async def running(world: World) -> AsyncIterator[World]:
     """Run the controller of a world; it ends with the block."""
     assert world.controller.new_run()
-    world.informers.open()
+    world.informers.start()
     life = asyncio.create_task(world.controller.run(), name="controller")
     try:
         await world.quiet()
@@ -130,7 +130,7 @@ async def running(world: World) -> AsyncIterator[World]:
         await world.controller.cancel()
         life.cancel()
         await asyncio.wait({life})
-        await world.informers.close()
+        await world.informers.shutdown()
 
 
 def _plugin(name: str, make: Callable[[], object] | None) -> Plugin:

@@ -11,7 +11,7 @@ from worlds.objects import Event, Object, Objects, Refused, at
 
 from kcm_host.api import Kind
 from kcm_host.client.errors import error_of_response
-from kcm_host.client.rest import METADATA_ONLY, Answer, Query
+from kcm_host.client.rest import METADATA_ONLY, Query, Response
 from kcm_host.reconcile.requests import APPLY
 
 #: How long a request or an event is on its way, at most.
@@ -51,10 +51,10 @@ class Server:
             self.expired[kind.resource] = self._version
         self._cuts.pop(kind.resource, asyncio.Event()).set()
 
-    async def answer(self, method: str, path: str, **request: Any) -> Answer:
+    async def request(self, method: str, path: str, **request: Any) -> Response:
         """See `Client.answer`."""
         body = await self.call(method, path, **request)
-        return Answer(201 if method == "POST" else 200, body)
+        return Response(201 if method == "POST" else 200, body)
 
     async def call(self, method: str, path: str, **request: Any) -> bytes:
         """See `Client.call`."""
@@ -72,7 +72,7 @@ class Server:
 
     @asynccontextmanager
     async def watch(
-        self, path: str, *, agent: str, query: Query, accept: str
+        self, path: str, *, user_agent: str, query: Query, accept: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """See `Client.watch`."""
         await self._delay()

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.connection_pool import Pool
+from kcm_host.client.connection_pool import ConnectionPool
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def ask():
         access = await connection.credentials.current()
         timeout = aiohttp.ClientTimeout(total=5)
         async with (
-            aiohttp.ClientSession(connector=Pool(), timeout=timeout) as session,
+            aiohttp.ClientSession(connector=ConnectionPool(), timeout=timeout) as session,
             session.get(
                 connection.base_url + path,
                 headers=access.headers,

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 
-AGENT = user_agent("acme")
+AGENT = user_agent_of("acme")
 
 Speak = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
@@ -58,4 +58,4 @@ async def _nobody() -> RequestCredentials:
 
 async def get(client: Client, path: str = "/api/v1/namespaces") -> bytes:
     """Send a GET."""
-    return await client.call("GET", path, verb="get", agent=AGENT)
+    return await client.call("GET", path, verb="get", user_agent=AGENT)

@@ -16,13 +16,13 @@ from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.rest import JSON, Client, user_agent
+from kcm_host.client.rest import JSON, Client, user_agent_of
 from kcm_host.reconcile.worker import SYNC_SECONDS
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy
 
-AGENT = user_agent("acme")
+AGENT = user_agent_of("acme")
 NAMESPACES = "/api/v1/namespaces"
 WATCH = (("watch", "true"),)
 
@@ -81,13 +81,13 @@ async def _nobody() -> RequestCredentials:
 
 async def get(client: Client, path: str = NAMESPACES) -> bytes:
     """Send a GET."""
-    return await client.call("GET", path, verb="get", agent=AGENT)
+    return await client.call("GET", path, verb="get", user_agent=AGENT)
 
 
 @asynccontextmanager
 async def watching(client: Client) -> AsyncIterator[AsyncIterator[bytes]]:
     """Give the lines of an open watch."""
-    async with client.watch(NAMESPACES, agent=AGENT, query=WATCH, accept=JSON) as lines:
+    async with client.watch(NAMESPACES, user_agent=AGENT, query=WATCH, accept=JSON) as lines:
         yield lines
 
 
@@ -113,7 +113,7 @@ async def test_calls_carry_what_they_are_given(
         "POST",
         path,
         verb="create",
-        agent=AGENT,
+        user_agent=AGENT,
         query=(("dryRun", "All"),),
         body=body,
         content_type="application/json",
@@ -149,7 +149,7 @@ async def test_a_conflict_has_a_class_of_its_own(client: Client) -> None:
     body = b'{"metadata":{"name":"default"}}'
     with pytest.raises(Conflict, match="already exists") as raised:
         await client.call(
-            "POST", NAMESPACES, verb="create", agent=AGENT, body=body, content_type=JSON
+            "POST", NAMESPACES, verb="create", user_agent=AGENT, body=body, content_type=JSON
         )
     assert raised.value.reason == "AlreadyExists"
 
@@ -260,8 +260,8 @@ async def test_no_answer_is_unreachable_and_counted(
 ) -> None:
     """A cut call raises Unreachable, is counted with status 0 and never sent again (H-75)."""
     fault_proxy.add(Cut(point))
-    with pytest.raises(Unreachable, match="no answer") as raised:
-        await client.call(method, NAMESPACES, verb="create", agent=AGENT, body=b"{}")
+    with pytest.raises(Unreachable, match="no response") as raised:
+        await client.call(method, NAMESPACES, verb="create", user_agent=AGENT, body=b"{}")
     assert not raised.value.refused
     assert [(record.method, record.status) for record in records] == [(method, 0)]
     assert len(fault_proxy.requests()) == 1
@@ -349,15 +349,15 @@ async def test_watches_take_no_connections_from_calls(
 
 def test_a_call_ends_long_before_its_sync() -> None:
     """A sync whose request gets no answer learns that, instead of being cancelled itself (F-5)."""
-    assert wire_client.CALL_SECONDS <= SYNC_SECONDS / 2
+    assert wire_client.REQUEST_SECONDS <= SYNC_SECONDS / 2
 
 
 async def test_only_silence_ends_a_watch(
     fault_proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch outlives the time a whole call may take; without a byte it ends quietly (IQ-116)."""
-    monkeypatch.setattr(wire_client, "CALL_SECONDS", 0.5)
-    monkeypatch.setattr(wire_client, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(wire_client, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(wire_client, "WATCH_READ_SECONDS", 1.0)
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, lambda _: None) as client:
         fault_proxy.add(Stall(), path="slow")

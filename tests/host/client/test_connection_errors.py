@@ -7,9 +7,9 @@ import socket
 import pytest
 
 from kcm_host.api.errors import Unreachable
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 
-AGENT = user_agent("acme")
+AGENT = user_agent_of("acme")
 
 
 async def test_error_of_a_connection_shows_no_object_of_python(authority, serve, connected) -> None:
@@ -22,7 +22,7 @@ async def test_error_of_a_connection_shows_no_object_of_python(authority, serve,
     connection = dataclasses.replace(connection, base_url=f"https://127.0.0.1:{port}")
     async with Client(connection, lambda _: None) as client:
         with pytest.raises(Unreachable) as caught:
-            await client.call("GET", "/api", verb="get", agent=AGENT)
+            await client.call("GET", "/api", verb="get", user_agent=AGENT)
     assert caught.value.refused
     assert f"cannot connect to 127.0.0.1:{port}: " in str(caught.value)
     assert "<" not in str(caught.value)

@@ -15,12 +15,12 @@ from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Kind
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault
 from kcm_host_testing.proxy import FaultProxy
 
-AGENT = user_agent("host")
+AGENT = user_agent_of("host")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 OLD_LEASE = Kind("coordination.k8s.io", "v1beta1", "Lease", "leases")
@@ -41,7 +41,7 @@ async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
 @pytest.fixture
 def discoverer(client: Client) -> CachedDiscoveryClient:
     """Give one that has not asked yet."""
-    return CachedDiscoveryClient(client, agent=AGENT)
+    return CachedDiscoveryClient(client, user_agent=AGENT)
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ async def define(api_server: ApiServer, group: str) -> AsyncIterator[Define]:
 async def until_served(discoverer: CachedDiscoveryClient, *kinds: Kind) -> None:
     """Ask again and again until all these are served."""
     async with asyncio.timeout(60):
-        while not all(map(discoverer.present.serves, kinds)):
+        while not all(map(discoverer.api_resources.serves, kinds)):
             await asyncio.sleep(0.05)
-            await discoverer.ask()
+            await discoverer.fetch()
 
 
 def groups(*found: tuple[str, list[dict[str, Any]]]) -> Fault:
@@ -104,7 +104,7 @@ def version(name: str, *resources: str, freshness: str = "Current") -> dict[str,
 
 def told(discoverer: CachedDiscoveryClient) -> list[tuple[str, str, bool]]:
     """Give resource, version and preference of what is served, the core group left out."""
-    found = discoverer.present.resources()
+    found = discoverer.api_resources.resources()
     return [(r.kind.resource, r.kind.version, r.preferred) for r in found if r.kind.group]
 
 
@@ -112,8 +112,8 @@ async def test_served_kinds_are_known_after_two_requests(
     discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """Group, version and resource have to be right for a kind to count as served."""
-    assert await discoverer.ask()
-    found: Discovery = discoverer.present
+    assert await discoverer.fetch()
+    found: Discovery = discoverer.api_resources
     assert found.serves(NODE)
     assert found.serves(LEASE)
     assert not found.serves(OLD_LEASE)
@@ -124,8 +124,8 @@ async def test_served_kinds_are_known_after_two_requests(
 
 async def test_the_first_served_version_is_found(discoverer: CachedDiscoveryClient) -> None:
     """Of several versions the first that the server has counts; None when it has none."""
-    await discoverer.ask()
-    found = discoverer.present
+    await discoverer.fetch()
+    found = discoverer.api_resources
     assert found.first_served(OLD_LEASE, LEASE) == LEASE
     assert found.first_served(LEASE, OLD_LEASE) == LEASE
     assert found.first_served(OLD_LEASE, WIDGET) is None
@@ -134,8 +134,8 @@ async def test_the_first_served_version_is_found(discoverer: CachedDiscoveryClie
 
 async def test_resources_come_with_scope_and_verbs(discoverer: CachedDiscoveryClient) -> None:
     """Each is a kind as a watch needs it; subresources are left out (RQ-210)."""
-    await discoverer.ask()
-    found = {resource.kind: resource for resource in discoverer.present.resources()}
+    await discoverer.fetch()
+    found = {resource.kind: resource for resource in discoverer.api_resources.resources()}
     verbs = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     assert found[NODE] == Resource(NODE, frozenset(verbs), preferred=True)
     assert found[LEASE].kind.namespaced
@@ -154,7 +154,7 @@ async def test_the_preferred_version_is_the_best_that_has_the_resource(
     old = Kind(group, "v1beta1", "Widget", "widgets")
     gadget = Kind(group, "v1beta1", "Gadget", "gadgets")
     await until_served(discoverer, new, old, gadget)
-    found = {resource.kind: resource.preferred for resource in discoverer.present.resources()}
+    found = {resource.kind: resource.preferred for resource in discoverer.api_resources.resources()}
     assert (found[new], found[old], found[gadget]) == (True, False, True)
 
 
@@ -162,31 +162,31 @@ async def test_asking_again_is_cheap_while_nothing_changes(
     discoverer: CachedDiscoveryClient, fault_proxy: FaultProxy
 ) -> None:
     """The server only says that all is as it was, and that is no change."""
-    await discoverer.ask()
+    await discoverer.fetch()
     async with asyncio.timeout(60):
         # A definition that an earlier test has deleted may still be on its way out.
         while [request.status for request in fault_proxy.requests()[-2:]] != [304, 304]:
-            before = discoverer.present
-            changed = await discoverer.refresh()
+            before = discoverer.api_resources
+            changed = await discoverer.poll()
             await asyncio.sleep(0.05)
     assert not changed
-    assert discoverer.present is before
+    assert discoverer.api_resources is before
 
 
 async def test_a_new_kind_is_a_change(
     discoverer: CachedDiscoveryClient, group: str, define: Define
 ) -> None:
     """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
-    await discoverer.ask()
+    await discoverer.fetch()
     widget = Kind(group, "v1", "Widget", "widgets")
     await define("Widget", "v1")
     changed = False
     async with asyncio.timeout(60):
-        while not discoverer.present.serves(widget):
+        while not discoverer.api_resources.serves(widget):
             await asyncio.sleep(0.05)
-            changed = await discoverer.refresh()
+            changed = await discoverer.poll()
     assert changed
-    assert discoverer.present.serves(NODE)
+    assert discoverer.api_resources.serves(NODE)
 
 
 async def test_a_refusal_goes_to_the_caller(
@@ -195,7 +195,7 @@ async def test_a_refusal_goes_to_the_caller(
     """Who may not see what is served gets the server's 403."""
     fault_proxy.add(Answer(403), path="^/apis$")
     with pytest.raises(ApiError) as raised:
-        await discoverer.ask()
+        await discoverer.fetch()
     assert raised.value.status == 403
 
 
@@ -203,8 +203,8 @@ async def test_a_refusal_goes_to_the_caller(
     ("fault", "words"),
     [
         (Answer(503), "get /apis: 503"),
-        (groups(), "/apis names no resource any more"),
-        (groups(("apps", [version("v1")])), "/apis names no resource any more"),
+        (groups(), "/apis lists no resource any more"),
+        (groups(("apps", [version("v1")])), "/apis lists no resource any more"),
         (Answer(200, b"<html>"), "malformed"),
     ],
     ids=["error", "no group", "no resource", "another server"],
@@ -219,17 +219,17 @@ async def test_trouble_changes_nothing_and_is_told_once(
     """What was known stays, until an answer comes that can be believed (RQ-212, RQ-232)."""
     fine = groups(("acme.example", [version("v1", "widgets")]))
     fault_proxy.add(fine, path="^/apis$", times=1)
-    await discoverer.ask()
-    before = discoverer.present
+    await discoverer.fetch()
+    before = discoverer.api_resources
     with caplog.at_level(logging.WARNING, logger="kcm_host"):
         fault_proxy.add(fault, path="^/apis$", times=2)
-        assert not await discoverer.refresh()
-        assert not await discoverer.refresh()
+        assert not await discoverer.poll()
+        assert not await discoverer.poll()
         fault_proxy.add(fine, path="^/apis$", times=1)
-        assert not await discoverer.refresh()
-    assert discoverer.present is before
+        assert not await discoverer.poll()
+    assert discoverer.api_resources is before
     (line,) = caplog.records
-    assert line.getMessage() == "discovery failed, trying again"
+    assert line.getMessage() == "discovery failed, retrying"
     assert words in vars(line)["kv"]["error"]
 
 
@@ -239,12 +239,12 @@ async def test_a_version_nobody_answers_for_keeps_what_was_known(
     """Stale is not gone: its resources stay, others of the same answer are taken (RQ-231)."""
     first = groups(("acme.example", [version("v1", "widgets"), version("v1beta1", "gadgets")]))
     fault_proxy.add(first, path="^/apis$", times=1)
-    await discoverer.ask()
+    await discoverer.fetch()
     assert told(discoverer) == [("widgets", "v1", True), ("gadgets", "v1beta1", True)]
     stale = version("v1", freshness="Stale")
     second = groups(("acme.example", [stale, version("v1beta1", "gadgets", "widgets")]))
     fault_proxy.add(second, path="^/apis$", times=1)
-    assert await discoverer.refresh()
+    assert await discoverer.poll()
     assert told(discoverer) == [
         ("widgets", "v1", True),
         ("gadgets", "v1beta1", True),
@@ -258,5 +258,5 @@ async def test_a_version_nobody_ever_answered_for_has_nothing(
     """What the server itself remembers of a stale version is not taken (RQ-231)."""
     stale = version("v1", "widgets", freshness="Stale")
     fault_proxy.add(groups(("acme.example", [stale])), path="^/apis$", times=1)
-    await discoverer.ask()
+    await discoverer.fetch()
     assert told(discoverer) == []

@@ -11,7 +11,7 @@ import pytest
 
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host_testing import certificate
 
 SECONDS = 60.0
@@ -99,7 +99,7 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
         )
         async with Client(connection, lambda record: None) as client:
             call = asyncio.create_task(
-                client.call("GET", "/", verb="get", agent=user_agent("acme"))
+                client.call("GET", "/", verb="get", user_agent=user_agent_of("acme"))
             )
             assert await asyncio.to_thread(server.asked.wait, SECONDS)
             call.cancel()
@@ -139,7 +139,7 @@ def test_after_a_burst_one_connection_is_enough():
         async with server, Client(connection, lambda record: None) as client:
 
             async def call() -> None:
-                await client.call("GET", "/", verb="get", agent=user_agent("acme"))
+                await client.call("GET", "/", verb="get", user_agent=user_agent_of("acme"))
 
             await asyncio.gather(*(call() for _ in range(BURST)))
             peers.clear()

@@ -48,7 +48,7 @@ async def who(client: Client) -> str:
     """Ask the server as whom it knows a client."""
     review = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}'
     answer = await client.call(
-        "POST", WHO_AM_I, verb="create", agent="kcm-host/0", body=review, content_type=JSON
+        "POST", WHO_AM_I, verb="create", user_agent="kcm-host/0", body=review, content_type=JSON
     )
     name: str = json.loads(answer)["status"]["userInfo"]["username"]
     return name
@@ -60,7 +60,7 @@ async def test_a_missing_account_is_made_and_acted_as(
     """The server knows the controller as its own account, which is there afterwards (H-35)."""
     core: Any = official.CoreV1Api(api_server.client())
     async with Client(
-        with_service_account(name, manager, agent="kcm-host/0"), lambda record: None
+        with_service_account(name, manager, user_agent="kcm-host/0"), lambda record: None
     ) as own:
         assert await who(own) == f"system:serviceaccount:kube-system:{name}"
     assert core.read_namespaced_service_account(name, "kube-system").metadata.name == name
@@ -71,7 +71,7 @@ async def test_a_token_is_used_again_until_it_is_old(
 ) -> None:
     """A new one is requested when four fifths of an hour are over, not before (H-35)."""
     wall = Wall()
-    connection = with_service_account(name, manager, agent="kcm-host/0", clock=wall)
+    connection = with_service_account(name, manager, user_agent="kcm-host/0", clock=wall)
     async with Client(connection, lambda record: None) as own:
         await who(own)
         wall.ahead = 0.79 * 3600
@@ -94,7 +94,7 @@ async def test_passing_trouble_is_tried_four_times(
     fault_proxy.add(Answer(status), path=f"/{name}/token$", times=3)
     began = time.monotonic()
     async with Client(
-        with_service_account(name, manager, agent="kcm-host/0"), lambda record: None
+        with_service_account(name, manager, user_agent="kcm-host/0"), lambda record: None
     ) as own:
         assert await who(own) == f"system:serviceaccount:kube-system:{name}"
     assert time.monotonic() - began >= 0.5 + 1 + 2
@@ -105,7 +105,7 @@ async def test_a_host_that_may_not_request_tokens(fault_proxy: FaultProxy, name:
     config = fault_proxy.kubeconfig("alice")
     async with Client(connect(str(config), environ={}), lambda record: None) as client:
         with pytest.raises(ConnectionProblem) as found:
-            await with_service_account(name, client, agent="kcm-host/0").credentials.current()
+            await with_service_account(name, client, user_agent="kcm-host/0").credentials.current()
     assert f"no token for service account 'kube-system/{name}'" in str(found.value)
     assert "grant create on serviceaccounts/token" in str(found.value)
     assert len(fault_proxy.requests(method="POST", path=f"/{name}/token$")) == 4

@@ -61,7 +61,7 @@ async def test_requests_of_a_sync_carry_its_span(heads, connected, sampler, flag
     async with Client(connection, lambda _: None) as client:
 
         async def ask() -> str:
-            await client.call("GET", "/api/v1/nodes/n1", verb="get", agent="acme")
+            await client.call("GET", "/api/v1/nodes/n1", verb="get", user_agent="acme")
             return heads.traceparents[-1]
 
         assert await ask() == ""

@@ -44,11 +44,11 @@ async def test_unreadable_discovery_is_one_kind_of_error(
 ) -> None:
     """F-10: the task that asks again survives, and a start ends with one line."""
     fault_proxy.add(Answer(200, body), path="^/apis$")
-    with pytest.raises(Unreadable, match="get /apis: unreadable answer"):
-        await CachedDiscoveryClient(client, agent=AGENT).ask()
-    assert not await CachedDiscoveryClient(client, agent=AGENT).refresh()
-    with pytest.raises(ConnectionProblem, match="unreadable answer") as raised:
-        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
+    with pytest.raises(Unreadable, match="get /apis: undecodable response"):
+        await CachedDiscoveryClient(client, user_agent=AGENT).fetch()
+    assert not await CachedDiscoveryClient(client, user_agent=AGENT).poll()
+    with pytest.raises(ConnectionProblem, match="undecodable response") as raised:
+        await wait_for_api_server(client, user_agent=AGENT, timeout=timedelta(seconds=0.1))
     assert raised.value.exit_code == 1
 
 
@@ -58,20 +58,20 @@ async def test_unreadable_pages_are_the_same_kind_of_error(
 ) -> None:
     """F-10: a list page from a broken proxy breaks the stream with a clear error."""
     fault_proxy.add(Answer(200, body), path="/configmaps")
-    selection = ListWatchOptions(Kind("", "v1", "ConfigMap", "configmaps"))
+    options = ListWatchOptions(Kind("", "v1", "ConfigMap", "configmaps"))
 
     class Nothing:
         def init(self) -> None:
             """Hear of the list."""
 
-    with pytest.raises(Unreadable, match="list /api/v1/configmaps: unreadable answer"):
-        await paged_list(client, selection, Nothing(), agent=AGENT)  # type: ignore[arg-type]
+    with pytest.raises(Unreadable, match="list /api/v1/configmaps: undecodable response"):
+        await paged_list(client, options, Nothing(), user_agent=AGENT)  # type: ignore[arg-type]
 
 
 async def test_unreadable_tokens_are_told(client: Client, fault_proxy: FaultProxy) -> None:
     """F-10: also where a service account's token is requested."""
     tokens = fault_proxy.add(Answer(201, NO_UTF8), path="/token$")
-    connection = with_service_account("acme", client, agent=AGENT)
+    connection = with_service_account("acme", client, user_agent=AGENT)
     with pytest.raises(ConnectionProblem, match=r"no token for .* unreadable"):
         await connection.credentials.current()
     assert tokens.hits == 4
@@ -96,7 +96,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
     old = b'{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"}]}'
     fault_proxy.add(Answer(200, old), path="^/apis$")
     with pytest.raises(ConnectionProblem) as raised:
-        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
+        await wait_for_api_server(client, user_agent=AGENT, timeout=timedelta(seconds=0.1))
     assert "/apis answered with a 'APIGroupList'" in str(raised.value)
     assert "'APIGroupDiscoveryList' was asked for" in str(raised.value)
 
@@ -112,10 +112,10 @@ def bomb(status: str) -> bytes:
 async def test_answers_are_not_inflated(status: str) -> None:
     """F-25: compression that nobody asked for is refused, for calls as for watches."""
     async with client_of(saying(bomb(status))) as client:
-        with pytest.raises(Unreadable, match="encoded as 'gzip', which was not asked for"):
+        with pytest.raises(Unreadable, match="encoded as 'gzip', which was not requested"):
             await get(client)
         with pytest.raises(Unreadable, match="encoded as 'gzip'"):
-            async with client.watch("/w", agent=AGENT, query=(), accept=JSON):
+            async with client.watch("/w", user_agent=AGENT, query=(), accept=JSON):
                 raise AssertionError("a refused watch gives no lines")
 
 
@@ -141,10 +141,10 @@ class Endless:
 
 async def test_bodies_are_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """F-25: what is too long is an error, and the connection is closed at once."""
-    monkeypatch.setattr(wire_client, "LONGEST_BODY", MEBIBYTE)
+    monkeypatch.setattr(wire_client, "MAX_BODY_BYTES", MEBIBYTE)
     server = Endless("200 OK")
     async with client_of(server) as client:
-        with pytest.raises(Unreadable, match="the answer is longer than 1 MiB"):
+        with pytest.raises(Unreadable, match="the response is longer than 1 MiB"):
             await get(client)
         await asyncio.wait_for(server.ended.wait(), 60)
         assert server.sent < 32 * MEBIBYTE

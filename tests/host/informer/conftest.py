@@ -1,4 +1,4 @@
-"""An empty store of pods, and an empty feed."""
+"""An empty store of pods, and an empty informer."""
 
 import pytest
 from host.informer.stream_lines import POD, Pod
@@ -14,6 +14,6 @@ def store() -> Store[Pod]:
 
 
 @pytest.fixture
-def feed() -> SharedInformer:
-    """A feed of pods that nobody follows yet."""
+def informer() -> SharedInformer:
+    """A informer of pods that nobody follows yet."""
     return SharedInformer(POD)

@@ -58,7 +58,7 @@ def entry(version: str, *, uid: str = "u1", **fields: Any) -> Entry[Pod]:
 
 def misfit(version: str, *, uid: str = "u1") -> Entry[Pod]:
     """Give an object whose version did not fit the model."""
-    return Entry(None, uid, version, good=False)
+    return Entry(None, uid, version, undecodable=True)
 
 
 def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
@@ -72,37 +72,37 @@ def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
     return msgspec.json.encode({"kind": "Pod", "apiVersion": "v1", "metadata": meta, **fields})
 
 
-def event(feed: SharedInformer, sort: str, body: bytes) -> None:
+def event(informer: SharedInformer, sort: str, body: bytes) -> None:
     """Feed one event of a watch."""
     line = _line(sort, body)
-    feed.event(sort, line, decoder.frame(line).object)
+    informer.apply(sort, line, decoder.decode_event(line).object)
 
 
-def gathering(feed: SharedInformer, *events: tuple[str, bytes]) -> None:
+def gathering(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a streaming list that is not complete yet."""
-    feed.init()
+    informer.init()
     for sort, body in events:
         line = _line(sort, body)
-        feed.init_apply(sort, line, decoder.frame(line).object)
+        informer.init_apply(sort, line, decoder.decode_event(line).object)
 
 
-def gathered(feed: SharedInformer, *events: tuple[str, bytes]) -> None:
+def gathered(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a whole streaming list."""
-    gathering(feed, *events)
-    complete(feed)
+    gathering(informer, *events)
+    complete(informer)
 
 
-def listed(feed: SharedInformer, *bodies: bytes) -> None:
+def listed(informer: SharedInformer, *bodies: bytes) -> None:
     """Feed a whole list that came in pages."""
-    feed.init()
+    informer.init()
     for body in bodies:
-        feed.init_apply_item(msgspec.Raw(body))
-    complete(feed)
+        informer.init_apply_item(msgspec.Raw(body))
+    complete(informer)
 
 
-def complete(feed: SharedInformer) -> None:
+def complete(informer: SharedInformer) -> None:
     """Put the gathered objects in place."""
-    for _ in feed.init_done():
+    for _ in informer.init_done():
         pass
 
 
@@ -128,11 +128,11 @@ class Listener:
         #: How many changes had been told at each call of `synced`.
         self.synced_after: list[int] = []
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Write one change down."""
         self.changes.append(change)
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Write down when."""
         self.synced_after.append(len(self.changes))
 

@@ -35,18 +35,20 @@ STEPS = st.one_of(
 class Mirror:
     """A follower that has nothing but what it was told, and an index of its own."""
 
-    def __init__(self, number: int, model: type[Any], feed: SharedInformer) -> None:
+    def __init__(self, number: int, model: type[Any], informer: SharedInformer) -> None:
         self.name = str(number)
         self.model = model
-        self._feed = feed
+        self._feed = informer
         self.known: dict[Key, Any] = {}
         self.times_synced = 0
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Take a change, which begins where the last one of its object ended."""
         assert change.old == self.known.get(change.key)
         assert change.initial == (not self.times_synced)
-        nodes, phases = (dict(self._feed.shelf(model).store.items()) for model in (Pod, Phase))
+        nodes, phases = (
+            dict(self._feed.typed_informer(model).store.items()) for model in (Pod, Phase)
+        )
         assert {key: found.node for key, found in nodes.items()} == {
             key: found.phase for key, found in phases.items()
         }
@@ -55,16 +57,16 @@ class Mirror:
         else:
             self.known[change.key] = change.new
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Count it."""
         self.times_synced += 1
 
 
 class World:
-    """A feed and what its readers must see of it."""
+    """A informer and what its readers must see of it."""
 
     def __init__(self) -> None:
-        self.feed = SharedInformer(POD)
+        self.informer = SharedInformer(POD)
         self.mirrors: list[Mirror] = []
         self.expected: dict[Key, str] = {}
         self._coming: dict[Key, str] = {}
@@ -75,21 +77,21 @@ class World:
 
     async def event(self, key: Key, node: str | int | None) -> None:
         """Change one object, unless a list is being put in place."""
-        if self._steps is None and self.feed.synced:
+        if self._steps is None and self.informer.has_synced:
             sort = "MODIFIED" if node is not None else "DELETED"
             last = self.expected.get(key, "n1")
-            event(self.feed, sort, self._object(key, last if node is None else node))
+            event(self.informer, sort, self._object(key, last if node is None else node))
             _apply(self.expected, key, node)
 
     async def begin_list(self, objects: dict[Key, str | int]) -> None:
         """Gather a list, and begin to put it in place."""
         if self._steps is None:
             lines = [("ADDED", self._object(key, node)) for key, node in objects.items()]
-            gathering(self.feed, *lines)
+            gathering(self.informer, *lines)
             self._coming = {key: self.expected[key] for key in objects if key in self.expected}
             for key, node in objects.items():
                 _apply(self._coming, key, node)
-            self._steps = self.feed.init_done()
+            self._steps = self.informer.init_done()
 
     async def go_on(self, steps: int) -> None:
         """Put more of a list in place."""
@@ -103,7 +105,7 @@ class World:
 
     async def open(self) -> None:
         """Welcome who joined."""
-        self.feed.welcome()
+        self.informer.start_new_handlers()
 
     async def join(self, model: type[Any]) -> None:
         """Add a follower, as a controller does at its start; it is told nothing yet."""
@@ -111,10 +113,10 @@ class World:
 
     def _join(self, model: type[Any]) -> None:
         self._number += 1
-        mirror = Mirror(self._number, model, self.feed)
+        mirror = Mirror(self._number, model, self.informer)
         self.mirrors.append(mirror)
-        self.feed.follow(model, mirror)
-        store = self.feed.shelf(model).store
+        self.informer.add_event_handler(model, mirror)
+        store = self.informer.typed_informer(model).store
         store.add_index(mirror.name, "value", lambda _, found: [str(found)], _fail)
 
     async def leave(self, number: int) -> None:
@@ -122,18 +124,18 @@ class World:
         mirror = self.mirrors[number % len(self.mirrors)]
         if sum(other.model is mirror.model for other in self.mirrors) > 1:
             self.mirrors.remove(mirror)
-            self.feed.shelf(mirror.model).store.drop_indexes(mirror.name)
-            self.feed.leave(mirror)
+            self.informer.typed_informer(mirror.model).store.remove_indexes(mirror.name)
+            self.informer.remove_event_handler(mirror)
 
     def check_readers(self) -> None:
         """All stores and indexes show one complete set, that of before or the new one."""
-        nodes = dict(self.feed.shelf(Pod).store.items())
+        nodes = dict(self.informer.typed_informer(Pod).store.items())
         if self._steps is not None and self._coming == {
             key: found.node for key, found in nodes.items()
         }:
             self.expected = self._coming
         for model, field in ((Pod, "node"), (Phase, "phase")):
-            store = self.feed.shelf(model).store
+            store = self.informer.typed_informer(model).store
             seen = dict(store.items())
             assert {key: getattr(found, field) for key, found in seen.items()} == self.expected
             for mirror in self.mirrors:
@@ -153,7 +155,7 @@ class World:
         self.check_readers()
         for mirror in self.mirrors:
             assert mirror.times_synced == 1
-            assert mirror.known == dict(self.feed.shelf(mirror.model).store.items())
+            assert mirror.known == dict(self.informer.typed_informer(mirror.model).store.items())
 
     @staticmethod
     def _object(key: Key, node: str | int) -> bytes:
@@ -199,7 +201,7 @@ async def test_whatever_happens_between_slices(synced: bool, steps: list[tuple[A
         await world.end()
 
 
-async def test_the_loop_is_heard_between_slices(feed: SharedInformer) -> None:
+async def test_the_loop_is_heard_between_slices(informer: SharedInformer) -> None:
     """No turn of the loop prepares or tells more than a slice of the first list (F-47)."""
     turn = 0
     loop = asyncio.get_running_loop()
@@ -212,16 +214,16 @@ async def test_the_loop_is_heard_between_slices(feed: SharedInformer) -> None:
             loop.call_soon(next_turn)
 
     class Counting(Listener):
-        def changed(self, change: Change[Any]) -> None:
-            super().changed(change)
+        def on_change(self, change: Change[Any]) -> None:
+            super().on_change(change)
             told[turn] += 1
 
     next_turn()
     listener = Counting()
-    feed.follow(Pod, listener)
+    informer.add_event_handler(Pod, listener)
     many = [Key(f"p{number}", "team") for number in range(10 * SLICE)]
-    gathering(feed, *(("ADDED", pod(key, "1")) for key in many))
-    assert sum(1 for _ in feed.init_done()) == 10
+    gathering(informer, *(("ADDED", pod(key, "1")) for key in many))
+    assert sum(1 for _ in informer.init_done()) == 10
     for _ in range(50):
         await asyncio.sleep(0)
     assert listener.synced_after == [len(many)]
@@ -229,41 +231,41 @@ async def test_the_loop_is_heard_between_slices(feed: SharedInformer) -> None:
     assert max(told.values()) == SLICE
 
 
-async def test_what_is_gone_is_found_and_freed_in_slices(feed: SharedInformer) -> None:
+async def test_what_is_gone_is_found_and_freed_in_slices(informer: SharedInformer) -> None:
     """A list that lacks them all is compared with them slice by slice (F-47)."""
-    feed.follow(Pod, Listener())
-    gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
-    complete(feed)
-    gathering(feed)
-    steps = feed.init_done()
+    informer.add_event_handler(Pod, Listener())
+    gathering(informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
+    complete(informer)
+    gathering(informer)
+    steps = informer.init_done()
     for _ in range(4):
         next(steps)
-        assert len(feed.shelf(Pod).store) == 4 * SLICE
+        assert len(informer.typed_informer(Pod).store) == 4 * SLICE
     assert sum(1 for _ in steps) == 4, "to free them"
-    assert len(feed.shelf(Pod).store) == 0
+    assert len(informer.typed_informer(Pod).store) == 0
 
 
-async def test_a_relist_is_told_in_one_turn(feed: SharedInformer) -> None:
+async def test_a_relist_is_told_in_one_turn(informer: SharedInformer) -> None:
     """The memory of a controller is never between two sets of objects (F-47)."""
     listener = Listener()
-    feed.follow(Pod, listener)
-    gathering(feed)
-    complete(feed)
+    informer.add_event_handler(Pod, listener)
+    gathering(informer)
+    complete(informer)
     many = [Key(f"p{number}", "team") for number in range(3 * SLICE)]
-    gathering(feed, *(("ADDED", pod(key, "1")) for key in many))
-    complete(feed)
+    gathering(informer, *(("ADDED", pod(key, "1")) for key in many))
+    complete(informer)
     assert len(listener.changes) == len(many)
 
 
-async def test_who_leaves_in_the_midst_hears_nothing_more(feed: SharedInformer) -> None:
+async def test_who_leaves_in_the_midst_hears_nothing_more(informer: SharedInformer) -> None:
     """What was left to tell goes with the follower (F-47)."""
     listener = Listener()
-    feed.follow(Pod, Listener())
-    feed.follow(Pod, listener)
-    gathering(feed, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE)))
-    complete(feed)
-    event(feed, "ADDED", pod(A, "2"))
-    feed.leave(listener)
+    informer.add_event_handler(Pod, Listener())
+    informer.add_event_handler(Pod, listener)
+    gathering(informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE)))
+    complete(informer)
+    event(informer, "ADDED", pod(A, "2"))
+    informer.remove_event_handler(listener)
     for _ in range(10):
         await asyncio.sleep(0)
     assert len(listener.changes) == SLICE

@@ -12,7 +12,7 @@ NEWS: dict[str, Callable[[Store[Pod]], object]] = {
     "another version, the same fields": lambda store: store.put(A, entry("2", node="n1")),
     "other fields": lambda store: store.put(A, entry("2", node="n2")),
     "a version that cannot be decoded": lambda store: store.put(A, misfit("2")),
-    "its end": lambda store: store.remove(A, version="2"),
+    "its end": lambda store: store.delete(A, resource_version="2"),
     "a list with it": lambda store: replaced(store, {A: entry("1", node="n1")}),
     "a list without it": lambda store: replaced(store, {B: entry("1")}),
 }
@@ -30,7 +30,7 @@ async def test_all_who_wait_hear_of_it(
 ) -> None:
     """Whatever is told of the object, changed fields or not, and each of those who wait."""
     store.put(A, entry("1", node="n1"))
-    waiting = [asyncio.create_task(store.next_change(A)) for _ in range(2)]
+    waiting = [asyncio.create_task(store.wait_for_change(A)) for _ in range(2)]
     await turns()
     news(store)
     async with asyncio.timeout(60):
@@ -39,10 +39,10 @@ async def test_all_who_wait_hear_of_it(
 
 async def test_news_of_others_is_not_heard(store: Store[Pod]) -> None:
     """Neither of another object nor of a list that never had the one awaited."""
-    waiting = asyncio.create_task(store.next_change(A))
+    waiting = asyncio.create_task(store.wait_for_change(A))
     await turns()
     store.put(B, entry("1"))
-    store.remove(B)
+    store.delete(B)
     replaced(store, {B: entry("2"), C: entry("2")})
     await turns()
     assert not waiting.done()
@@ -52,7 +52,7 @@ async def test_news_of_others_is_not_heard(store: Store[Pod]) -> None:
 
 async def test_who_gives_up_takes_nothing_from_others(store: Store[Pod]) -> None:
     """Cancelled before the news or in the turn of the news, the others hear of it once."""
-    first, second, third = (asyncio.create_task(store.next_change(A)) for _ in range(3))
+    first, second, third = (asyncio.create_task(store.wait_for_change(A)) for _ in range(3))
     await turns()
     first.cancel()
     await turns()
@@ -61,7 +61,7 @@ async def test_who_gives_up_takes_nothing_from_others(store: Store[Pod]) -> None
     await third
     await asyncio.gather(first, second, return_exceptions=True)
     assert (first.cancelled(), second.cancelled()) == (True, True)
-    again = asyncio.create_task(store.next_change(A))
+    again = asyncio.create_task(store.wait_for_change(A))
     await turns()
     assert not again.done()
     store.put(A, entry("2"))
@@ -72,5 +72,5 @@ def test_versions_are_those_told_last(store: Store[Pod]) -> None:
     """Also of an object that cannot be decoded; None for one that is not there."""
     store.put(A, entry("1"))
     store.put(B, misfit("2"))
-    assert [store.version_of(key) for key in (A, B, C)] == ["1", "2", None]
+    assert [store.resource_version_of(key) for key in (A, B, C)] == ["1", "2", None]
     assert store.keys() == (A, B)

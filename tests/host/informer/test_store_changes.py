@@ -42,7 +42,7 @@ def test_another_object_of_the_same_name_is_a_change(store: Store[Pod]) -> None:
 
 def test_who_wants_every_event_gets_every_version(store: Store[Pod]) -> None:
     """With `every_event` an equal update is told as `same`; the same version again is not."""
-    store.every_event = True
+    store.notify_unchanged = True
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n1"))
     assert change == Change(POD, A, Pod("n1"), Pod("n1"), "2", same=True)
@@ -51,7 +51,7 @@ def test_who_wants_every_event_gets_every_version(store: Store[Pod]) -> None:
 
 def test_a_real_change_is_never_marked_same(store: Store[Pod]) -> None:
     """With `every_event`, a change of a declared field is told like any other."""
-    store.every_event = True
+    store.notify_unchanged = True
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n2"))
     assert change is not None
@@ -61,7 +61,7 @@ def test_a_real_change_is_never_marked_same(store: Store[Pod]) -> None:
 def test_a_delete_tells_the_final_state(store: Store[Pod]) -> None:
     """The change carries the state at deletion and its version (IQ-46)."""
     store.put(A, entry("1", node="n1"))
-    change = store.remove(A, final=Pod("n2"), version="7")
+    change = store.delete(A, final=Pod("n2"), resource_version="7")
     assert change == Change(POD, A, Pod("n2"), None, "7")
     assert store.get(A) is None
     assert len(store) == 0
@@ -70,12 +70,12 @@ def test_a_delete_tells_the_final_state(store: Store[Pod]) -> None:
 def test_a_delete_without_final_state_tells_the_last_known(store: Store[Pod]) -> None:
     """Without a final state the last one known is told, which may be stale (IQ-51)."""
     store.put(A, entry("1", node="n1"))
-    assert store.remove(A) == Change(POD, A, Pod("n1"), None, "1")
+    assert store.delete(A) == Change(POD, A, Pod("n1"), None, "1")
 
 
 def test_a_delete_of_what_was_never_known_is_no_change(store: Store[Pod]) -> None:
     """Nobody is told of the end of something that nobody was told of."""
-    assert store.remove(A, final=Pod("n1"), version="2") is None
+    assert store.delete(A, final=Pod("n1"), resource_version="2") is None
 
 
 def test_names_are_separate_in_each_namespace(store: Store[Pod]) -> None:
@@ -93,7 +93,7 @@ def test_reading_goes_on_while_the_store_changes(store: Store[Pod]) -> None:
         store.put(key, entry("1", node="n1"))
     reader = store.items()
     first, _ = next(reader)
-    store.remove(A)
+    store.delete(A)
     store.put(Key("later"), entry("2"))
     assert first == A
     assert [key for key, _ in reader] == [B]

@@ -7,7 +7,7 @@ from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, misfit, repl
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.kinds import Key
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.store import Store
 
 
@@ -54,7 +54,7 @@ def test_a_deleted_object_is_found_no_more(indexed: Store[Pod]) -> None:
     """Deletes leave the index, also when their final state has another value (IQ-57)."""
     for key in (A, B):
         indexed.put(key, entry("1", node="n1"))
-    indexed.remove(A, final=Pod("n2"), version="2")
+    indexed.delete(A, final=Pod("n2"), resource_version="2")
     assert (found(indexed, "n1"), found(indexed, "n2")) == ({B}, set())
 
 
@@ -88,7 +88,7 @@ def test_indexes_belong_to_their_controllers(store: Store[Pod]) -> None:
     store.put(A, entry("1", node="n1"))
     assert list(store.by_index("claims", "by", "a")) == [(A, Pod("n1"))]
     assert list(store.by_index("quota", "by", "a")) == []
-    store.drop_indexes("claims")
+    store.remove_indexes("claims")
     assert store.index_names("claims") == frozenset()
     assert [key for key, _ in store.by_index("quota", "by", "n1")] == [A]
 
@@ -110,7 +110,7 @@ def test_results_outlive_changes(indexed: Store[Pod]) -> None:
     reader = indexed.by_index("quota", "node", "n1")
     first, _ = next(reader)
     gone, left = [key for key in (A, B, C) if key != first]
-    indexed.remove(gone)
+    indexed.delete(gone)
     for key in (D, Key("e", "team")):
         indexed.put(key, entry("2", node="n1"))
     assert [key for key, _ in reader] == [left]
@@ -119,7 +119,7 @@ def test_results_outlive_changes(indexed: Store[Pod]) -> None:
 def test_an_object_made_anew_is_found_under_its_new_value_only(indexed: Store[Pod]) -> None:
     """What a deleted object left behind does not come back with its namesake (IQ-57)."""
     indexed.put(A, entry("1", uid="u1", node="n1"))
-    indexed.remove(A)
+    indexed.delete(A)
     indexed.put(A, entry("2", uid="u2", node="n2"))
     assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
 
@@ -157,7 +157,7 @@ def test_a_failure_while_values_are_being_given_is_told_too(store: Store[Pod]) -
 def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Pod]) -> None:
     """The message names the kind, the indexes there are, and where to declare one."""
     indexed.add_index("quota", "zone", by_node, unfailing)
-    pods = StoreView("quota", {(POD, Pod): indexed}).of(POD, Pod)
+    pods = CacheView("quota", {(POD, Pod): indexed}).of(POD, Pod)
     with pytest.raises(UndeclaredRead) as refusal:
         pods.by_index("nodes", "n1")
     assert str(refusal.value) == (
@@ -167,7 +167,7 @@ def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Po
 
 def test_another_controllers_index_is_not_declared(indexed: Store[Pod]) -> None:
     """A controller sees its own indexes alone, also on a shared store."""
-    pods = StoreView("claims", {(POD, Pod): indexed}).of(POD, Pod)
+    pods = CacheView("claims", {(POD, Pod): indexed}).of(POD, Pod)
     with pytest.raises(UndeclaredRead, match=r"'node' on 'pods' \(declared: none\)"):
         pods.by_index("node", "n1")
 
@@ -194,7 +194,7 @@ def test_an_index_may_hold_keys_by_their_names(store: Store[Pod]) -> None:
     store.put(A, entry("1"))
     store.put(A, entry("2", node="n1"))
     assert found(store, "team", index="team") == {A}
-    store.remove(A)
+    store.delete(A)
     assert found(store, "team", index="team") == set()
 
 
@@ -216,6 +216,6 @@ def test_an_index_that_changes_its_mind_harms_nobody(store: Store[Pod]) -> None:
     store.add_index("quota", "moody", lambda key, pod: [next(answers)], unfailing)
     store.put(A, entry("1"))
     store.put(A, entry("2", node="n1"))
-    store.remove(A)
+    store.delete(A)
     assert found(store, "third", index="moody") == set()
     assert len(store) == 0

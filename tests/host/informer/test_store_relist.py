@@ -15,7 +15,7 @@ def told(changes: list[Change[Pod]]) -> list[tuple[str, Key]]:
 def test_the_first_list_is_adds(store: Store[Pod]) -> None:
     """Everything in the first list is an add that is marked initial, in list order (IQ-53)."""
     assert replaced(store, {B: entry("1"), A: entry("2")}) == []
-    changes = list(store.as_changes())
+    changes = list(store.initial_changes())
     assert told(changes) == [("added", B), ("added", A)]
     assert all(change.initial for change in changes)
 
@@ -51,7 +51,7 @@ def test_made_anew_between_two_lists_is_one_update(store: Store[Pod]) -> None:
 
 def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:
     """The same versions again are no change, not even for who wants every event (IQ-64)."""
-    store.every_event = True
+    store.notify_unchanged = True
     fresh = {key: entry("1") for key in (A, B)}
     replaced(store, fresh)
     assert replaced(store, dict(fresh)) == []
@@ -69,7 +69,7 @@ def test_a_late_reader_gets_everything_as_adds(store: Store[Pod]) -> None:
     """What is stored, told as if it were new (IQ-61)."""
     replaced(store, {A: entry("1", node="n1"), B: entry("2")})
     store.put(A, entry("3", node="n2"))
-    assert list(store.as_changes()) == [
+    assert list(store.initial_changes()) == [
         Change(POD, A, None, Pod("n2"), "3", initial=True),
         Change(POD, B, None, Pod(), "2", initial=True),
     ]

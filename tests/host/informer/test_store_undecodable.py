@@ -98,7 +98,7 @@ def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
 def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
     """Who was never told of an object is not told of its end."""
     store.put(A, misfit("1"))
-    assert store.remove(A, final=Pod("n1"), version="2") is None
+    assert store.delete(A, final=Pod("n1"), resource_version="2") is None
     assert (len(store), store.undecodable) == (0, frozenset())
 
 
@@ -106,7 +106,7 @@ def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> 
     """The delete is told with the last state that fitted (IQ-51)."""
     store.put(A, entry("1", node="n1"))
     store.put(A, misfit("2"))
-    assert store.remove(A, version="3") == Change(POD, A, Pod("n1"), None, "3")
+    assert store.delete(A, resource_version="3") == Change(POD, A, Pod("n1"), None, "3")
     assert store.undecodable == frozenset()
 
 
@@ -125,21 +125,21 @@ def test_a_late_reader_gets_last_good_states(store: Store[Pod]) -> None:
     store.put(A, entry("1", node="n1"))
     store.put(A, misfit("2"))
     store.put(B, misfit("2"))
-    assert [(change.key, change.new) for change in store.as_changes()] == [(A, Pod("n1"))]
+    assert [(change.key, change.new) for change in store.initial_changes()] == [(A, Pod("n1"))]
 
 
 def test_it_is_told_once_for_each_version(
-    feed: SharedInformer, caplog: pytest.LogCaptureFixture
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Watch and relists of one version are one warning that names the object and the field."""
-    feed.follow(Pod, Listener())
-    gathered(feed, ("ADDED", pod(A, "1", node=["no", "string"])))
-    event(feed, "MODIFIED", pod(A, "2", node=2))
-    listed(feed, pod(A, "2", node=2))
-    gathered(feed, ("ADDED", pod(A, "2", node=2)))
-    listed(feed, pod(A, "3", node=2))
+    informer.add_event_handler(Pod, Listener())
+    gathered(informer, ("ADDED", pod(A, "1", node=["no", "string"])))
+    event(informer, "MODIFIED", pod(A, "2", node=2))
+    listed(informer, pod(A, "2", node=2))
+    gathered(informer, ("ADDED", pod(A, "2", node=2)))
+    listed(informer, pod(A, "3", node=2))
     (message,) = {record.getMessage() for record in caplog.records}
-    assert message == "object does not fit the model, last good state kept"
+    assert message == "undecodable object, last decoded state kept"
     told = [record.__dict__["kv"] for record in caplog.records]
     assert [pairs["version"] for pairs in told] == ["1", "2", "3"]
     assert told[1] == {
@@ -152,42 +152,44 @@ def test_it_is_told_once_for_each_version(
 
 
 def test_its_end_is_no_further_trouble(
-    feed: SharedInformer, caplog: pytest.LogCaptureFixture
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The DELETED event of an object that does not fit is a delete and asks nobody to mend it."""
     listener = Listener()
-    feed.follow(Pod, listener)
-    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
+    informer.add_event_handler(Pod, listener)
+    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
     caplog.clear()
-    event(feed, "DELETED", pod(A, "2", node=2))
+    event(informer, "DELETED", pod(A, "2", node=2))
     assert listener.changes[-1] == Change(POD, A, Pod("n1"), None, "2")
     assert caplog.records == []
 
 
-def test_it_misfits_one_model_only(feed: SharedInformer, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_misfits_one_model_only(
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture
+) -> None:
     """Readers of other fields get the object as it is now."""
     bad, fine = Listener(), Listener()
-    feed.follow(Pod, bad)
-    feed.follow(Phase, fine)
-    gathered(feed, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
-    event(feed, "MODIFIED", pod(A, "2", node=2, phase="Running"))
-    assert feed.shelf(Phase).store.get(A) == Phase("Running")
-    assert feed.shelf(Pod).store.get(A) == Pod("n1")
+    informer.add_event_handler(Pod, bad)
+    informer.add_event_handler(Phase, fine)
+    gathered(informer, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
+    event(informer, "MODIFIED", pod(A, "2", node=2, phase="Running"))
+    assert informer.typed_informer(Phase).store.get(A) == Phase("Running")
+    assert informer.typed_informer(Pod).store.get(A) == Pod("n1")
     assert (fine.told(), bad.told()) == ([("added", "a"), ("updated", "a")], [("added", "a")])
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
 def test_a_model_whose_own_code_raises_is_a_misfit(
-    feed: SharedInformer, caplog: pytest.LogCaptureFixture
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Exceptions of plugin code are kept from the stream and its other readers, also at the end."""
     touchy, fine = Listener(), Listener()
-    feed.follow(Touchy, touchy)
-    feed.follow(Pod, fine)
-    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
-    event(feed, "MODIFIED", pod(A, "2", node="broken"))
-    assert feed.shelf(Touchy).store.undecodable == {A}
-    event(feed, "DELETED", pod(A, "3", node="broken"))
+    informer.add_event_handler(Touchy, touchy)
+    informer.add_event_handler(Pod, fine)
+    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    event(informer, "MODIFIED", pod(A, "2", node="broken"))
+    assert informer.typed_informer(Touchy).store.undecodable == {A}
+    event(informer, "DELETED", pod(A, "3", node="broken"))
     assert touchy.told() == [("added", "a"), ("deleted", "a")]
     assert fine.told() == [("added", "a"), ("updated", "a"), ("deleted", "a")]
     assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["2"]
@@ -201,34 +203,34 @@ class Deep(msgspec.Struct, frozen=True, gc=False):
 
 @pytest.mark.parametrize("kept_whole", [False, True])
 def test_one_nested_too_deep_keeps_nothing_back(
-    feed: SharedInformer, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
 ) -> None:
     """In lists and as an event it is undecodable, and a delete ends it (F-1)."""
     listener = Listener()
-    feed.follow(Pod, listener)
-    feed.shelf(Pod).store.keep_whole = kept_whole
+    informer.add_event_handler(Pod, listener)
+    informer.typed_informer(Pod).store.keep_full_objects = kept_whole
     tree = msgspec.Raw(b"[" * 20_000 + b"]" * 20_000)
-    gathered(feed, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
-    listed(feed, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
-    event(feed, "MODIFIED", pod(A, "3", tree=tree))
-    event(feed, "ADDED", pod(D, "4"))
-    assert feed.shelf(Pod).store.undecodable == {A}
+    gathered(informer, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
+    listed(informer, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
+    event(informer, "MODIFIED", pod(A, "3", tree=tree))
+    event(informer, "ADDED", pod(D, "4"))
+    assert informer.typed_informer(Pod).store.undecodable == {A}
     assert listener.told() == [("added", "b"), ("added", "c"), ("added", "d")]
     assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["1", "2", "3"]
-    event(feed, "DELETED", pod(A, "5", tree=tree))
-    assert len(feed.shelf(Pod).store) == 3
+    event(informer, "DELETED", pod(A, "5", tree=tree))
+    assert len(informer.typed_informer(Pod).store) == 3
 
 
-def test_deep_objects_that_can_just_be_decoded_are_compared(feed: SharedInformer) -> None:
+def test_deep_objects_that_can_just_be_decoded_are_compared(informer: SharedInformer) -> None:
     """Whatever the depth at which comparing gives up, the stream goes on (F-1)."""
     listener = Listener()
-    feed.follow(Deep, listener)
-    gathered(feed)
+    informer.add_event_handler(Deep, listener)
+    gathered(informer)
     for levels in range(0, 1_000, 7):
         for version in ("1", "2"):
             tree = msgspec.Raw(b'{"a":' * levels + b"1" + b"}" * levels)
-            event(feed, "MODIFIED", pod(A, f"{levels}.{version}", tree=tree))
-    event(feed, "ADDED", pod(B, "3"))
+            event(informer, "MODIFIED", pod(A, f"{levels}.{version}", tree=tree))
+    event(informer, "ADDED", pod(B, "3"))
     assert listener.told()[-1] == ("added", "b")
 
 
@@ -243,21 +245,21 @@ class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
     __hash__ = None  # type: ignore[assignment]  # nobody asks for it
 
 
-def test_what_cannot_be_compared_has_changed(feed: SharedInformer) -> None:
+def test_what_cannot_be_compared_has_changed(informer: SharedInformer) -> None:
     """A change too many costs a look, one too few is never made good (F-1)."""
     listener = Listener()
-    feed.follow(Stubborn, listener)
-    gathered(feed, ("ADDED", pod(A, "1", node="n1")))
-    event(feed, "MODIFIED", pod(A, "2", node="n2"))
-    listed(feed, pod(A, "3", node="n3"))
+    informer.add_event_handler(Stubborn, listener)
+    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    event(informer, "MODIFIED", pod(A, "2", node="n2"))
+    listed(informer, pod(A, "3", node="n3"))
     assert listener.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
 
 
-def test_it_does_not_keep_the_others_back(feed: SharedInformer) -> None:
+def test_it_does_not_keep_the_others_back(informer: SharedInformer) -> None:
     """One misfit in a list leaves the list complete: the follower is synced with the rest."""
     listener = Listener()
-    feed.follow(Pod, listener)
-    listed(feed, pod(A, "1", node=2), pod(B, "1", node="n1"))
+    informer.add_event_handler(Pod, listener)
+    listed(informer, pod(A, "1", node=2), pod(B, "1", node="n1"))
     assert listener.told() == [("added", "b")]
     assert listener.synced_after == [1]
-    assert len(feed.shelf(Pod).store) == 2
+    assert len(informer.typed_informer(Pod).store) == 2

@@ -6,18 +6,18 @@ from host.informer.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, misfi
 
 from kcm_host.api.errors import UndeclaredRead, Undecodable
 from kcm_host.api.kinds import Key
-from kcm_host.informer.cache_view import StoreView, SyncView
+from kcm_host.informer.cache_view import CacheView, SyncView
 from kcm_host.informer.store import Store
 
 
 @pytest.fixture
-def view(store: Store[Pod]) -> StoreView:
+def view(store: Store[Pod]) -> CacheView:
     """The view of a controller that follows pods, of which there is one."""
     store.put(A, entry("1", node="n1"))
-    return StoreView("quota", {(POD, Pod): store})
+    return CacheView("quota", {(POD, Pod): store})
 
 
-def test_objects_are_found_by_name_and_namespace(view: StoreView) -> None:
+def test_objects_are_found_by_name_and_namespace(view: CacheView) -> None:
     """`get` gives the stored object, None for what is not there (IQ-58)."""
     pods = view.of(POD, Pod)
     assert pods.get("a", "team") == Pod("n1")
@@ -28,23 +28,23 @@ def test_objects_are_found_by_name_and_namespace(view: StoreView) -> None:
 
 def test_objects_without_a_namespace_are_found_by_name(store: Store[Pod]) -> None:
     """`get` and `whole` need no namespace for a kind that has none (IQ-58)."""
-    store.keep_whole = True
-    store.put(Key("n"), msgspec.structs.replace(entry("1", node="n1"), whole=b"{}"))
-    view = StoreView("quota", {(POD, Pod): store})
+    store.keep_full_objects = True
+    store.put(Key("n"), msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
+    view = CacheView("quota", {(POD, Pod): store})
     pods = view.of(POD, Pod)
     assert pods.get("n") == Pod("n1")
     assert pods.whole("n") == {}
     assert view.reads == 2
 
 
-def test_a_view_follows_its_store(view: StoreView, store: Store[Pod]) -> None:
+def test_a_view_follows_its_store(view: CacheView, store: Store[Pod]) -> None:
     """What is stored later is seen through objects that were asked for earlier."""
     pods = view.of(POD, Pod)
     store.put(A, entry("2", node="n2"))
     assert pods.get("a", "team") == Pod("n2")
 
 
-def test_an_undeclared_kind_is_refused(view: StoreView) -> None:
+def test_an_undeclared_kind_is_refused(view: CacheView) -> None:
     """The message says who asked for what, and what to add where."""
     with pytest.raises(UndeclaredRead) as refusal:
         view.of(ROLE, Phase)
@@ -54,13 +54,13 @@ def test_an_undeclared_kind_is_refused(view: StoreView) -> None:
     )
 
 
-def test_a_declared_kind_in_another_model_is_refused(view: StoreView) -> None:
+def test_a_declared_kind_in_another_model_is_refused(view: CacheView) -> None:
     """A watch declares a kind in one model; another model of it is another watch."""
     with pytest.raises(UndeclaredRead, match="quota asked for 'pods' as Phase"):
         view.of(POD, Phase)
 
 
-def test_each_read_is_counted(view: StoreView, store: Store[Pod]) -> None:
+def test_each_read_is_counted(view: CacheView, store: Store[Pod]) -> None:
     """Reads of every sort count, so that a sync can say how many it made."""
     store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
     pods = view.of(POD, Pod)
@@ -72,14 +72,14 @@ def test_each_read_is_counted(view: StoreView, store: Store[Pod]) -> None:
     assert view.reads == 4
 
 
-def test_views_count_apart(view: StoreView, store: Store[Pod]) -> None:
+def test_views_count_apart(view: CacheView, store: Store[Pod]) -> None:
     """The reads of one sync are not counted in another's view."""
-    other = StoreView("quota", {(POD, Pod): store})
+    other = CacheView("quota", {(POD, Pod): store})
     other.of(POD, Pod).get("a", "team")
     assert (view.reads, other.reads) == (0, 1)
 
 
-def test_undecodable_objects_are_named_and_counted(view: StoreView, store: Store[Pod]) -> None:
+def test_undecodable_objects_are_named_and_counted(view: CacheView, store: Store[Pod]) -> None:
     """They are part of the number of objects; reading a bare one raises `Undecodable`."""
     store.put(B, misfit("1"))
     pods = view.of(POD, Pod)
@@ -92,7 +92,7 @@ def test_undecodable_objects_are_named_and_counted(view: StoreView, store: Store
     )
 
 
-def test_undecodable_objects_are_named_by_namespace(view: StoreView, store: Store[Pod]) -> None:
+def test_undecodable_objects_are_named_by_namespace(view: CacheView, store: Store[Pod]) -> None:
     """Those of one namespace, of none, or all; an answer is not out of date at the next change."""
     other = Key("b", "other")
     pods = view.of(POD, Pod)
@@ -104,14 +104,14 @@ def test_undecodable_objects_are_named_by_namespace(view: StoreView, store: Stor
     store.put(A, misfit("2"))
     assert (pods.undecodable("team"), pods.undecodable()) == ({A, B}, {A, B, other})
     store.put(A, entry("3"))
-    store.remove(other)
+    store.delete(other)
     assert (pods.undecodable("team"), pods.undecodable("other")) == ({B}, set())
     assert pods.undecodable() == {B}
 
 
 def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
     """By whatever read of one object; what it has not read is as the store has it now."""
-    store.keep_whole = True
+    store.keep_full_objects = True
     store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
     reads = {
         "get": lambda pods: pods.get("a", "team"),
@@ -141,9 +141,9 @@ def test_a_read_of_nothing_is_no_uid(store: Store[Pod]) -> None:
 
 def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
     """Each call gives a dict of its own, of the version that the model was read from."""
-    store.keep_whole = True
-    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=b'{"spec": {"x": 1}}'))
-    view = StoreView("quota", {(POD, Pod): store})
+    store.keep_full_objects = True
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b'{"spec": {"x": 1}}'))
+    view = CacheView("quota", {(POD, Pod): store})
     pods = view.of(POD, Pod)
     first = pods.whole("a", "team")
     assert view.reads == 1
@@ -155,23 +155,23 @@ def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
 
 def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
     """Nothing is written from half-read data."""
-    store.keep_whole = True
-    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=b"{}"))
+    store.keep_full_objects = True
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
     store.put(A, misfit("2"))
-    assert StoreView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
+    assert CacheView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
 
 
 @pytest.mark.parametrize("value", [b'"\xff"', rb'"\ud800"', b"[" * 9_999 + b"]" * 9_999, b"1e999"])
 def test_a_whole_object_that_cannot_be_decoded_is_told(store: Store[Pod], value: bytes) -> None:
     """Metadata the model does not declare may be what no decoder reads: one sort of error (F-1)."""
-    store.keep_whole = True
+    store.keep_full_objects = True
     whole = b'{"metadata": {"other": %b}}' % value
-    store.put(A, msgspec.structs.replace(entry("1", node="n1"), whole=whole))
+    store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=whole))
     with pytest.raises(Undecodable, match="pods 'team/a' holds fields that cannot be decoded"):
-        StoreView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team")
+        CacheView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team")
 
 
-def test_whole_objects_must_be_asked_for(view: StoreView) -> None:
+def test_whole_objects_must_be_asked_for(view: CacheView) -> None:
     """The message says what to add to the watch."""
     with pytest.raises(UndeclaredRead) as refusal:
         view.of(POD, Pod).whole("a", "team")

@@ -34,7 +34,7 @@ NODES = StreamState(
     label_selector="",
     field_selector="",
     metadata_only=True,
-    phase="following",
+    phase="watching",
     synced=True,
     objects=12,
     resource_version="123456789012345678",
@@ -81,7 +81,7 @@ def unready() -> HostState:
         NODES,
         resource="pods",
         synced=False,
-        phase="broken",
+        phase="failed",
         error="403 Forbidden",
         controllers=("resourcequota",),
     )

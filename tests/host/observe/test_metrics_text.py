@@ -212,7 +212,7 @@ def test_streams_of_other_selections_are_series_of_their_own(state: HostState) -
 
 def test_broken_stream_is_not_synced(state: HostState) -> None:
     """A stream that had all objects once and does not follow any more counts as 0 (F-91)."""
-    broken = msgspec.structs.replace(state.streams[0], phase="broken", error="403 Forbidden")
+    broken = msgspec.structs.replace(state.streams[0], phase="failed", error="403 Forbidden")
     later = msgspec.structs.replace(state, streams=(broken,))
     assert sample(Metrics(), later, "kcm_host_stream_synced", **NODES) == 0
 

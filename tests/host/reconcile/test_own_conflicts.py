@@ -30,7 +30,7 @@ class Server:
     def __init__(self) -> None:
         self.present = "11"
         self.store: Store[Seen] = Store(NODE)
-        self.store.keep_whole = True
+        self.store.keep_full_objects = True
         self.verbs: list[str] = []
         #: What a deletion is answered: by default that of an object without finalizers.
         self.deletion = Receipt(uid="uid", deleted=True)
@@ -51,7 +51,7 @@ class Server:
     def echo(self, version: str, **changed: Any) -> None:
         """Let the store hear of a version."""
         whole = orjson.dumps({"metadata": {"name": "a", "resourceVersion": version}})
-        self.store.put(A, Entry(Seen(version), "uid", version, whole=whole))
+        self.store.put(A, Entry(Seen(version), "uid", version, full_object=whole))
 
 
 async def update_it(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
@@ -116,7 +116,7 @@ async def test_a_deleted_object_is_not_deleted_again(rig: Rig, server: Server) -
         rig.queue.add(A, CAUSE)
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
-        server.store.remove(A)
+        server.store.delete(A)
         await asyncio.sleep(0.01)
     assert server.verbs == ["delete"]
     assert len(rig.syncs.records) == 2
@@ -146,7 +146,7 @@ async def test_a_change_by_somebody_else_is_no_deletion(rig: Rig, server: Server
         server.echo("11")
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
-        server.store.remove(A)
+        server.store.delete(A)
         await asyncio.sleep(0.01)
     assert server.verbs == ["delete"]
 

@@ -96,7 +96,7 @@ async def test_a_deleted_object_is_awaited_no_longer(rig: Rig, server: Server) -
         await asyncio.sleep(0.01)
         rig.queue.add(A, CAUSE)
         await asyncio.sleep(0.01)
-        server.store.remove(A)
+        server.store.delete(A)
         await asyncio.sleep(0.01)
     assert len(rig.syncs.records) == 2
 
@@ -134,7 +134,7 @@ async def test_the_end_of_the_last_finalizer_is_a_deletion(rig: Rig, server: Ser
         rig.queue.add(A, CAUSE)
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
-        server.store.remove(A)
+        server.store.delete(A)
         await asyncio.sleep(0.01)
     assert (len(rig.syncs.records), server.writes) == (2, 1)
 
@@ -153,7 +153,7 @@ async def test_a_created_object_is_awaited(rig: Rig, server: Server) -> None:
         await asyncio.sleep(0.01)
         rig.queue.add(A, CAUSE)
         server.store.put(Key("b-other"), Entry(Seen(), "other", "11"))
-        server.store.remove(Key("b-other"))
+        server.store.delete(Key("b-other"))
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
         server.store.put(Key("b-x7k2p"), Entry(Seen(), "new", "12"))
@@ -184,7 +184,7 @@ async def test_keys_that_are_never_synced_again_are_forgotten(server: Server) ->
         own.of(name).remember(Write(NODE, name, "patch"), Receipt("12", "uid"))
         server.store.put(name, Entry(Seen(), "uid", "12"))
         if number % 2:
-            server.store.remove(name)
+            server.store.delete(name)
     assert len(own) == 1
     for number in range(1000):
         own.of(Key(f"lost-{number}")).remember(Write(NODE, A, "patch"), Receipt("12", "uid"))
@@ -204,7 +204,7 @@ async def test_a_wait_that_ends_leaves_nothing_in_the_store(rig: Rig, server: Se
         rig.queue.add(A, CAUSE)
         await asyncio.sleep(0.1)
     assert len(rig.syncs.records) == 2
-    assert server.store._awaited == {}
+    assert server.store._waiters == {}
 
 
 @pytest.mark.parametrize(

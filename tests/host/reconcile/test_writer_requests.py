@@ -11,7 +11,7 @@ from kubernetes import client as official
 from kcm_host.api.errors import UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
-from kcm_host.client.rest import METADATA_ONLY, user_agent
+from kcm_host.client.rest import METADATA_ONLY, user_agent_of
 from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
@@ -82,7 +82,7 @@ async def test_a_patch_of_a_namespaced_object(
         "content-type": STRATEGIC,
         "body": {"data": {"b": "2"}},
     }
-    assert request.user_agent == user_agent("ttl")
+    assert request.user_agent == user_agent_of("ttl")
     assert request.headers["accept"] == METADATA_ONLY
     stored = core.read_namespaced_config_map("one", namespace)
     assert stored.data == {"a": "1", "b": "2"}

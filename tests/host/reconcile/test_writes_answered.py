@@ -139,7 +139,7 @@ async def read_before(sender: LiveSender, core: Any, namespace: str) -> tuple[Sy
     store.put(key, Entry(Held(), made.uid, made.resource_version))
     view = SyncView("ttl", {(CLAIM, Held): store})
     assert view.of(CLAIM, Held).get("ghost", namespace) is not None
-    store.remove(key)
+    store.delete(key)
     core.delete_namespaced_config_map("ghost", namespace)
     return SyncWriter("ttl", sender, EVERYTHING, uid_read=view.uid_read), key
 
@@ -184,7 +184,7 @@ def test_an_apply_carries_the_uid_that_was_read() -> None:
         store.put(key, Entry(Held(), f"uid-{key.name}", "7"))
     view = SyncView("ttl", {(CLAIM, Held): store})
     list(view.of(CLAIM, Held).by_index("all", "x"))
-    store.remove(a)
+    store.delete(a)
     store.put(b, Entry(Held(), "uid-b2", "9"))
     assert [view.uid_read(CLAIM, key) for key in (a, b, c)] == ["uid-a", "uid-b", "uid-c"]
     fresh = SyncView("ttl", {(CLAIM, Held): store})

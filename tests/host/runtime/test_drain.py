@@ -132,7 +132,7 @@ def test_a_host_whose_server_is_away_ends_as_well(
     site.plugin("one", loop(namespace=namespace))
     host = run_loops("one")
     fault_proxy.refuse()
-    eventually(lambda: host.stream("configmaps")["phase"] == "broken", "the stream is broken")
+    eventually(lambda: host.stream("configmaps")["phase"] == "failed", "the stream is broken")
     assert host.stop() == 0
 
 

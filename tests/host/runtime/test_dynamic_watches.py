@@ -257,7 +257,7 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
         remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
         eventually(lambda: remedy in str(counts(host).get("Secret")), "the view says why")
         assert counts(host)["ServiceAccount"] == 0
-        assert host.stream("secrets")["phase"] == "broken"
+        assert host.stream("secrets")["phase"] == "failed"
         told = host.controller("counting")
         assert told["ready"]
         assert remedy in told["problem"]

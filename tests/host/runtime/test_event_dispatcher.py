@@ -8,7 +8,7 @@ import pytest
 
 from kcm_host.api import Key, Lane, Rewatch, View, Wake, Wanted
 from kcm_host.api.records import Cause
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -34,7 +34,7 @@ def restarts() -> list[RestartReason]:
 @pytest.fixture
 async def dispatcher(queue: WorkQueue, restarts: list[RestartReason]) -> EventDispatcher:
     """Return a dispatcher without watches."""
-    return EventDispatcher(queue, StoreView("acme", {}), restarts.append)
+    return EventDispatcher(queue, CacheView("acme", {}), restarts.append)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import user_agent
+from kcm_host.client.rest import user_agent_of
 from kcm_host.runtime.discovery_poller import (
     INITIAL_DELAY_SECONDS,
     MAX_DELAY_SECONDS,
@@ -45,7 +45,7 @@ class News(msgspec.Struct):
     """What `Client.conditional_get` returns."""
 
     body: bytes
-    tag: str
+    etag: str
 
 
 class Address:
@@ -54,10 +54,10 @@ class Address:
     def __init__(self, kinds: Iterator[str]) -> None:
         self.kinds = kinds
 
-    async def conditional_get(self, path: str, *, tag: str, **_: Any) -> News | None:
+    async def conditional_get(self, path: str, *, etag: str, **_: Any) -> News | None:
         """See `Client.conditional_get`."""
         kinds = next(self.kinds) if path == "/apis" else "a"
-        return News(answer(kinds), kinds) if kinds != tag else None
+        return News(answer(kinds), kinds) if kinds != etag else None
 
 
 class Told:
@@ -73,7 +73,7 @@ class Told:
     def discovery_changed(self) -> None:
         """See `DiscoveryListener`."""
         self.times.append(asyncio.get_running_loop().time())
-        kinds = {one.kind.name for one in self._discoverer.present.resources()}
+        kinds = {one.kind.name for one in self._discoverer.api_resources.resources()}
         self.last = "".join(sorted(kinds))
 
 
@@ -86,8 +86,8 @@ async def follow() -> AsyncIterator[Follow]:
     tasks = []
 
     async def start(kinds: Iterator[str]) -> Told:
-        discoverer = CachedDiscoveryClient(Address(kinds), agent=user_agent("host"))  # type: ignore[arg-type]
-        await discoverer.ask()
+        discoverer = CachedDiscoveryClient(Address(kinds), user_agent=user_agent_of("host"))  # type: ignore[arg-type]
+        await discoverer.fetch()
         told = Told(discoverer)
         tasks.append(asyncio.create_task(poll_discovery(discoverer, [told])))
         return told

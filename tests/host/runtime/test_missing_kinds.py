@@ -40,7 +40,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
         assert b"[-]secretive failed: " in body
         assert b'User "bob" cannot' in body
         assert host.controller("secretive")["phase"] == "starting"
-        assert host.stream("secrets")["phase"] == "broken"
+        assert host.stream("secrets")["phase"] == "failed"
         grant([CONFIG_MAPS, SECRETS])
         core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
         eventually(lambda: is_ready(host), "it recovers")

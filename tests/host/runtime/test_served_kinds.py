@@ -12,7 +12,7 @@ from plugin_site import PluginSite
 from running_host import RunningHost
 
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.runtime import discovery_poller
 from kcm_host.runtime.discovery_poller import poll_discovery
 from kcm_host_testing.faults import Answer
@@ -171,7 +171,7 @@ async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     """Give the one controller of a host that asks what is served a hundred times a second."""
     monkeypatch.setattr(discovery_poller, "POLL_SECONDS", 0.01)
     made = Dependant()
-    discoverer = CachedDiscoveryClient(client, agent=user_agent("host"))
+    discoverer = CachedDiscoveryClient(client, user_agent=user_agent_of("host"))
     task = asyncio.create_task(poll_discovery(discoverer, [made]))
     yield made
     task.cancel()

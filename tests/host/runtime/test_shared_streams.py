@@ -14,7 +14,7 @@ from host.informer.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
 from kcm_host.api.views import Objects
 from kcm_host.api.watches import Watch
 from kcm_host.client.rest import Client
-from kcm_host.informer.cache_view import StoredObjects, StoreView
+from kcm_host.informer.cache_view import CacheView, StoredObjects
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host_testing.faults import Answer, Request
@@ -71,13 +71,13 @@ class Desk:
             namespace=self._namespace,
             **selected,
         )
-        self.stores[reader] = self.streams.follow(controller, watch, reader)
+        self.stores[reader] = self.streams.add_event_handler(controller, watch, reader)
         return reader
 
     def objects(self, reader: Reader) -> Objects[Any]:
         """Give what a follower may read."""
         store = self.stores[reader]
-        return StoredObjects(store, StoreView("one", {}))
+        return StoredObjects(store, CacheView("one", {}))
 
     @property
     def requests(self) -> list[Request]:
@@ -100,7 +100,7 @@ async def test_two_controllers_share_one_connection(desk: Desk, config_maps: Con
     """The same selection is one request, and each event is decoded once for a model."""
     await config_maps.create("a", "b")
     one, two = desk.join("one", Whole), desk.join("two", Whole)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(one, two)
     assert sorted(one.heard) == sorted(two.heard) == ["+a", "+b"]
     assert Whole.decoded == {"0": 2}
@@ -110,14 +110,14 @@ async def test_two_controllers_share_one_connection(desk: Desk, config_maps: Con
     assert len(desk.requests) == 1
     (state,) = desk.streams.states()
     assert state.controllers == ("one", "two")
-    assert (state.phase, state.synced, state.objects) == ("following", True, 2)
+    assert (state.phase, state.synced, state.objects) == ("watching", True, 2)
 
 
 async def test_two_models_share_one_connection(desk: Desk, config_maps: ConfigMaps) -> None:
     """Followers that start together share a stream though they read different fields."""
     await config_maps.create("a")
     one, two = desk.join("one", Whole), desk.join("two", Named)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(one, two)
     assert one.heard == two.heard == ["+a"]
     assert len(desk.requests) == 1
@@ -134,7 +134,7 @@ async def test_metadata_is_asked_for_when_nobody_reads_more(
     """Only if all models declare nothing but metadata are objects fetched without the rest."""
     await config_maps.create("a")
     readers = [desk.join(f"c{number}", model) for number, model in enumerate(models)]
-    desk.streams.open()
+    desk.streams.start()
     await _synced(*readers)
     (request,) = desk.requests
     assert ("PartialObjectMetadata" in request.headers["accept"]) is slim
@@ -151,7 +151,7 @@ async def test_other_selectors_are_other_streams(desk: Desk, config_maps: Config
         desk.join("one", Whole, label_selector="app=x"),
         desk.join("one", Whole, field_selector="metadata.name=b"),
     ]
-    desk.streams.open()
+    desk.streams.start()
     await _synced(*readers)
     assert [sorted(reader.heard) for reader in readers] == [["+a", "+b"], ["+a"], ["+b"]]
     assert len(desk.requests) == 3
@@ -161,11 +161,11 @@ async def test_who_comes_later_joins_a_known_model(desk: Desk, config_maps: Conf
     """It is told what is stored as initial objects, without a request, then all news (IQ-61)."""
     await config_maps.create("a", "b")
     first = desk.join("first", Whole)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(first)
     late = desk.join("late", Whole)
     assert late.heard == []
-    desk.streams.open()
+    desk.streams.start()
     assert sorted(late.heard) == ["+a", "+b"]
     assert all(change.initial for change in late.changes)
     assert late.times_synced == 1
@@ -182,10 +182,10 @@ async def test_who_comes_later_with_a_new_model_gets_a_stream(
     """It lists on its own, and nobody else is told anything again."""
     await config_maps.create("a")
     first = desk.join("first", Named)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(first)
     late = desk.join("late", Whole)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(late)
     assert late.heard == first.heard == ["+a"]
     assert len(desk.requests) == 2
@@ -197,7 +197,7 @@ async def test_whole_objects_are_fetched_whole(desk: Desk, config_maps: ConfigMa
     """Whoever wants them gets more than metadata, though its model reads nothing else."""
     await config_maps.create("a")
     reader = desk.join("one", Named, whole=True)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(reader)
     found = desk.objects(reader).whole("a", config_maps.namespace)
     assert found is not None
@@ -212,12 +212,12 @@ async def test_who_comes_later_for_whole_objects_gets_a_stream(
     """What others keep without the rest is no use; what is kept whole is shared."""
     await config_maps.create("a")
     first = desk.join("first", Whole)
-    desk.streams.open()
+    desk.streams.start()
     late = desk.join("late", Whole, whole=True)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(first, late)
     third = desk.join("third", Whole, whole=True)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(third)
     for reader in (late, third):
         found = desk.objects(reader).whole("a", config_maps.namespace)
@@ -233,7 +233,7 @@ async def test_objects_say_why_they_cannot_be_followed(
     denied = fault_proxy.add(Answer(403), path="/configmaps$", query={"labelSelector": "app=x"})
     one, other = desk.join("one", Whole, label_selector="app=x"), desk.join("one", Named)
     assert desk.objects(one).problem == ""
-    desk.streams.open()
+    desk.streams.start()
     await until(lambda: "grant list and watch" in desk.objects(one).problem)
     await _synced(other)
     assert desk.objects(other).problem == ""
@@ -245,15 +245,15 @@ async def test_objects_say_why_they_cannot_be_followed(
 async def test_a_stream_ends_with_its_last_follower(desk: Desk, config_maps: ConfigMaps) -> None:
     """As long as one is left it goes on; then its connection is closed."""
     one, two = desk.join("one", Whole), desk.join("two", Named)
-    desk.streams.open()
+    desk.streams.start()
     await _synced(one, two)
-    await desk.streams.leave(one)
+    await desk.streams.remove_event_handler(one)
     await config_maps.create("a")
     await until(lambda: "+a" in two.heard)
     assert one.heard == []
     assert Whole.decoded == {}
     assert desk.requests[0].open
-    await desk.streams.leave(two)
+    await desk.streams.remove_event_handler(two)
     await until(lambda: not desk.requests[0].open)
     assert desk.streams.states() == ()
 
@@ -282,12 +282,12 @@ async def test_a_look_at_one_controller_costs_its_own_streams(streams: InformerF
 
     def costs(number: int) -> tuple[int, int]:
         reader = Reader()
-        joining = _calls(lambda: streams.follow("acme", watch(number), reader))
-        return joining, _calls(lambda: streams.problems([reader]))
+        joining = _calls(lambda: streams.add_event_handler("acme", watch(number), reader))
+        return joining, _calls(lambda: streams.errors([reader]))
 
     # What happens once per model in a process, like building its decoder, is no part of it.
     costs(1_000)
     first = costs(0)
     for number in range(1, 500):
-        streams.follow("other", watch(number), Reader())
+        streams.add_event_handler("other", watch(number), Reader())
     assert costs(500) == first

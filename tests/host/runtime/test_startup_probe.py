@@ -18,7 +18,7 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.runtime import startup_probe
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
@@ -52,7 +52,7 @@ async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
 async def wait_for_server(client: Client, timeout: timedelta) -> CachedDiscoveryClient:  # noqa: ASYNC109 - passed on
     """Wait for the server."""
     return await startup_probe.wait_for_api_server(
-        client, agent=user_agent("host"), timeout=timeout
+        client, agent=user_agent_of("host"), timeout=timeout
     )
 
 

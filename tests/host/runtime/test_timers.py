@@ -8,7 +8,7 @@ import pytest
 from virtual_time import VirtualTimeLoop
 
 from kcm_host.api import Key, Timer, View, Wanted
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.runtime.periodic import run_timer
 from kcm_host.workqueue.queue import WorkQueue
@@ -52,7 +52,7 @@ async def run(
     queue: WorkQueue, restarts: list[RestartReason]
 ) -> AsyncIterator[Callable[[Calls, float], None]]:
     """Run a timer of so many seconds; it ends with the test."""
-    dispatcher = EventDispatcher(queue, StoreView("acme", {}), restarts.append)
+    dispatcher = EventDispatcher(queue, CacheView("acme", {}), restarts.append)
     tasks = []
 
     def start(calls: Calls, seconds: float) -> None:

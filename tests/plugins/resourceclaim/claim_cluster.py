@@ -24,7 +24,7 @@ from kcm_host.api import (
     Resource,
 )
 from kcm_host.api.raw import raw_object
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store
 from kcm_host_resourceclaim import ResourceClaims
@@ -79,7 +79,7 @@ class ClaimCluster:
         self.watches: dict[str, AnyWatch] = {watch.kind.resource: watch for watch in watches}
         self.stores = {resource: _store(watch) for resource, watch in self.watches.items()}
         by_model = {(w.kind, w.model): self.stores[r] for r, w in self.watches.items()}
-        self.view = StoreView(NAME, by_model)
+        self.view = CacheView(NAME, by_model)
         self.server: dict[tuple[str, Key], Manifest] = {}
         self.queue: dict[Key, None] = {}
         #: What was sent: verb, resource (with subresource), body or name; reads are apart.
@@ -115,12 +115,12 @@ class ClaimCluster:
 
     def misfit(self, resource: str, name: str, namespace: str = "ns") -> None:
         """Let the store have an object that does not fit the model, as its only version."""
-        found = Entry(None, f"u-{name}", str(next(self._numbers)), good=False)
+        found = Entry(None, f"u-{name}", str(next(self._numbers)), undecodable=True)
         assert self.stores[resource].put(Key(name, namespace), found) is None
 
     def hide(self, resource: str, name: str, namespace: str = "ns") -> None:
         """Take an object out of its store alone: the store is behind the server."""
-        self.stores[resource].remove(Key(name, namespace))
+        self.stores[resource].delete(Key(name, namespace))
 
     def remove(self, resource: str, name: str, namespace: str = "ns") -> list[str]:
         """Remove an object from server and store; return the keys that this queues."""
@@ -133,7 +133,7 @@ class ClaimCluster:
             stored = {key for key, _ in store.items()}
             there = {key for of, key in self.server if of == resource}
             for key in sorted(stored | there, key=str):
-                if store.version_of(key) != self._version(resource, key):
+                if store.resource_version_of(key) != self._version(resource, key):
                     self._show(resource, key)
 
     def get(self, resource: str, name: str, namespace: str = "ns") -> Manifest:
@@ -271,7 +271,7 @@ class ClaimCluster:
         """Bring one store up to date and queue what follows."""
         store, found = self.stores[resource], self.server.get((resource, key))
         if found is None:
-            change = store.remove(key, version=str(next(self._numbers)))
+            change = store.delete(key, resource_version=str(next(self._numbers)))
         else:
             change = store.put(key, _entry(self.watches[resource], found))
             if change is not None:
@@ -300,7 +300,7 @@ def _raw(found: Manifest) -> Manifest:
 
 def _store(watch: AnyWatch) -> Store[Any]:
     store: Store[Any] = Store(watch.kind)
-    store.keep_whole = watch.whole
+    store.keep_full_objects = watch.whole
     for name, function in watch.indexes.items():
         store.add_index(NAME, name, function, _fail)
     return store
@@ -313,5 +313,5 @@ def _fail(error: BaseException) -> None:
 def _entry(watch: AnyWatch, found: Manifest) -> Entry[Any]:
     text = json.dumps(found).encode()
     metadata = found["metadata"]
-    model = ModelDecoder(watch.model).bare(text)
-    return Entry(model, metadata["uid"], metadata["resourceVersion"], whole=text)
+    model = ModelDecoder(watch.model).decode_object(text)
+    return Entry(model, metadata["uid"], metadata["resourceVersion"], full_object=text)

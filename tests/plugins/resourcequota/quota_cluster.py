@@ -28,7 +28,7 @@ from kcm_host.api import (
     Wake,
     Wanted,
 )
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.quantity import canonical, parse
@@ -73,7 +73,7 @@ class QuotaCluster:
         #: Kinds whose first list is not answered.
         self.unlistable: dict[Kind, str] = {}
         self.stores: dict[tuple[Kind, type[Any]], Any] = {}
-        self.view = StoreView("resourcequota", self.stores)
+        self.view = CacheView("resourcequota", self.stores)
         self.followers: dict[tuple[Kind, type[Any]], Follower] = {}
         self.updates: list[Manifest] = []
         self.answers: list[HostError] = []
@@ -118,7 +118,7 @@ class QuotaCluster:
     def relist(self, kind: Kind) -> None:
         """Read a new list; what waited in the stream is lost, as after a broken watch."""
         stream = self.streams[kind]
-        if stream.feed.synced:
+        if stream.feed.has_synced:
             stream.list(self.objects.get(kind, {}).values())
 
     def hold(self, kind: Kind) -> None:
@@ -204,11 +204,11 @@ class QuotaCluster:
         for (kind, model), follower in self.followers.items():
             if kind != watch.kind:
                 continue
-            stream.feed.follow(model, follower)
-            store = self.stores[kind, model] = stream.feed.shelf(model).store
-            store.keep_whole = follower.watch.whole
-            store.every_event = follower.watch.every_event
-            store.problem = lambda: self.unlistable.get(watch.kind, "")
+            stream.feed.add_event_handler(model, follower)
+            store = self.stores[kind, model] = stream.feed.typed_informer(model).store
+            store.keep_full_objects = follower.watch.whole
+            store.notify_unchanged = follower.watch.every_event
+            store.reflector_error = lambda: self.unlistable.get(watch.kind, "")
             for index, function in follower.watch.indexes.items():
                 store.add_index("resourcequota", index, function, _raise)
 
@@ -359,10 +359,10 @@ class Follower:
         self.watch = watch
         self.was_synced = False
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         self.cluster.take(self.watch.keys(change, self.cluster.view))
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         if self.watch.synced is not None and not self.was_synced:
             self.was_synced = True
             self.cluster.take(self.watch.synced(self.cluster.view))

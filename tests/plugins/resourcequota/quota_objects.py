@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kcm_host.api import Key, Kind
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store
 from kcm_host_resourcequota.evaluators.base import Evaluator
@@ -147,7 +147,7 @@ class Namespace:
         for index, function in INDEXES.items():
             self._stores[str(RESOURCE_CLAIM)].add_index("test", index, function, _fail)
         stores = {(e.kind, e.model): self._stores[e.resource] for e in self.evaluators}
-        self.view = StoreView("test", stores)
+        self.view = CacheView("test", stores)
         for class_name, explicit in (classes or {}).items():
             self.declare(class_name, explicit)
         for each in objects:
@@ -157,7 +157,7 @@ class Namespace:
         """Store an object, decoded from JSON as from the wire."""
         kind = KINDS[manifest["kind"]]
         model = next(e.model for e in self.evaluators if e.kind == kind)
-        obj = ModelDecoder(model).bare(json.dumps(manifest).encode())
+        obj = ModelDecoder(model).decode_object(json.dumps(manifest).encode())
         meta = manifest["metadata"]
         key = Key(meta["name"], meta.get("namespace", self.name))
         self._stores[str(kind)].put(key, Entry(obj, meta.get("uid", ""), ""))
@@ -166,12 +166,12 @@ class Namespace:
 
     def put_unreadable(self, kind: str, name: str) -> None:
         """Store an object of which no version could be decoded."""
-        bad: Entry[Any] = Entry(None, f"uid-{name}", "", good=False)
+        bad: Entry[Any] = Entry(None, f"uid-{name}", "", undecodable=True)
         self._stores[str(KINDS[kind])].put(Key(name, self.name), bad)
 
     def remove(self, kind: str, name: str) -> None:
         """Remove an object."""
-        self._stores[str(KINDS[kind])].remove(Key(name, self.name))
+        self._stores[str(KINDS[kind])].delete(Key(name, self.name))
         if kind == RESOURCE_CLAIM.name:
             self.oldest_claims.put(Key(name, self.name), None)
 

@@ -24,17 +24,17 @@ class Stream:
         self.flow()
 
     def flow(self) -> None:
-        while self.waiting and not self.is_held and self.feed.synced:
+        while self.waiting and not self.is_held and self.feed.has_synced:
             sort, manifest = self.waiting.pop(0)
             line = _line(sort, manifest)
-            self.feed.event(sort, line, decoder.frame(line).object)
+            self.feed.apply(sort, line, decoder.decode_event(line).object)
 
     def list(self, manifests: Iterable[Manifest]) -> None:
         self.waiting.clear()
         self.feed.init()
         lines = [_line("ADDED", manifest) for manifest in manifests]
         for line in lines:
-            self.feed.init_apply("ADDED", line, decoder.frame(line).object)
+            self.feed.init_apply("ADDED", line, decoder.decode_event(line).object)
         # What is more than one slice is told in further turns of an event loop.
         asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kcm_host.api import Change, HostError, Key, Kind, Outcome, Receipt, Watch
 from kcm_host.informer import decoder
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_servicecidrs import ServiceCidrs
 from kcm_host_servicecidrs.models import FINALIZER, SERVICE_CIDR
@@ -71,15 +71,15 @@ class Stream:
         self.watch = watch
         self.informer = SharedInformer(watch.kind)
         self.queued: list[str] = []
-        self.view: StoreView
-        self.informer.follow(watch.model, self)
+        self.view: CacheView
+        self.informer.add_event_handler(watch.model, self)
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Queue what the controller says, as the host does."""
         wanted = self.watch.keys(change, self.view)
         self.queued += [one.name for one in wanted if isinstance(one, Key)]
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Take note that the initial objects are told; they are queued already."""
 
     def relist(self, objects: Mapping[str, Manifest]) -> None:
@@ -87,7 +87,7 @@ class Stream:
         self.informer.init()
         for name, body in objects.items():
             line = self.line("ADDED", name, body)
-            self.informer.init_apply("ADDED", line, decoder.frame(line).object)
+            self.informer.init_apply("ADDED", line, decoder.decode_event(line).object)
         for _ in self.informer.init_done():
             pass
 
@@ -95,7 +95,7 @@ class Stream:
         """Deliver one event and return the keys queued for it."""
         self.queued.clear()
         line = self.line(kind, name, body)
-        self.informer.event(kind, line, decoder.frame(line).object)
+        self.informer.apply(kind, line, decoder.decode_event(line).object)
         return sorted(self.queued)
 
     def line(self, kind: str, name: str, body: Manifest) -> bytes:
@@ -116,10 +116,12 @@ class Cluster:
         self.controller = ServiceCidrs(lambda: NOW)
         self.cidrs, self.addresses = map(Stream, self.controller.kcm_watches())
         stores = {
-            (stream.watch.kind, stream.watch.model): stream.informer.shelf(stream.watch.model).store
+            (stream.watch.kind, stream.watch.model): stream.informer.typed_informer(
+                stream.watch.model
+            ).store
             for stream in (self.cidrs, self.addresses)
         }
-        self.cidrs.view = self.addresses.view = self.view = StoreView("servicecidrs", stores)
+        self.cidrs.view = self.addresses.view = self.view = CacheView("servicecidrs", stores)
         #: Name and sort of each write, the last status applied, Events, and answers to give.
         self.written: list[tuple[str, str]] = []
         self.applied: dict[str, Any] = {}

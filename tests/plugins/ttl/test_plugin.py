@@ -10,7 +10,7 @@ import pytest
 
 from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Receipt, Watch
 from kcm_host.informer import decoder
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_ttl.plugin import ANNOTATION, NODE, Metadata, Node, Ttl
 
@@ -34,17 +34,17 @@ class Cluster:
         discovery: Discovery = NothingServed()
         (self.watch,) = self.controller.kcm_watches(None, discovery)
         self.informer = SharedInformer(NODE)
-        self.informer.follow(Node, self)
-        self.view = StoreView("ttl", {(NODE, Node): self.informer.shelf(Node).store})
+        self.informer.add_event_handler(Node, self)
+        self.view = CacheView("ttl", {(NODE, Node): self.informer.typed_informer(Node).store})
         self.queued: list[str] = []
         self.written: list[tuple[str, Any]] = []
         self.relist(**ttls)
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Queue what the controller says, as the host does."""
         self.queued += [key.name for key in self.watch.keys(change, self.view)]
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Take note that the initial objects are told; they are queued already."""
 
     def relist(self, **ttls: str | None) -> None:
@@ -60,7 +60,7 @@ class Cluster:
         """Deliver one event and return the names of the keys queued for it."""
         before = len(self.queued)
         line = event(kind, name, ttl)
-        self.informer.event(kind, line, head_of(line))
+        self.informer.apply(kind, line, head_of(line))
         return sorted(self.queued[before:])
 
     async def sync(self, name: str) -> Done:
@@ -99,9 +99,9 @@ def event(kind: str, name: str, ttl: str | None) -> bytes:
     return json.dumps({"type": kind, "object": {"kind": "Node", "metadata": metadata}}).encode()
 
 
-def head_of(line: bytes) -> decoder.ObjectMeta:
-    """Return the head that the host reads from a line."""
-    return decoder.frame(line).object
+def head_of(line: bytes) -> decoder.PartialObject:
+    """Return the part of the object that the host reads."""
+    return decoder.decode_event(line).object
 
 
 def many(count: int, ttl: str | None) -> dict[str, str | None]:

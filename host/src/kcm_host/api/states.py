@@ -24,7 +24,7 @@ class StreamState(msgspec.Struct, frozen=True, rename="camel"):
     """
     One stream: what the server sends for one (resource, namespace, selectors).
 
-    `phase` is `listing`, `following` or `broken` (then `error` says why, and it is being tried
+    `phase` is `listing`, `watching` or `failed` (then `error` says why, and it is being tried
     again). `undecodable` names at most ten objects, `undecodable_count` counts all.
     """
 

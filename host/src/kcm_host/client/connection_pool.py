@@ -1,4 +1,4 @@
-"""A pool of connections whose end leaves none open."""
+"""A connection pool that leaves no connection open when it is closed."""
 
 from typing import Any
 from weakref import WeakSet
@@ -6,16 +6,15 @@ from weakref import WeakSet
 import aiohttp
 
 
-class Pool(aiohttp.TCPConnector):
+class ConnectionPool(aiohttp.TCPConnector):
     """
-    Keeps connections for the next request, and ends every one of them when it is closed.
+    A pool that reuses the most recent connection, and aborts all connections when it is closed.
 
-    The one that was used last is used next: of those that a burst has opened, the others are idle
-    from then on and closed in time. In turn, each would be used often enough to live for ever, at
-    a quarter of a megabyte each.
+    Last in, first out: connections that a burst has opened stay idle afterwards and are closed in
+    time. In turn, each would be used often enough to stay open, at a quarter of a megabyte each.
 
-    A call that is given up closes its connection with the goodbye of TLS, in the background and
-    for up to 30 s where the other side is silent. The library's own pool knows no more of it.
+    The connection of a cancelled request is closed with close_notify, in the background and for
+    up to 30 s if the peer does not respond. aiohttp's own pool does not close such connections.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -23,19 +22,19 @@ class Pool(aiohttp.TCPConnector):
         self._transports: WeakSet[Any] = WeakSet()
 
     async def connect(self, *request: Any, **options: Any) -> Any:
-        """Give a connection for a request, as every pool does."""
+        """Return a connection for a request."""
         connection = await super().connect(*request, **options)
         self._transports.add(connection.transport)
         return connection
 
     def _release(self, key: Any, *released: Any, **options: Any) -> None:
         super()._release(key, *released, **options)
-        # The library takes the next one from the left, and has just put this one to the right.
+        # aiohttp takes the next connection from the left, and has put this one to the right.
         if idle := self._conns.get(key):
             idle.rotate(1)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
-        """End all connections at once; their sockets are closed in the loop's next turn."""
+        """Abort all connections; their sockets are closed in the next turn of the event loop."""
         for transport in self._transports:
             transport.abort()
         await super().close(abort_ssl=abort_ssl)

@@ -1,4 +1,4 @@
-"""What the server serves: asked in two requests, and asked again at little cost."""
+"""API resources of the server: aggregated discovery in two conditional GETs."""
 
 import itertools
 import logging
@@ -19,7 +19,7 @@ ACCEPT = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as={KIND}" for version in ("v2", "v2beta1")
 )
 PATHS = ("/api", "/apis")
-#: Whoever serves this version did not answer, so nobody knows what it serves now.
+#: The aggregated API server of this version did not respond: its resources are not known.
 STALE = "Stale"
 NAMESPACED = "Namespaced"
 
@@ -47,132 +47,133 @@ class _Metadata(msgspec.Struct, gc=False):
 
 class _Group(msgspec.Struct):
     metadata: _Metadata
-    #: The one that the server prefers comes first.
+    #: The preferred version comes first.
     versions: list[_Version] = []
 
 
-class _Groups(msgspec.Struct):
+class _GroupList(msgspec.Struct):
     kind: str = ""
     items: list[_Group] = []
 
 
-_decode = ResponseDecoder(_Groups)
+_decode = ResponseDecoder(_GroupList)
 
-#: A group and a version of it.
-Version = tuple[str, str]
-Known = Mapping[Version, tuple[Resource, ...]]
+GroupVersion = tuple[str, str]
+ResourcesByVersion = Mapping[GroupVersion, tuple[Resource, ...]]
 
 
 class APIResources:
-    """The answer to `Discovery` at one moment."""
+    """The API resources of the server at one moment; implements `Discovery`."""
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self._resources = tuple(resources)
-        self._served = frozenset(_name(resource.kind) for resource in self._resources)
+        self._served = frozenset(_group_version_resource(each.kind) for each in self._resources)
 
     def serves(self, kind: Kind) -> bool:
-        """Whether this group, version and resource is served."""
-        return _name(kind) in self._served
+        """Return whether this group, version and resource is served."""
+        return _group_version_resource(kind) in self._served
 
     def first_served(self, *kinds: Kind) -> Kind | None:
-        """Give the first of these that is served."""
+        """Return the first of `kinds` that is served, None without one."""
         return next((kind for kind in kinds if self.serves(kind)), None)
 
     def resources(self) -> Sequence[Resource]:
-        """Give every served resource in every version."""
+        """Return every served resource in every version."""
         return self._resources
 
 
 class CachedDiscoveryClient:
     """
-    Asks the server what it serves (aggregated discovery, which every supported server has).
+    Discovery client that caches the server's responses with their ETags.
 
-    `present` is what it said last. Of a version whose own server did not answer it, what was
-    known before is kept (RQ-231).
+    `api_resources` is the present result. For a version whose aggregated API server did not
+    respond, the earlier resources are kept (RQ-231).
     """
 
-    def __init__(self, client: Client, *, agent: str) -> None:
-        self.present = APIResources()
+    def __init__(self, client: Client, *, user_agent: str) -> None:
+        self.api_resources = APIResources()
         self._client = client
-        self._agent = agent
-        self._tags: dict[str, str] = {}
-        self._known: dict[str, Known] = {}
-        self._trouble = ""
+        self._user_agent = user_agent
+        self._etags: dict[str, str] = {}
+        self._cached: dict[str, ResourcesByVersion] = {}
+        self._error = ""
 
-    async def ask(self) -> bool:
+    async def fetch(self) -> bool:
         """
-        Bring `present` up to date and say whether it is another now.
+        Update `api_resources`; return whether it has changed.
 
-        Raises `HostError`, also when the answer is something else; then nothing has changed.
+        Raise `HostError`, also when the response is no discovery document; then nothing changes.
         """
-        tags, known = dict(self._tags), dict(self._known)
-        # One after the other: together, the failure of one would leave the other running alone.
+        etags, cached = dict(self._etags), dict(self._cached)
+        # In sequence: of two concurrent requests, one would go on after the other has failed.
         for path in PATHS:
-            answer = await self._client.conditional_get(
-                path, tag=tags.get(path, ""), agent=self._agent, accept=ACCEPT
+            response = await self._client.conditional_get(
+                path, etag=etags.get(path, ""), user_agent=self._user_agent, accept=ACCEPT
             )
-            if answer is not None:
-                known[path] = _known(path, answer.body, self._known.get(path, {}))
-                tags[path] = answer.tag
-        changed = known != self._known
-        self._tags, self._known = tags, known
+            if response is not None:
+                cached[path] = _parse(path, response.body, self._cached.get(path, {}))
+                etags[path] = response.etag
+        changed = cached != self._cached
+        self._etags, self._cached = etags, cached
         if changed:
-            versions = (version for path in PATHS for version in known[path].values())
-            self.present = APIResources(itertools.chain.from_iterable(versions))
+            versions = (version for path in PATHS for version in cached[path].values())
+            self.api_resources = APIResources(itertools.chain.from_iterable(versions))
         return changed
 
-    async def refresh(self) -> bool:
-        """Do as `ask`; what goes wrong is logged, once as long as it stays the same (RQ-232)."""
-        trouble = ""
+    async def poll(self) -> bool:
+        """Call `fetch`; log an error, once as long as its text stays the same (RQ-232)."""
+        text = ""
         try:
-            return await self.ask()
+            return await self.fetch()
         except HostError as error:
-            trouble = str(error)
-            if trouble != self._trouble:
-                log.warning("discovery failed, trying again", extra={"kv": {"error": trouble}})
+            text = str(error)
+            if text != self._error:
+                log.warning("discovery failed, retrying", extra={"kv": {"error": text}})
             return False
         finally:
-            self._trouble = trouble
+            self._error = text
 
 
-def _known(path: str, body: bytes, before: Known) -> Known:
-    """Give what an answer says; that nothing at all is left is not believed."""
-    known: dict[Version, tuple[Resource, ...]] = {}
-    answer = _decode(body, f"get {path}")
-    if answer.kind != KIND:
+def _parse(path: str, body: bytes, before: ResourcesByVersion) -> ResourcesByVersion:
+    """Return the resources of a response; raise `HostError` if it has none but `before` has."""
+    resources: dict[GroupVersion, tuple[Resource, ...]] = {}
+    response = _decode(body, f"get {path}")
+    if response.kind != KIND:
         raise Unreadable(
-            f"{path} answered with a {answer.kind[:60]!r} where {KIND!r} was asked for; see that "
+            f"{path} returned a {response.kind[:60]!r} where {KIND!r} was requested; check that "
             f"the server is Kubernetes 1.27 or newer, and that no proxy changes the Accept header"
         )
-    for group in answer.items:
-        taken: set[str] = set()
+    for group in response.items:
+        names: set[str] = set()
         for version in group.versions:
-            name = (group.metadata.name, version.version)
-            stale = version.freshness == STALE
-            found = before.get(name, ()) if stale else _resources(name, version)
-            known[name] = tuple(_ranked(found, taken))
-    if any(before.values()) and not any(known.values()):
-        raise HostError(f"{path} names no resource any more; what was known is kept")
-    return known
+            group_version = (group.metadata.name, version.version)
+            is_stale = version.freshness == STALE
+            found = (
+                before.get(group_version, ()) if is_stale else _resources(group_version, version)
+            )
+            resources[group_version] = tuple(_with_preference(found, names))
+    if any(before.values()) and not any(resources.values()):
+        raise HostError(f"{path} lists no resource any more; the earlier ones are kept")
+    return resources
 
 
-def _resources(name: Version, version: _Version) -> Iterator[Resource]:
-    group, number = name
-    for one in version.resources:
-        # Without a kind there are subresources only.
-        if one.response_kind is not None and one.response_kind.kind:
-            namespaced = one.scope == NAMESPACED
-            kind = Kind(group, number, one.response_kind.kind, one.resource, namespaced)
-            yield Resource(kind, frozenset(one.verbs), preferred=False)
+def _resources(group_version: GroupVersion, version: _Version) -> Iterator[Resource]:
+    group, name = group_version
+    for each in version.resources:
+        # Without a kind there are only subresources.
+        if each.response_kind is not None and each.response_kind.kind:
+            namespaced = each.scope == NAMESPACED
+            kind = Kind(group, name, each.response_kind.kind, each.resource, namespaced)
+            yield Resource(kind, frozenset(each.verbs), preferred=False)
 
 
-def _ranked(found: Iterable[Resource], taken: set[str]) -> Iterator[Resource]:
-    """Give a version's resources, preferred those that no better version of the group has."""
+def _with_preference(found: Iterable[Resource], names: set[str]) -> Iterator[Resource]:
+    """Yield the resources of a version; those not in `names`, of earlier versions, as preferred."""
     for resource in found:
-        preferred = resource.kind.resource not in taken
-        taken.add(resource.kind.resource)
+        preferred = resource.kind.resource not in names
+        names.add(resource.kind.resource)
         yield Resource(resource.kind, resource.verbs, preferred)
 
 
-def _name(kind: Kind) -> tuple[str, str, str]:
+def _group_version_resource(kind: Kind) -> tuple[str, str, str]:
     return kind.group, kind.version, kind.resource

@@ -1,4 +1,4 @@
-"""Bodies of responses, read up to a bound and decoded, and the errors that they stand for."""
+"""Response bodies, read up to a limit and decoded, and the errors in them."""
 
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -8,94 +8,95 @@ import msgspec
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
 from kcm_host.client.auth.errors import without_secrets
-from kcm_host.client.decoding import REFUSALS
+from kcm_host.client.json_scan import DECODE_ERRORS
 
 M = TypeVar("M")
 
-#: Lists are as long as the cluster is large; everything else is one object or less.
-LONGEST_LIST = 1 << 30
-LONGEST_BODY = 64 << 20
-#: As much of an error answer is read; a Status is shorter.
-LONGEST_ERROR = 1 << 20
+#: The size of a list depends on the cluster; any other response holds at most one object.
+MAX_LIST_BYTES = 1 << 30
+MAX_BODY_BYTES = 64 << 20
+#: The part of an error response that is read; a Status is shorter.
+MAX_ERROR_BYTES = 1 << 20
+#: A server, or a proxy in front of it, may ask for this delay and no more.
+MAX_RETRY_AFTER_SECONDS = 300.0
 
-
-def decoded(decode: Callable[[bytes], M], body: bytes, what: str) -> M:
-    """Return what `decode` makes of a body; raises `Unreadable`, where `what` names the request."""
-    try:
-        return decode(body)
-    except REFUSALS as error:
-        raise Unreadable(f"{what}: unreadable answer: {error}") from error
-
-
-class ResponseDecoder(Generic[M]):
-    """Decodes the bodies of answers into one model."""
-
-    def __init__(self, model: type[M]) -> None:
-        self._decode = msgspec.json.Decoder(model).decode
-
-    def __call__(self, body: bytes, what: str) -> M:
-        """See `decoded`."""
-        return decoded(self._decode, body, what)
-
-
-def refuse_encoded(response: aiohttp.ClientResponse, what: str) -> None:
-    """Raise `Unreadable` for an answer that is compressed: that is never asked for."""
-    encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
-        response.close()
-        raise Unreadable(
-            f"{what}: the answer is encoded as {encoding[:40]!r}, which was not asked for; see "
-            f"whether a proxy before the server compresses"
-        )
-
-
-async def read_body(response: aiohttp.ClientResponse, what: str, *, most: int) -> bytes:
-    """Return the whole body; raises `Unreadable` when it is longer than `most` bytes."""
-    body, complete = await _read(response, most)
-    if not complete:
-        raise Unreadable(f"{what}: the answer is longer than {most >> 20} MiB; it was not read")
-    return body
-
-
-async def read_error(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an error answer, or its beginning when it is too long."""
-    body, _ = await _read(response, LONGEST_ERROR)
-    return body
-
-
-async def _read(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
-    """Return up to `most` bytes, and whether that is all; what is left is not waited for."""
-    parts, size = [], 0
-    while part := await response.content.readany():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            response.close()
-            return b"".join(parts)[:most], False
-    return b"".join(parts), True
-
-
-#: A server, or a proxy before it, may ask for this much patience and no more.
-LONGEST_RETRY_AFTER = 300.0
 TOO_LARGE = "ResourceVersionTooLarge"
 TOO_LARGE_TEXT = "Too large resource version"
 
 
+def decode_body(decode: Callable[[bytes], M], body: bytes, operation: str) -> M:
+    """Return the decoded body; raise `Unreadable`, with the name of the `operation`."""
+    try:
+        return decode(body)
+    except DECODE_ERRORS as error:
+        raise Unreadable(f"{operation}: undecodable response: {error}") from error
+
+
+class ResponseDecoder(Generic[M]):
+    """Decoder of response bodies into one model."""
+
+    def __init__(self, model: type[M]) -> None:
+        self._decode = msgspec.json.Decoder(model).decode
+
+    def __call__(self, body: bytes, operation: str) -> M:
+        """See `decode_body`."""
+        return decode_body(self._decode, body, operation)
+
+
+def refuse_encoded(response: aiohttp.ClientResponse, operation: str) -> None:
+    """Raise `Unreadable` for a compressed response, which is never requested."""
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        response.close()
+        raise Unreadable(
+            f"{operation}: the response is encoded as {encoding[:40]!r}, which was not requested; "
+            f"check whether a proxy before the server compresses"
+        )
+
+
+async def read_body(response: aiohttp.ClientResponse, operation: str, *, max_bytes: int) -> bytes:
+    """Return the full body; raise `Unreadable` when it is longer than `max_bytes`."""
+    body, is_complete = await _read(response, max_bytes)
+    if not is_complete:
+        raise Unreadable(
+            f"{operation}: the response is longer than {max_bytes >> 20} MiB; it was not read"
+        )
+    return body
+
+
+async def read_error_body(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an error response, or its beginning when it is too long."""
+    body, _ = await _read(response, MAX_ERROR_BYTES)
+    return body
+
+
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
+    """Return up to `max_bytes`, and whether that is all; the rest is not waited for."""
+    parts, size = [], 0
+    while part := await response.content.readany():
+        parts.append(part)
+        size += len(part)
+        if size > max_bytes:
+            response.close()
+            return b"".join(parts)[:max_bytes], False
+    return b"".join(parts), True
+
+
 class StatusCause(msgspec.Struct):
-    """One of several reasons behind an error."""
+    """One cause of an error."""
 
     reason: str = ""
 
 
 class StatusDetails(msgspec.Struct, rename="camel"):
-    """What the error is about."""
+    """The causes of an error."""
 
     causes: list[StatusCause] | None = None
     retry_after_seconds: int = 0
 
 
 class Status(msgspec.Struct):
-    """The body of an error answer, or the object of an ERROR event."""
+    """The body of an error response, or the object of an ERROR event."""
 
     kind: str = ""
     message: str = ""
@@ -104,53 +105,57 @@ class Status(msgspec.Struct):
     details: StatusDetails | None = None
 
 
-class StatusFrame(msgspec.Struct):
+class ErrorEvent(msgspec.Struct):
     """An ERROR event of a watch."""
 
     object: Status
 
 
-_status = ResponseDecoder(Status)
-_frame = ResponseDecoder(StatusFrame)
+_decode_status = ResponseDecoder(Status)
+_decode_error_event = ResponseDecoder(ErrorEvent)
 
 
-def error_of_response(status: int, body: bytes, headers: Mapping[str, str], what: str) -> ApiError:
-    """Give the error an HTTP answer stands for; `what` names the request in the message."""
+def error_of_response(
+    status_code: int, body: bytes, headers: Mapping[str, str], operation: str
+) -> ApiError:
+    """Return the error of an HTTP response; its text begins with the `operation`."""
     try:
-        told = _status(body, what)
+        status = _decode_status(body, operation)
     except Unreadable:
-        # A proxy's error page, not the API server's Status.
-        told = Status(message=body[:200].decode("utf-8", "replace").strip())
-    return _error(told, what, status=status, retry_after=headers.get("Retry-After", ""))
+        # The error page of a proxy, not a Status of the API server.
+        status = Status(message=body[:200].decode("utf-8", "replace").strip())
+    retry_after = headers.get("Retry-After", "")
+    return _error(status, operation, status_code=status_code, retry_after=retry_after)
 
 
-def error_of_event(line: bytes, what: str) -> ApiError:
-    """Give the error that an ERROR event carries; raises `Unreadable` where it is none."""
-    told = _frame(line, what).object
-    return _error(told, what, status=told.code or 500, retry_after="")
+def error_of_event(line: bytes, operation: str) -> ApiError:
+    """Return the error of an ERROR event; raise `Unreadable` if it holds none."""
+    status = _decode_error_event(line, operation).object
+    return _error(status, operation, status_code=status.code or 500, retry_after="")
 
 
 def is_gone(error: ApiError) -> bool:
-    """Whether the resourceVersion asked for is not kept any more."""
+    """Return whether the requested resourceVersion or continue token has expired."""
     return error.status == 410 or error.reason in ("Expired", "Gone")
 
 
 def is_too_large(error: ApiError) -> bool:
-    """Whether the server has not reached the resourceVersion asked for (IQ-21)."""
+    """Return whether the server has not reached the requested resourceVersion yet (IQ-21)."""
     return TOO_LARGE in error.causes or TOO_LARGE_TEXT in str(error)
 
 
-def _error(told: Status, what: str, *, status: int, retry_after: str) -> ApiError:
-    kind = {404: NotFound, 409: Conflict}.get(status, ApiError)
-    details = told.details or StatusDetails()
+def _error(status: Status, operation: str, *, status_code: int, retry_after: str) -> ApiError:
+    error_class = {404: NotFound, 409: Conflict}.get(status_code, ApiError)
+    details = status.details or StatusDetails()
+    text = f"{operation}: {status_code} {status.reason}: {status.message}".replace(" : ", ": ")
     # The other form, a date, is for caches and not sent by API servers.
-    told_when = retry_after.isascii() and retry_after.isdecimal()
-    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if told_when else None
-    return kind(
-        without_secrets(f"{what}: {status} {told.reason}: {told.message}".replace(" : ", ": ")),
-        status=status,
-        reason=told.reason,
+    has_seconds = retry_after.isascii() and retry_after.isdecimal()
+    seconds = min(float(retry_after), MAX_RETRY_AFTER_SECONDS) if has_seconds else None
+    return error_class(
+        without_secrets(text),
+        status=status_code,
+        reason=status.reason,
         causes=frozenset(cause.reason for cause in details.causes or ()),
         retry_after_seconds=seconds,
-        server_message=told.message if told.kind == "Status" else "",
+        server_message=status.message if status.kind == "Status" else "",
     )

@@ -1,4 +1,4 @@
-"""Requests to one API server: calls with an answer, and watches that go on."""
+"""HTTP client of one API server: requests with a response body, and watches."""
 
 import asyncio
 import errno
@@ -22,23 +22,23 @@ from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
 from kcm_host.client.auth.server_url import is_tls
-from kcm_host.client.connection_pool import Pool
+from kcm_host.client.connection_pool import ConnectionPool
 from kcm_host.client.errors import (
-    LONGEST_BODY,
-    LONGEST_LIST,
+    MAX_BODY_BYTES,
+    MAX_LIST_BYTES,
     error_of_response,
     read_body,
-    read_error,
+    read_error_body,
     refuse_encoded,
 )
-from kcm_host.client.frames import lines
+from kcm_host.client.line_reader import read_lines
 from kcm_host.observe.logging import trace_headers
 
 CONNECT_SECONDS = 30
-#: Half of what a sync may take: a sync whose request gets no answer hears of it and can act on it.
-CALL_SECONDS = 30
-#: The server sends a bookmark about once a minute; a watch silent for longer than this is dead.
-SILENCE_SECONDS = 150
+#: Half the time limit of a sync: a sync whose request gets no response can still handle that.
+REQUEST_SECONDS = 30
+#: The server sends a bookmark about once a minute; a watch without data for this long is dead.
+WATCH_READ_SECONDS = 150
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -50,31 +50,31 @@ NOT_MODIFIED = 304
 Query = tuple[tuple[str, str], ...]
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """Status and body of an answer."""
+class Response(msgspec.Struct, frozen=True):
+    """Status and body of a successful response."""
 
     status: int
     body: bytes
 
 
 class ConditionalResponse(msgspec.Struct, frozen=True):
-    """A body, and the tag that lets the next request ask for another one only."""
+    """The body of a conditional GET, and the ETag for the next one."""
 
     body: bytes
-    tag: str
+    etag: str
 
 
-def user_agent(controller: str) -> str:
-    """Give the user agent of one controller; the server takes its field manager from it (H-31)."""
+def user_agent_of(controller: str) -> str:
+    """Return the User-Agent of a controller; the server derives its field manager (H-31)."""
     return f"kcm-host/{__version__} ({platform.system().lower()}/{platform.machine()}) {controller}"
 
 
 class Client:
     """
-    One connection to the API server, with separate connection pools for watches and calls.
+    Client of one API server, with separate connection pools for watches and other requests.
 
-    `on_request` hears of every attempt (H-75). Error answers raise `ApiError`, missing answers
-    `Unreachable`, unusable ones `Unreadable`. Response compression is not asked for and not
+    `on_request` is called for every attempt (H-75). Error responses raise `ApiError`, missing
+    ones `Unreachable`, unusable ones `Unreadable`. Compressed responses are neither requested nor
     accepted, bodies are bounded, redirects are not followed.
     """
 
@@ -82,12 +82,12 @@ class Client:
         self.connection = connection
         self._on_request = on_request
         self._host = connection.base_url.split("//", 1)[1].split("/", 1)[0]
-        calls = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
-        watches = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
+        watch_timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=WATCH_READ_SECONDS
         )
-        self._calls = _session(calls)
-        self._watches = _session(watches)
+        self._session = _session(timeout)
+        self._watch_session = _session(watch_timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,8 +98,8 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._calls.close()
-        await self._watches.close()
+        await self._session.close()
+        await self._watch_session.close()
 
     async def call(
         self,
@@ -107,136 +107,136 @@ class Client:
         path: str,
         *,
         verb: str,
-        agent: str,
+        user_agent: str,
         query: Query = (),
         body: bytes | None = None,
         content_type: str = "",
         accept: str = JSON,
     ) -> bytes:
-        """Send one request and give the body of its answer."""
-        answer = await self.answer(
+        """Send one request; return the body of its response."""
+        response = await self.request(
             method,
             path,
             verb=verb,
-            agent=agent,
+            user_agent=user_agent,
             query=query,
             body=body,
             content_type=content_type,
             accept=accept,
         )
-        return answer.body
+        return response.body
 
-    async def answer(
+    async def request(
         self,
         method: str,
         path: str,
         *,
         verb: str,
-        agent: str,
+        user_agent: str,
         query: Query = (),
         body: bytes | None = None,
         content_type: str = "",
         accept: str = JSON,
-    ) -> "Answer":
-        """Send one request and give its answer, which is no error."""
-        headers = {"User-Agent": agent, "Accept": accept}
+    ) -> Response:
+        """Send one request; return its response, which is a success."""
+        headers = {"User-Agent": user_agent, "Accept": accept}
         if content_type:
             headers["Content-Type"] = content_type
         request = _Request(method, path, verb, query, headers, body)
-        response, answered = await self._exchange(request)
-        return Answer(response.status, answered)
+        response, response_body = await self._round_trip(request)
+        return Response(response.status, response_body)
 
     async def conditional_get(
-        self, path: str, *, tag: str, agent: str, accept: str
-    ) -> "ConditionalResponse | None":
-        """Get what is at `path`, None when it is still that which came with `tag`."""
-        headers = {"User-Agent": agent, "Accept": accept}
-        if tag:
-            headers[IF_NONE_MATCH] = tag
+        self, path: str, *, etag: str, user_agent: str, accept: str
+    ) -> ConditionalResponse | None:
+        """Get what is at `path`; return None when it is unchanged since `etag`."""
+        headers = {"User-Agent": user_agent, "Accept": accept}
+        if etag:
+            headers[IF_NONE_MATCH] = etag
         request = _Request("GET", path, "get", (), headers, None)
-        response, answer = await self._exchange(request)
+        response, body = await self._round_trip(request)
         if response.status == NOT_MODIFIED:
             return None
-        return ConditionalResponse(answer, response.headers.get("ETag", ""))
+        return ConditionalResponse(body, response.headers.get("ETag", ""))
 
     @asynccontextmanager
     async def watch(
-        self, path: str, *, agent: str, query: Query, accept: str
+        self, path: str, *, user_agent: str, query: Query, accept: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a watch; gives its lines, as they arrive, until server or connection end it."""
-        headers = {"User-Agent": agent, "Accept": accept}
+        """Open a watch; yield its lines, until the server or the connection ends it."""
+        headers = {"User-Agent": user_agent, "Accept": accept}
         request = _Request("GET", path, "watch", query, headers, None)
-        response, started = await self._open(self._watches, request)
+        response, started = await self._open(self._watch_session, request)
         async with response:
             self._record(request, response.status, started)
             try:
-                yield lines(response.content.readany, request.what)
+                yield read_lines(response.content.readany, request.operation)
             finally:
-                _abort_tls(response)
+                _abort(response)
 
-    async def _exchange(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
-        """Give the head of the answer, and its whole body."""
-        response, started = await self._open(self._calls, request)
+    async def _round_trip(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
+        """Send a request; return its response and the full body."""
+        response, started = await self._open(self._session, request)
         async with response:
-            with self._lost(request, started), unreachable(request.what):
-                most = LONGEST_LIST if request.verb == "list" else LONGEST_BODY
-                answer = await read_body(response, request.what, most=most)
-        self._record(request, response.status, started, len(answer))
-        return response, answer
+            with self._recording_failure(request, started), as_unreachable(request.operation):
+                max_bytes = MAX_LIST_BYTES if request.verb == "list" else MAX_BODY_BYTES
+                body = await read_body(response, request.operation, max_bytes=max_bytes)
+        self._record(request, response.status, started, len(body))
+        return response, body
 
     async def _open(
         self, session: aiohttp.ClientSession, request: "_Request"
     ) -> tuple[aiohttp.ClientResponse, float]:
         """
-        Give the answer's head, once it is no error, and when that attempt began.
+        Return the response with its body unread, and the start time of the successful attempt.
 
-        A 401 is tried once more with fresh credentials, if there are any: a token may have been
-        replaced early.
+        After a 401 the request is sent once more if there are new credentials: a token may have
+        been replaced before its time.
         """
         error: ApiError | None = None
-        identity = await self._identity()
+        credentials = await self._credentials()
         try:
-            for last in (False, True):
+            for is_last in (False, True):
                 started = time.monotonic()
-                with self._lost(request, started):
-                    response = await self._send(session, request, identity)
-                    refuse_encoded(response, request.what)
-                    if response.status < 300 or request.is_known(response):
+                with self._recording_failure(request, started):
+                    response = await self._send(session, request, credentials)
+                    refuse_encoded(response, request.operation)
+                    if response.status < 300 or request.is_not_modified(response):
                         return response, started
-                    error = await self._error(response, request.what)
+                    error = await self._error(response, request.operation)
                 self._record(request, response.status, started)
-                if response.status != 401 or last:
+                if response.status != 401 or is_last:
                     raise error
-                self.connection.credentials.invalidate(identity)
-                refused, identity = identity, await self._identity()
-                if identity is refused:
+                self.connection.credentials.invalidate(credentials)
+                refused, credentials = credentials, await self._credentials()
+                if credentials is refused:
                     raise error
         finally:
-            # Its traceback holds this frame: a circle that only the garbage collector could free.
+            # Its traceback refers to this frame: a cycle for the garbage collector.
             error = None
         raise AssertionError("the second attempt returns or raises")
 
-    async def _identity(self) -> RequestCredentials:
+    async def _credentials(self) -> RequestCredentials:
         try:
             return await self.connection.credentials.current()
         except ConnectionProblem as problem:
             raise Unreachable(str(problem)) from problem
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: "_Request", identity: RequestCredentials
+        self, session: aiohttp.ClientSession, request: "_Request", credentials: RequestCredentials
     ) -> aiohttp.ClientResponse:
         proxy = self.connection.proxy
         login = proxy.headers if proxy is not None else {}
-        # A tunnel is asked for in a request of its own; other requests go to the proxy themselves.
+        # With TLS the proxy gets its login in a CONNECT request, otherwise in the request itself.
         tunnel = is_tls(self.connection.base_url)
-        headers = {**request.headers, **identity.headers, **trace_headers()}
-        with unreachable(request.what):
+        headers = {**request.headers, **credentials.headers, **trace_headers()}
+        with as_unreachable(request.operation):
             return await session.request(
                 request.method,
                 request_url(self.connection.base_url, request.target),
                 data=request.body,
                 headers=headers if tunnel else {**headers, **login},
-                ssl=identity.ssl if identity.ssl is not None else True,
+                ssl=credentials.ssl if credentials.ssl is not None else True,
                 proxy=proxy.url if proxy is not None else None,
                 proxy_headers=login if tunnel else None,
                 server_hostname=self.connection.tls_server_name,
@@ -244,15 +244,15 @@ class Client:
             )
 
     @staticmethod
-    async def _error(response: aiohttp.ClientResponse, what: str) -> ApiError:
+    async def _error(response: aiohttp.ClientResponse, operation: str) -> ApiError:
         async with response:
-            with unreachable(what):
-                body = await read_error(response)
-        return error_of_response(response.status, body, response.headers, what)
+            with as_unreachable(operation):
+                body = await read_error_body(response)
+        return error_of_response(response.status, body, response.headers, operation)
 
     @contextmanager
-    def _lost(self, request: "_Request", started: float) -> Iterator[None]:
-        """Record an attempt that ends without a whole answer, cancelled ones too."""
+    def _recording_failure(self, request: "_Request", started: float) -> Iterator[None]:
+        """Record an attempt that ends without a complete response, also a cancelled one."""
         try:
             yield
         except (Unreachable, asyncio.CancelledError):
@@ -276,32 +276,33 @@ class _Request(msgspec.Struct, frozen=True):
     body: bytes | None
 
     @property
-    def what(self) -> str:
+    def operation(self) -> str:
+        """Verb and path, for error texts."""
         return f"{self.verb} {self.path}"
 
     @property
     def target(self) -> str:
-        """Path and query as they go over the wire: nobody has to look for what to quote."""
-        return f"{self.path}?{_encoded(self.query)}" if self.query else self.path
+        """The encoded path and query."""
+        return f"{self.path}?{_encode(self.query)}" if self.query else self.path
 
-    def is_known(self, response: aiohttp.ClientResponse) -> bool:
-        """Whether the answer is that nothing has changed, which was asked."""
+    def is_not_modified(self, response: aiohttp.ClientResponse) -> bool:
+        """Return whether a conditional GET was answered with 304."""
         return response.status == NOT_MODIFIED and IF_NONE_MATCH in self.headers
 
 
 def request_url(base_url: str, target: str) -> URL:
-    """Return the URL of a request; `target` is path and query as they go over the wire."""
+    """Return the URL of a request; `target` is its encoded path and query."""
     return URL(base_url + target, encoded=True)
 
 
 @lru_cache(maxsize=64)
-def _encoded(query: Query) -> str:
+def _encode(query: Query) -> str:
     return urlencode(query)
 
 
 def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=Pool(limit=0, keepalive_timeout=90),
+        connector=ConnectionPool(limit=0, keepalive_timeout=90),
         timeout=timeout,
         auto_decompress=False,
         skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
@@ -309,31 +310,32 @@ def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
     )
 
 
-def _abort_tls(response: aiohttp.ClientResponse) -> None:
-    """Close the connection of an answer that goes on, without the goodbye of TLS."""
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of an unfinished response without sending close_notify."""
     transport = response.connection.transport if response.connection is not None else None
     if transport is not None:
-        # A goodbye waits up to 30 s for the other side, which may be the one that fell silent.
+        # A regular close waits up to 30 s for a peer that may not respond any more.
         transport.abort()
 
 
 @contextmanager
-def unreachable(what: str) -> Iterator[None]:
-    """Turn the many ways in which no answer comes into `Unreachable`."""
+def as_unreachable(operation: str) -> Iterator[None]:
+    """Raise `Unreachable` in place of all errors that mean that no response came."""
     try:
         yield
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
         refused = isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED
-        raise Unreachable(f"{what}: no answer: {_told(error)}", refused=refused) from error
+        text = f"{operation}: no response: {_text_of(error)}"
+        raise Unreachable(text, refused=refused) from error
 
 
-def _told(error: Exception) -> str:
-    """Return the text of a failed request without any password of a proxy."""
+def _text_of(error: Exception) -> str:
+    """Return the text of a connection error without the password of a proxy."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy refuses to connect ({error.status})"
     if isinstance(error, aiohttp.ClientConnectorError):
-        # Its own text shows the TLS context as an object of Python.
+        # The text of aiohttp includes the repr of the TLS context.
         fact = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
         return f"cannot connect to {error.host}:{error.port}: {fact}"
     return without_secrets(str(error)) or type(error).__name__

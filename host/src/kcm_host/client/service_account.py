@@ -1,4 +1,4 @@
-"""Acting as a service account, with tokens that somebody else may request for it."""
+"""Connections that use tokens of a service account instead of the host's own credentials."""
 
 import asyncio
 import dataclasses
@@ -18,17 +18,17 @@ from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
 from kcm_host.client.rest import JSON, Client
 
-ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-#: Where the accounts of the controllers live.
-HOME = "kube-system"
+#: The namespace of the controllers' service accounts.
+KUBE_SYSTEM = "kube-system"
 
 TOKEN_SECONDS = 3600
-#: A token is renewed after this share of its life, which counts as ten minutes at least.
-RENEWED_AT = 0.8
-SHORTEST_SECONDS = 600
-TRIES = 4
-FIRST_PAUSE_SECONDS = 0.5
+#: A token is renewed after this share of its lifetime, of which ten minutes are the minimum.
+RENEW_AFTER_SHARE = 0.8
+MIN_LIFETIME_SECONDS = 600
+ATTEMPTS = 4
+FIRST_DELAY_SECONDS = 0.5
 
 
 class _TokenStatus(msgspec.Struct, rename="camel"):
@@ -44,109 +44,109 @@ _decode = ResponseDecoder(_TokenRequest)
 
 
 def with_service_account(
-    name: str, client: Client, *, agent: str, clock: Clock = time.time
+    name: str, client: Client, *, user_agent: str, clock: Clock = time.time
 ) -> Connection:
     """
-    Give the connection of `client`, but as service account `name` in kube-system (H-35).
+    Return the connection of `client`, but with service account `name` in kube-system (H-35).
 
-    The account, and kube-system itself, is made where it is missing. Nothing is asked for before
-    the first request.
+    The account, and kube-system itself, is created if it is missing. No request is sent before
+    the first use.
     """
     connection = client.connection
-    # Without the host's client certificate: the server would take that for the answer.
-    tls = ClientTls(connection.trust) if connection.base_url.startswith("https") else None
-    tokens = ServiceAccountTokens(Key(name, HOME), client, agent=agent, tls=tls, clock=clock)
+    # Without the host's client certificate: it would take precedence over the token.
+    tls = ClientTls(connection.ca_bundle) if connection.base_url.startswith("https") else None
+    tokens = ServiceAccountTokens(
+        Key(name, KUBE_SYSTEM), client, user_agent=user_agent, tls=tls, clock=clock
+    )
     return dataclasses.replace(
         connection,
         credentials=Credentials(tokens.fetch, clock=clock),
-        origin=f"service account '{HOME}/{name}'",
+        origin=f"service account '{KUBE_SYSTEM}/{name}'",
         certificate=None,
     )
 
 
 class ServiceAccountTokens:
-    """Requests tokens of one service account."""
+    """Source of tokens of one service account (TokenRequest)."""
 
     def __init__(
-        self, account: Key, client: Client, *, agent: str, tls: ClientTls | None, clock: Clock
+        self, account: Key, client: Client, *, user_agent: str, tls: ClientTls | None, clock: Clock
     ) -> None:
         self._account = account
         self._client = client
-        self._agent = agent
+        self._user_agent = user_agent
         self._tls = tls
         self._clock = clock
 
     async def fetch(self) -> RequestCredentials:
-        """Give access by a new token; raises `ConnectionProblem` after four tries."""
-        pause = FIRST_PAUSE_SECONDS
-        for attempt in range(1, TRIES + 1):
+        """Return credentials with a new token; raise `ConnectionProblem` after four attempts."""
+        delay = FIRST_DELAY_SECONDS
+        for attempt in range(1, ATTEMPTS + 1):
             try:
-                return await self._requested()
+                return await self._request_token()
             except HostError as error:
-                # Refused as well: a server that has just started knows no roles for a moment.
-                if attempt == TRIES:
+                # Also after a 403: a server that has just started has no roles for a moment.
+                if attempt == ATTEMPTS:
                     raise self._problem(error) from error
-            await asyncio.sleep(pause)
-            pause *= 2
-        raise AssertionError("the last try returns or raises")
+            await asyncio.sleep(delay)
+            delay *= 2
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _requested(self) -> RequestCredentials:
+    async def _request_token(self) -> RequestCredentials:
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": TOKEN_SECONDS},
         }
-        path = item(ACCOUNT, self._account, "token")
+        path = item(SERVICE_ACCOUNT, self._account, "token")
         try:
-            answer = await self._post(path, body)
+            response = await self._post(path, body)
         except NotFound:
-            await self._make_account()
-            answer = await self._post(path, body)
-        status = _decode(answer, f"create {path}").status
+            await self._create(NAMESPACE, Key(self._account.namespace))
+            await self._create(SERVICE_ACCOUNT, self._account)
+            response = await self._post(path, body)
+        status = _decode(response, f"create {path}").status
         now = self._clock()
         expires_at = status.expiration_timestamp.timestamp()
-        life = max(expires_at - now, SHORTEST_SECONDS)
+        lifetime = max(expires_at - now, MIN_LIFETIME_SECONDS)
         return RequestCredentials(
             headers=authorization("Bearer", status.token, place=f"token of {self._account}"),
             ssl=self._tls.context() if self._tls is not None else None,
-            renew_at=now + life * RENEWED_AT,
+            renew_at=now + lifetime * RENEW_AFTER_SHARE,
             expires_at=expires_at,
         )
 
-    async def _make_account(self) -> None:
-        await self._make(NAMESPACE, Key(self._account.namespace))
-        await self._make(ACCOUNT, self._account)
-
-    async def _make(self, kind: Kind, key: Key) -> None:
+    async def _create(self, kind: Kind, key: Key) -> None:
+        """Create an object if it does not exist."""
         body = {
             "apiVersion": kind.api_version,
             "kind": kind.name,
             "metadata": {"name": key.name},
         }
         try:
-            await self._client.call("GET", item(kind, key), verb="get", agent=self._agent)
+            await self._client.call("GET", item(kind, key), verb="get", user_agent=self._user_agent)
         except NotFound:
             try:
                 await self._post(collection(kind, key.namespace), body)
             except Conflict:
-                return  # somebody else was faster
+                return  # another client has created it meanwhile
 
     async def _post(self, path: str, body: dict[str, Any]) -> bytes:
         return await self._client.call(
             "POST",
             path,
             verb="create",
-            agent=self._agent,
+            user_agent=self._user_agent,
             body=msgspec.json.encode(body),
             content_type=JSON,
         )
 
     def _problem(self, error: Exception) -> ConnectionProblem:
-        refused = isinstance(error, ApiError) and error.status == 403
+        is_forbidden = isinstance(error, ApiError) and error.status == 403
         remedy = (
             "grant create on serviceaccounts/token, and create on serviceaccounts, to the host's "
             "identity, or set 'serviceAccountCredentials: false'"
-            if refused
+            if is_forbidden
             else "see the API server's log"
         )
         return ConnectionProblem(

@@ -1,4 +1,4 @@
-"""Keeps the host's own tasks running."""
+"""Supervision of the host's own background tasks."""
 
 import asyncio
 import logging
@@ -12,19 +12,19 @@ log = logging.getLogger(__name__)
 
 
 async def keep_running(
-    name: str, begin: Callable[[], Awaitable[None]], *, may_end: bool = False
+    name: str, run: Callable[[], Awaitable[None]], *, may_end: bool = False
 ) -> None:
     """
-    Run what `begin` gives until cancelled, and begin it again, after a wait, when it ends.
+    Await `run()` until cancelled; when it ends, restart it after a delay.
 
-    Such an end is a mistake of the host's: it is logged with the name of the task, and what the
-    task does goes on. `may_end`: returning is no mistake, and the end.
+    An end is a bug of the host: it is logged with the `name` of the task. With `may_end`, a
+    return is expected and ends the supervision.
     """
     loop = asyncio.get_running_loop()
     backoff = Backoff(loop.time, random.random)
     while True:
         try:
-            await begin()
+            await run()
             if may_end:
                 return
             problem = "it returned"
@@ -33,9 +33,9 @@ async def keep_running(
                 raise
             problem = "it awaited a task that was cancelled"
         except PLUGIN_FAILURES as error:
-            log.debug("background task raised", exc_info=error)
+            log.debug("exception in background task", exc_info=error)
             problem = f"it raised {type(error).__name__}: {error}"
-        seconds = backoff.seconds()
+        seconds = backoff.next_delay()
         pairs = {
             "task": name,
             "problem": problem,

@@ -1,4 +1,4 @@
-"""How long a stream that ended waits before it is tried again."""
+"""Delays between attempts to list and watch."""
 
 from collections.abc import Callable
 
@@ -9,22 +9,23 @@ RESET_SECONDS = 120.0
 
 class Backoff:
     """
-    0.8 s doubled up to 30 s, plus a random extra of up to as much again (IQ-2).
+    Exponential backoff: 0.8 s doubled up to 30 s, plus a random jitter of up to 100 % (IQ-2).
 
-    Two minutes after the previous reset the sequence starts anew, errors or not (IQ-3).
+    The sequence restarts two minutes after its previous start, whether or not errors occurred
+    meanwhile (IQ-3).
     """
 
     def __init__(self, clock: Callable[[], float], random: Callable[[], float]) -> None:
         self._clock = clock
         self._random = random
         self._next = BASE_SECONDS
-        self._reset = clock()
+        self._started = clock()
 
-    def seconds(self) -> float:
-        """Give the next wait."""
+    def next_delay(self) -> float:
+        """Return the next delay in seconds."""
         now = self._clock()
-        if now - self._reset > RESET_SECONDS:
-            self._next, self._reset = BASE_SECONDS, now
+        if now - self._started > RESET_SECONDS:
+            self._next, self._started = BASE_SECONDS, now
         base = self._next
         self._next = min(base * 2, MAX_SECONDS)
         return base * (1 + self._random())

@@ -1,4 +1,4 @@
-"""From the bytes of lists and watches to the fields that somebody declared."""
+"""Decoding of watch events and list pages into the fields that models declare."""
 
 import sys
 from typing import Any, Generic, TypeVar
@@ -6,20 +6,20 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kcm_host.api.kinds import Key
-from kcm_host.client import decoding
-from kcm_host.client.decoding import REFUSALS
+from kcm_host.client import json_scan
+from kcm_host.client.json_scan import DECODE_ERRORS
 
 M = TypeVar("M")
 
 
 class MetaAnnotations(msgspec.Struct, gc=False):
-    """The one annotation the host itself reads: the end of a streaming list (IQ-12)."""
+    """The one annotation that the host itself reads: the end of a streaming list (IQ-12)."""
 
     initial_events_end: str = msgspec.field(name="k8s.io/initial-events-end", default="")
 
 
 class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
-    """Who an object is."""
+    """The identity and resourceVersion of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -36,14 +36,14 @@ class PartialObject(msgspec.Struct, gc=False):
 
 
 class WatchEvent(msgspec.Struct, gc=False):
-    """One line of a watch, read without the object's body."""
+    """One line of a watch, decoded without the body of its object."""
 
     type: str
     object: PartialObject
 
 
 class EventObject(msgspec.Struct, Generic[M], gc=False):
-    """One line of a watch, read for the object alone."""
+    """One line of a watch, decoded for its object alone."""
 
     object: M
 
@@ -53,125 +53,131 @@ class _RawEventObject(msgspec.Struct, gc=False):
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a list stands."""
+    """The resourceVersion of a list, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class Page(msgspec.Struct):
-    """One page of a list; items stay bytes until somebody's model reads them."""
+class ListPage(msgspec.Struct):
+    """One page of a list; items stay bytes until a model decodes them."""
 
     items: list[msgspec.Raw] | None = None
     metadata: ListMeta = ListMeta()
     kind: str = ""
 
 
-_frame = msgspec.json.Decoder(WatchEvent).decode
-_head = msgspec.json.Decoder(PartialObject).decode
-_page = msgspec.json.Decoder(Page).decode
+_watch_event = msgspec.json.Decoder(WatchEvent).decode
+_partial_object = msgspec.json.Decoder(PartialObject).decode
+_list_page = msgspec.json.Decoder(ListPage).decode
 _numbers = msgspec.json.Decoder(list[int]).decode
-_raw = msgspec.json.Decoder(_RawEventObject).decode
+_raw_event_object = msgspec.json.Decoder(_RawEventObject).decode
 
 _NAME = ("metadata", "name")
 _NAMESPACE = ("metadata", "namespace")
 _UID = ("metadata", "uid")
-_VERSION = ("metadata", "resourceVersion")
+_RESOURCE_VERSION = ("metadata", "resourceVersion")
 #: Servers send the namespace before the last of these, whether keys are sorted or not.
-_IDENTITY = frozenset({_NAME, _UID, _VERSION})
-_OF_HEAD = _IDENTITY | {_NAMESPACE}
-_OF_FRAME = frozenset({("type",), ("object", "kind"), *(("object", *path) for path in _OF_HEAD)})
-_ENOUGH_OF_FRAME = _OF_FRAME - {("object", *_NAMESPACE)}
+_SUFFICIENT = frozenset({_NAME, _UID, _RESOURCE_VERSION})
+_OBJECT_PATHS = _SUFFICIENT | {_NAMESPACE}
+_EVENT_PATHS = frozenset(
+    {("type",), ("object", "kind"), *(("object", *path) for path in _OBJECT_PATHS)}
+)
+_SUFFICIENT_OF_EVENT = _EVENT_PATHS - {("object", *_NAMESPACE)}
 
 
-def frame(line: bytes) -> WatchEvent:
+def decode_event(line: bytes) -> WatchEvent:
     """
-    Return the type and head of one line of a watch; raise `msgspec.MsgspecError` if it has none.
+    Return the type and the metadata of one line of a watch.
 
-    An object that cannot be decoded has a head all the same, if its name can be read.
+    An object that cannot be decoded has metadata too, if its name can be found. Raise
+    `msgspec.MsgspecError` if there is no name.
     """
     try:
-        return _frame(line)
-    except REFUSALS as error:
-        found = decoding.strings(line, _OF_FRAME, _ENOUGH_OF_FRAME)
+        return _watch_event(line)
+    except DECODE_ERRORS as error:
+        found = json_scan.find_strings(line, _EVENT_PATHS, _SUFFICIENT_OF_EVENT)
         meta = _meta({path[1:]: text for path, text in found.items() if len(path) > 2}, error)
         kind = found.get(("object", "kind"), "")
         return WatchEvent(found.get(("type",), ""), PartialObject(meta, kind))
 
 
-def head(item: bytes | msgspec.Raw) -> PartialObject:
-    """Return the head of a list item; raise `msgspec.MsgspecError` if it has none."""
+def decode_partial_object(item: bytes | msgspec.Raw) -> PartialObject:
+    """Return the metadata of a list item; raise `msgspec.MsgspecError` if it has no name."""
     try:
-        return _head(item)
-    except REFUSALS as error:
-        return PartialObject(_meta(decoding.strings(bytes(item), _OF_HEAD, _IDENTITY), error))
+        return _partial_object(item)
+    except DECODE_ERRORS as error:
+        found = json_scan.find_strings(bytes(item), _OBJECT_PATHS, _SUFFICIENT)
+        return PartialObject(_meta(found, error))
 
 
-def page(body: bytes) -> Page:
+def decode_list_page(body: bytes) -> ListPage:
     """
-    Return one page of a list; raise `msgspec.MsgspecError` if it is none.
+    Return one page of a list; raise `msgspec.MsgspecError` if the body is none.
 
-    One item that cannot be decoded leaves the others as they are.
+    An item that cannot be decoded does not affect the other items.
     """
     try:
-        return _page(body)
-    except REFUSALS as error:
+        return _list_page(body)
+    except DECODE_ERRORS as error:
         try:
-            outer, inner = decoding.cut(body, levels=2)
-            whole = _page(outer)
-            # Numbers that were not put there by `cut` are no items either.
-            numbers = _numbers(b"[" + b",".join(map(bytes, whole.items or ())) + b"]")
-            whole.items = [msgspec.Raw(inner[number]) for number in numbers]
-        except (*REFUSALS, IndexError):
+            outer, inner = json_scan.cut_below(body, levels=2)
+            page = _list_page(outer)
+            # Numbers that `cut_below` did not put there are no items either.
+            numbers = _numbers(b"[" + b",".join(map(bytes, page.items or ())) + b"]")
+            page.items = [msgspec.Raw(inner[number]) for number in numbers]
+        except (*DECODE_ERRORS, IndexError):
             raise msgspec.DecodeError(str(error)) from error
-        return whole
+        return page
 
 
-def _meta(found: dict[decoding.Path, str], error: Exception) -> ObjectMeta:
-    """Return who an object is; raise what the decoder found wrong when it has no name."""
+def _meta(found: dict[json_scan.Path, str], error: Exception) -> ObjectMeta:
+    """Return the metadata from the strings found; raise the decoder's error without a name."""
     name = found.get(_NAME, "")
     if not name:
         raise msgspec.DecodeError(str(error)) from error
-    return ObjectMeta(name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_VERSION, ""))
+    return ObjectMeta(
+        name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_RESOURCE_VERSION, "")
+    )
 
 
 class ModelDecoder(Generic[M]):
-    """Decode one model, bare as in lists or framed as in watches."""
+    """Decoder of objects into one model, from list items and from watch events."""
 
     def __init__(self, model: type[M]) -> None:
         self.model = model
-        self.bare = msgspec.json.Decoder(model).decode
-        self._framed = msgspec.json.Decoder(EventObject[model]).decode  # type: ignore[valid-type] # a type known at run time only
+        self.decode_object = msgspec.json.Decoder(model).decode
+        self._decode_event = msgspec.json.Decoder(EventObject[model]).decode  # type: ignore[valid-type] # a type known at run time only
 
-    def framed(self, line: bytes) -> M:
-        """Give the object of one watch line; raises one of `REFUSALS` if it misfits."""
-        return self._framed(line).object
+    def decode_event_object(self, line: bytes) -> M:
+        """Return the object of one line of a watch; raise one of `DECODE_ERRORS`."""
+        return self._decode_event(line).object
 
 
-def object_of(line: bytes) -> msgspec.Raw:
-    """Give the object of one line of a watch as it came."""
-    return _raw(line).object
+def raw_event_object(line: bytes) -> msgspec.Raw:
+    """Return the undecoded object of one line of a watch."""
+    return _raw_event_object(line).object
 
 
 def key_of(meta: ObjectMeta) -> Key:
-    """Give the key of an object; namespaces repeat, so one string serves all."""
+    """Return the key of an object; its namespace is interned, since namespaces repeat."""
     return Key(meta.name, sys.intern(meta.namespace))
 
 
-def version_of(frame: WatchEvent) -> str:
-    """Give the resourceVersion of an event's object."""
-    return frame.object.metadata.resource_version if frame.object.metadata else ""
+def resource_version_of(event: WatchEvent) -> str:
+    """Return the resourceVersion of an event's object; empty without one."""
+    return event.object.metadata.resource_version if event.object.metadata else ""
 
 
-def ends_initial(frame: WatchEvent) -> bool:
-    """Whether a bookmark marks the end of a streaming list's initial objects (IQ-12)."""
-    meta = frame.object.metadata
+def is_initial_events_end(event: WatchEvent) -> bool:
+    """Return whether a bookmark ends the initial objects of a streaming list (IQ-12)."""
+    meta = event.object.metadata
     if meta is None or meta.annotations is None:
         return False
     return meta.annotations.initial_events_end == "true"
 
 
 def reads_metadata_only(model: type[Any]) -> bool:
-    """Whether a model declares nothing outside `metadata`, `kind` and `apiVersion`."""
+    """Return whether a model declares no field besides `metadata`, `kind` and `apiVersion`."""
     names = {field.encode_name for field in msgspec.structs.fields(model)}
     return names <= {"metadata", "kind", "apiVersion"}

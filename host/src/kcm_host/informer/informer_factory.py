@@ -1,4 +1,4 @@
-"""Streams shared by the controllers that follow the same thing."""
+"""The informers of all controllers, shared by those that list and watch the same objects."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ import msgspec
 from kcm_host.api.kinds import Key
 from kcm_host.api.states import StreamState
 from kcm_host.api.watches import AnyWatch
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.background import keep_running
 from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host.informer.list_watch import ListWatchOptions
@@ -21,144 +21,154 @@ from kcm_host.informer.store import Store
 UNDECODABLE_SHOWN = 10
 
 
-class Stream:
-    """One selection, its stores, and the names of the controllers that follow it."""
+class Informer:
+    """A shared informer with its reflector, and the controllers that have handlers there."""
 
-    def __init__(self, selection: ListWatchOptions) -> None:
-        #: What its followers asked for, and what the server is asked for: perhaps less of it.
-        self.asked = self.selection = selection
-        self.feed = SharedInformer(selection.kind)
-        self.names: dict[EventHandler, str] = {}
+    def __init__(self, options: ListWatchOptions) -> None:
+        #: The options of the watches, and those sent to the server: perhaps for metadata only.
+        self.watch_options = self.options = options
+        self.shared_informer = SharedInformer(options.kind)
+        self.controllers: dict[EventHandler, str] = {}
         self.reflector: Reflector | None = None
         self.task: asyncio.Task[None] | None = None
 
     def state(self) -> StreamState:
-        """Give what is known of it at this moment."""
-        selection, reflector = self.selection, self.reflector
-        stores = [shelf.store for shelf in self.feed.shelves]
-        bad = frozenset[Key]().union(*(store.undecodable for store in stores))
+        """Return the state at this moment."""
+        options, reflector = self.options, self.reflector
+        stores = [typed.store for typed in self.shared_informer.typed_informers]
+        undecodable = frozenset[Key]().union(*(store.undecodable for store in stores))
         return StreamState(
-            group=selection.kind.group,
-            version=selection.kind.version,
-            resource=selection.kind.resource,
-            namespace=selection.namespace,
-            label_selector=selection.label_selector,
-            field_selector=selection.field_selector,
-            metadata_only=selection.metadata_only,
+            group=options.kind.group,
+            version=options.kind.version,
+            resource=options.kind.resource,
+            namespace=options.namespace,
+            label_selector=options.label_selector,
+            field_selector=options.field_selector,
+            metadata_only=options.metadata_only,
             phase=reflector.phase if reflector else "listing",
-            synced=self.feed.synced,
+            synced=self.shared_informer.has_synced,
             objects=max((len(store) for store in stores), default=0),
-            resource_version=reflector.version if reflector else "",
+            resource_version=reflector.resource_version if reflector else "",
             lists=reflector.lists if reflector else 0,
-            # Not the first of all in order: a sort of every key would cost each look at the state.
-            undecodable=tuple(sorted(map(str, islice(bad, UNDECODABLE_SHOWN)))),
-            undecodable_count=len(bad),
-            controllers=tuple(sorted(set(self.names.values()))),
-            error=self.problem(),
+            # Not the first ones in order: to sort all keys would make each read expensive.
+            undecodable=tuple(sorted(map(str, islice(undecodable, UNDECODABLE_SHOWN)))),
+            undecodable_count=len(undecodable),
+            controllers=tuple(sorted(set(self.controllers.values()))),
+            error=self.error(),
         )
 
-    def problem(self) -> str:
-        """Give why it cannot follow the server at present; empty while it does."""
+    def error(self) -> str:
+        """Return why the reflector fails at present; empty while it works."""
         return self.reflector.error if self.reflector else ""
 
-    def provides(self, watch: AnyWatch) -> bool:
-        """Whether its objects, those that came already included, are all that `watch` asks for."""
-        if not self.feed.holds(watch.model):
+    def can_serve(self, watch: AnyWatch) -> bool:
+        """Return whether it already stores all that `watch` reads of each object."""
+        if not self.shared_informer.has_model(watch.model):
             return False
-        return self.feed.shelf(watch.model).store.keep_whole or not watch.whole
+        store = self.shared_informer.typed_informer(watch.model).store
+        return store.keep_full_objects or not watch.whole
 
-    def is_slim(self) -> bool:
-        """Whether nobody reads more than metadata."""
-        models = all(reads_metadata_only(model) for model in self.feed.models)
-        return models and not any(shelf.store.keep_whole for shelf in self.feed.shelves)
+    def is_metadata_only(self) -> bool:
+        """Return whether no handler reads more than metadata."""
+        shared = self.shared_informer
+        if any(typed.store.keep_full_objects for typed in shared.typed_informers):
+            return False
+        return all(reads_metadata_only(model) for model in shared.models)
 
 
 class InformerFactory:
     """
-    Opens one stream for everybody who follows the same selection, and ends it with the last.
+    Creates one informer for all watches with the same options, and stops it with the last.
 
-    Followers that come before `open` share a stream whatever their models. One that comes later
-    joins a running stream if that already has what it reads; otherwise it gets a list and a
-    watch of its own, so that nobody else is told everything again.
+    Handlers that are added before `start` share an informer, whatever their models. A later one
+    joins a running informer that already stores what it reads; otherwise it gets an informer of
+    its own, so that other handlers are not notified of every object again.
     """
 
     def __init__(self, client: Client, clock: Callable[[], float]) -> None:
         self._client = client
         self._clock = clock
-        self._agent = user_agent("shared-informers")
-        #: By what they were asked for with: one selection may need several streams.
-        self._streams: dict[ListWatchOptions, list[Stream]] = {}
-        self._followed: dict[EventHandler, Stream] = {}
+        self._user_agent = user_agent_of("shared-informers")
+        #: By the options of their watches: the same options may need several informers.
+        self._informers: dict[ListWatchOptions, list[Informer]] = {}
+        self._by_handler: dict[EventHandler, Informer] = {}
 
-    def follow(self, controller: str, watch: AnyWatch, follower: EventHandler) -> Store[Any]:
-        """Add a follower and give the store it reads; nothing flows before `open`."""
-        selection = ListWatchOptions(
+    def add_event_handler(
+        self, controller: str, watch: AnyWatch, handler: EventHandler
+    ) -> Store[Any]:
+        """Add a handler and return the store of its watch; it gets nothing before `start`."""
+        options = ListWatchOptions(
             watch.kind, watch.namespace, watch.label_selector, watch.field_selector
         )
-        there = self._streams.setdefault(selection, [])
-        joinable = (one for one in there if one.task is None or one.provides(watch))
-        stream = next(joinable, None)
-        if stream is None:
-            stream = Stream(selection)
-            there.append(stream)
-        stream.names[follower] = controller
-        self._followed[follower] = stream
-        store = stream.feed.shelf(watch.model).store
-        store.every_event = store.every_event or watch.every_event
-        store.keep_whole = store.keep_whole or watch.whole
-        store.problem = stream.problem
-        stream.feed.follow(watch.model, follower)
+        informers = self._informers.setdefault(options, [])
+        usable = (each for each in informers if each.task is None or each.can_serve(watch))
+        informer = next(usable, None)
+        if informer is None:
+            informer = Informer(options)
+            informers.append(informer)
+        informer.controllers[handler] = controller
+        self._by_handler[handler] = informer
+        store = informer.shared_informer.typed_informer(watch.model).store
+        store.notify_unchanged = store.notify_unchanged or watch.every_event
+        store.keep_full_objects = store.keep_full_objects or watch.whole
+        store.reflector_error = informer.error
+        informer.shared_informer.add_event_handler(watch.model, handler)
         return store
 
-    def open(self) -> None:
-        """Start the streams that are not running yet; tell late followers of others all objects."""
-        for stream in self._all():
-            if stream.task is None:
-                self._open(stream)
+    def start(self) -> None:
+        """Start the informers that do not run yet, and the new handlers of the others."""
+        for informer in self._all():
+            if informer.task is None:
+                self._start(informer)
             else:
-                stream.feed.welcome()
+                informer.shared_informer.start_new_handlers()
 
-    async def leave(self, follower: EventHandler) -> None:
-        """Remove a follower; a stream without followers ends."""
-        stream = self._followed.pop(follower)
-        del stream.names[follower]
-        if stream.feed.leave(follower):
-            there = self._streams[stream.asked]
-            there.remove(stream)
-            if not there:
-                del self._streams[stream.asked]
-            await _end(stream)
+    async def remove_event_handler(self, handler: EventHandler) -> None:
+        """Remove a handler; an informer without handlers stops."""
+        informer = self._by_handler.pop(handler)
+        del informer.controllers[handler]
+        if informer.shared_informer.remove_event_handler(handler):
+            informers = self._informers[informer.watch_options]
+            informers.remove(informer)
+            if not informers:
+                del self._informers[informer.watch_options]
+            await _stop(informer)
 
-    async def close(self) -> None:
-        """End all streams."""
-        for stream in self._all():
-            await _end(stream)
-        self._streams.clear()
-        self._followed.clear()
+    async def shutdown(self) -> None:
+        """Stop all informers."""
+        for informer in self._all():
+            await _stop(informer)
+        self._informers.clear()
+        self._by_handler.clear()
 
     def states(self) -> tuple[StreamState, ...]:
-        """Give the state of every stream."""
-        return tuple(stream.state() for stream in self._all())
+        """Return the state of every informer."""
+        return tuple(informer.state() for informer in self._all())
 
-    def problems(self, followers: Iterable[EventHandler]) -> list[str]:
-        """Give the errors of the streams that these follow, each once."""
-        streams = dict.fromkeys(self._followed[follower] for follower in followers)
-        return [problem for stream in streams if (problem := stream.problem())]
+    def errors(self, handlers: Iterable[EventHandler]) -> list[str]:
+        """Return the errors of the informers that have these handlers, each once."""
+        informers = dict.fromkeys(self._by_handler[handler] for handler in handlers)
+        return [error for informer in informers if (error := informer.error())]
 
-    def _all(self) -> list[Stream]:
-        return [stream for there in self._streams.values() for stream in there]
+    def _all(self) -> list[Informer]:
+        return [each for informers in self._informers.values() for each in informers]
 
-    def _open(self, stream: Stream) -> None:
-        selection = msgspec.structs.replace(stream.asked, metadata_only=stream.is_slim())
-        stream.selection = selection
-        stream.reflector = Reflector(
-            selection, self._client, stream.feed, agent=self._agent, clock=self._clock
+    def _start(self, informer: Informer) -> None:
+        metadata_only = informer.is_metadata_only()
+        options = msgspec.structs.replace(informer.watch_options, metadata_only=metadata_only)
+        informer.options = options
+        informer.reflector = Reflector(
+            options,
+            self._client,
+            informer.shared_informer,
+            user_agent=self._user_agent,
+            clock=self._clock,
         )
-        name = f"watch {selection}"
-        stream.task = asyncio.create_task(keep_running(name, stream.reflector.run), name=name)
+        name = f"watch {options}"
+        informer.task = asyncio.create_task(keep_running(name, informer.reflector.run), name=name)
 
 
-async def _end(stream: Stream) -> None:
-    if stream.task is not None:
-        stream.task.cancel()
-        await asyncio.wait({stream.task})
+async def _stop(informer: Informer) -> None:
+    if informer.task is not None:
+        informer.task.cancel()
+        await asyncio.wait({informer.task})

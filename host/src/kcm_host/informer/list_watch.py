@@ -1,4 +1,4 @@
-"""What a stream is about, and where its objects go."""
+"""The options of a list and watch, and the interface that receives its objects."""
 
 import random
 from collections.abc import Iterator
@@ -12,35 +12,35 @@ from kcm_host.client.paths import collection
 from kcm_host.client.rest import Query
 from kcm_host.informer.decoder import PartialObject
 
-#: The server ends a watch after a random time between these, so that not all end together.
+#: The server ends a watch after a random time in this range, so that watches do not end together.
 TIMEOUT_SECONDS = (300, 600)
 
 
 class Sink(Protocol):
-    """Where a stream's objects go; called in order, never concurrently."""
+    """Receiver of a reflector's objects; its methods are called in order, never concurrently."""
 
     def init(self) -> None:
-        """Start to gather a complete set; forget one that was begun before."""
+        """Start a complete list; discard one that was started before."""
 
-    def init_apply(self, event_type: str, line: bytes, head: PartialObject) -> None:
-        """Take one event of the set that is being gathered."""
+    def init_apply(self, event_type: str, line: bytes, partial: PartialObject) -> None:
+        """Add one event of a streaming list to the list that was started."""
 
     def init_apply_item(self, item: msgspec.Raw) -> None:
-        """Take one list item of the set that is being gathered."""
+        """Add one item of a page to the list that was started."""
 
     def init_done(self) -> Iterator[None]:
         """
-        Put the gathered set in place of the present one, when iterated to its end.
+        Replace the present objects by the list that was started, when iterated to the end.
 
-        It yields where others may be heard; nothing else is handed over meanwhile.
+        It yields where the event loop may run other tasks; no other method is called meanwhile.
         """
 
-    def event(self, event_type: str, line: bytes, head: PartialObject) -> None:
-        """Take one ADDED, MODIFIED or DELETED event."""
+    def apply(self, event_type: str, line: bytes, partial: PartialObject) -> None:
+        """Apply one ADDED, MODIFIED or DELETED event of a watch."""
 
 
 class ListWatchOptions(msgspec.Struct, frozen=True):
-    """What one stream is about. Equal selections are one stream."""
+    """The objects that one informer lists and watches. Equal options may share one informer."""
 
     kind: Kind
     namespace: str = ""
@@ -53,7 +53,7 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path of its lists and watches."""
+        """The URL path of its lists and watches."""
         return collection(self.kind, self.namespace)
 
     @property
@@ -62,14 +62,18 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
         pairs = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
         return tuple(pair for pair in pairs if pair[1])
 
-    def watch_query(self, version: str, *, initial: bool) -> Query:
-        """Give the parameters of a watch since `version`, or of a streaming list (IQ-10, 24)."""
+    def watch_query(self, resource_version: str, *, initial: bool) -> Query:
+        """
+        Return the query parameters of a watch since `resource_version` (IQ-24).
+
+        With `initial` the watch begins with the present objects: a streaming list (IQ-10).
+        """
         streaming = (
             (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
             if initial
             else ()
         )
-        since = (("resourceVersion", version),) if version else ()
+        since = (("resourceVersion", resource_version),) if resource_version else ()
         return (
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
@@ -80,7 +84,7 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
         )
 
     def remedy(self, error: Exception) -> str:
-        """Give what a person can do about a refusal of this stream; empty for passing trouble."""
+        """Return what an operator can do about `error`; empty for an error that may pass."""
         status = error.status if isinstance(error, ApiError) else 0
         if status == 403:
             return f"; grant list and watch on '{self}' to the host's identity"

@@ -1,56 +1,59 @@
-"""All objects of a selection page by page, for servers without streaming lists."""
+"""Paged lists, for servers without streaming lists."""
 
 import asyncio
 
 from kcm_host.api.errors import ApiError
-from kcm_host.client.errors import decoded, is_gone
+from kcm_host.client.errors import decode_body, is_gone
 from kcm_host.client.rest import JSON, METADATA_LIST, Client, Query
 from kcm_host.informer import decoder
 from kcm_host.informer.list_watch import ListWatchOptions, Sink
 
-PAGE = 500
-#: So many objects are decoded before the event loop is heard again.
+PAGE_SIZE = 500
+#: Items that are decoded between two turns of the event loop.
 SLICE = 100
 
 
-async def paged_list(client: Client, selection: ListWatchOptions, sink: Sink, *, agent: str) -> str:
+async def paged_list(
+    client: Client, options: ListWatchOptions, sink: Sink, *, user_agent: str
+) -> str:
     """
-    Gather all objects in `sink` and give the list's version, that of its first page (IQ-18).
+    Pass all objects to `sink`; return the resourceVersion of the list, which its first page has.
 
-    No resourceVersion is sent: with `0` the server ignores the limit and answers with everything
-    at once. A page that has expired meanwhile leads to one full list instead (IQ-19).
+    No resourceVersion is sent: with `0` the server ignores the limit and returns all objects in
+    one response (IQ-18). When a continue token has expired, one full list replaces the pages
+    (IQ-19).
     """
     sink.init()
-    query: Query = (("limit", str(PAGE)), *selection.selectors)
-    version = token = ""
+    query: Query = (("limit", str(PAGE_SIZE)), *options.selectors)
+    resource_version = continue_token = ""
     while True:
         try:
-            page = await _page(client, selection, query, agent)
+            page = await _page(client, options, query, user_agent)
         except ApiError as error:
-            if not token or not is_gone(error):
+            if not continue_token or not is_gone(error):
                 raise
             sink.init()
-            version = ""
-            page = await _page(client, selection, selection.selectors, agent)
+            resource_version = ""
+            page = await _page(client, options, options.selectors, user_agent)
         for count, item in enumerate(page.items or (), 1):
             sink.init_apply_item(item)
             if count % SLICE == 0:
                 await asyncio.sleep(0)
-        version = version or page.metadata.resource_version
-        token = page.metadata.continue_
-        if not token:
-            return version
-        query = (("limit", str(PAGE)), ("continue", token), *selection.selectors)
+        resource_version = resource_version or page.metadata.resource_version
+        continue_token = page.metadata.continue_
+        if not continue_token:
+            return resource_version
+        query = (("limit", str(PAGE_SIZE)), ("continue", continue_token), *options.selectors)
 
 
 async def _page(
-    client: Client, selection: ListWatchOptions, query: Query, agent: str
-) -> decoder.Page:
-    accept = METADATA_LIST if selection.metadata_only else JSON
+    client: Client, options: ListWatchOptions, query: Query, user_agent: str
+) -> decoder.ListPage:
+    accept = METADATA_LIST if options.metadata_only else JSON
     body = await client.call(
-        "GET", selection.path, verb="list", agent=agent, query=query, accept=accept
+        "GET", options.path, verb="list", user_agent=user_agent, query=query, accept=accept
     )
-    page = decoded(decoder.page, body, f"list {selection.path}")
+    page = decode_body(decoder.decode_list_page, body, f"list {options.path}")
     if not page.kind.endswith("List"):
-        raise ApiError(f"list {selection.path}: got a '{page.kind}', not a list", status=500)
+        raise ApiError(f"list {options.path}: got a '{page.kind}', not a list", status=500)
     return page

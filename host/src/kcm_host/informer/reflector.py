@@ -1,11 +1,11 @@
-"""One stream of the server: first all objects, then every change, for ever."""
+"""The reflector: lists the objects of one informer, and then watches their changes."""
 
 import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import msgspec
 
@@ -19,312 +19,357 @@ from kcm_host.informer.list_watch import ListWatchOptions, Sink
 log = logging.getLogger(__name__)
 
 #: A watch that ends sooner than this without any event is an error, not a normal end (IQ-28).
-SHORT_SECONDS = 1.0
-#: While the first data is awaited, silence is told this often (IQ-15).
-PATIENCE_SECONDS = 10.0
-#: A server may ask for patience (429) this long before the stream counts as broken: it does so for
-#: a moment when a kind has just been defined.
+MIN_WATCH_SECONDS = 1.0
+#: Interval of warnings while the first list is incomplete (IQ-15).
+SLOW_LIST_SECONDS = 10.0
+#: A server may answer 429 for this long before the reflector counts as failed: it does so for a
+#: moment when a kind has just been defined.
 BUSY_SECONDS = 5.0
-EVENTS = ("ADDED", "MODIFIED", "DELETED")
+OBJECT_EVENTS = ("ADDED", "MODIFIED", "DELETED")
 
 Lines = AsyncIterator[bytes]
 
 
+class Listing(msgspec.Struct, frozen=True):
+    """The first list is not complete, and no attempt has failed."""
+
+    phase: ClassVar[str] = "listing"
+    error: ClassVar[str] = ""
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """A list is complete and its watch is open, or the next one is being opened."""
+
+    phase: ClassVar[str] = "watching"
+    error: ClassVar[str] = ""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The last attempt failed with `error`; the next one follows after a delay."""
+
+    error: str
+    phase: ClassVar[str] = "failed"
+
+
+State = Listing | Watching | Failed
+
+
 class RelistNeeded(HostError):
-    """The stream has to be listed again after a wait; nothing is wrong."""
+    """The resourceVersion has expired: a new list is due after a delay. Not a failure."""
 
 
 class Reflector:
     """
-    Keeps a sink in step with one selection (IQ-1 to IQ-33).
+    Keeps a sink up to date with the objects of some list-watch options (IQ-1 to IQ-33).
 
-    A round is: all objects by a streaming list, or by pages where the server has none; then
-    watches, one after the other, until one fails in a way that needs a new list. Rounds follow
-    each other with growing waits. resourceVersions are opaque: kept, sent back, never compared.
+    A list-and-watch cycle consists of one list, streaming or, where the server has none, paged,
+    and of consecutive watches, until one fails in a way that needs a new list. Cycles repeat with
+    exponential backoff. A resourceVersion is opaque: it is stored and sent back, never compared.
     """
 
     def __init__(
         self,
-        selection: ListWatchOptions,
+        options: ListWatchOptions,
         client: Client,
         sink: Sink,
         *,
-        agent: str,
+        user_agent: str,
         clock: Callable[[], float],
     ) -> None:
-        self.selection = selection
-        self.phase = "listing"
-        self.error = ""
-        self.version = ""
+        self.options = options
+        self.state: State = Listing()
+        #: Where the next watch begins; empty before the first list.
+        self.resource_version = ""
+        #: How many lists were completed.
         self.lists = 0
         self._client = client
         self._sink = sink
-        self._agent = agent
+        self._user_agent = user_agent
         self._clock = clock
         self._backoff = Backoff(clock, random.random)
-        self._unavailable = False
+        #: Whether the server has refused to list at `resource_version`.
+        self._version_unavailable = False
         self._busy_since: float | None = None
-        #: How many streams in a row ended too soon.
+        #: How many watches in succession ended too soon.
         self._early_ends = 0
-        self._kinds = (selection.kind.name, "PartialObjectMetadata")
+        self._kinds = (options.kind.name, "PartialObjectMetadata")
+
+    @property
+    def phase(self) -> str:
+        """The name of the state: `listing`, `watching` or `failed`."""
+        return self.state.phase
+
+    @property
+    def error(self) -> str:
+        """Why the last attempt failed, with the remedy; empty in the other states."""
+        return self.state.error
 
     async def run(self) -> None:
-        """Keep the sink in step until cancelled."""
+        """Keep the sink up to date until cancelled."""
         while True:
             try:
-                await self._round()
-            except RelistNeeded as ended:
-                self._log(logging.DEBUG, "stream will be listed again", reason=str(ended))
+                await self._list_and_watch()
+            except RelistNeeded as reason:
+                self._log(logging.DEBUG, "relist needed", reason=str(reason))
             except (HostError, msgspec.MsgspecError) as error:
-                self._broken(error)
+                self._set_failed(error)
             except Exception as error:
-                log.debug("unexpected", exc_info=True)
-                self._broken(error)
-            await self._wait()
+                log.debug("unexpected exception", exc_info=True)
+                self._set_failed(error)
+            await self._back_off()
 
-    async def _round(self) -> NoReturn:
+    async def _list_and_watch(self) -> NoReturn:
         async with AsyncExitStack() as stack:
             lines = await self._streaming_list(stack)
             if lines is None:
-                self.version = await pager.paged_list(
-                    self._client, self.selection, self._sink, agent=self._agent
+                self.resource_version = await pager.paged_list(
+                    self._client, self.options, self._sink, user_agent=self._user_agent
                 )
-                await self._complete()
+                await self._complete_list()
             else:
-                async with self._patient(), stack.pop_all():
-                    await self._consume(lines, seen=True)
+                async with self._retrying_busy_server(), stack.pop_all():
+                    await self._process_events(lines, after_list=True)
         while True:
             await self._watch()
 
     async def _streaming_list(self, stack: AsyncExitStack) -> Lines | None:
         """
-        Gather all objects from a watch, and give that watch to go on with (IQ-10 to IQ-15).
+        List all objects by a watch; return its lines, which go on with changes (IQ-10 to IQ-15).
 
-        None when the server cannot do it: then a paged list is due.
+        None when the server cannot do this: then a paged list is due.
         """
         while True:
-            version = "" if self._unavailable else self.version
+            resource_version = "" if self._version_unavailable else self.resource_version
             try:
-                lines = await stack.enter_async_context(self._open(version, initial=True))
-                async with self._impatience():
-                    complete = await self._gather(lines)
+                lines = await stack.enter_async_context(
+                    self._open_watch(resource_version, initial=True)
+                )
+                async with self._warnings_while_slow():
+                    complete = await self._process_initial_events(lines)
             except (ApiError, Unreachable) as error:
                 await stack.aclose()
-                if not await self._streams_again(error, version):
+                if not await self._is_list_retried(error, resource_version):
                     return None
                 continue
             if complete:
                 return lines
             await stack.aclose()
-            await self._ended_early("before its list was complete")
+            await self._handle_early_end("before the list was complete")
 
-    async def _gather(self, lines: Lines) -> bool:
-        """Collect until the end of the initial data; False when the stream ended before it."""
+    async def _process_initial_events(self, lines: Lines) -> bool:
+        """Pass on the initial objects; return whether their end was reached."""
         started = self._clock()
         self._sink.init()
-        seen = False
+        is_empty = True
         async for line in lines:
-            seen = True
-            frame = self._frame(line)
-            if frame.type == "ERROR":
-                raise error_of_event(line, f"watch {self.selection.path}")
-            if _is_bookmark(frame):
-                if decoder.ends_initial(frame):
-                    self.version = decoder.version_of(frame) or self.version
-                    await self._complete()
+            is_empty = False
+            event = self._decode(line)
+            if event.type == "ERROR":
+                raise error_of_event(line, f"watch {self.options.path}")
+            if _is_bookmark(event):
+                if decoder.is_initial_events_end(event):
+                    self._advance(event)
+                    await self._complete_list()
                     return True
-            elif self._fits(frame) and self._known(frame):
-                self._sink.init_apply(frame.type, line, frame.object)
-        if not seen and self._clock() - started < SHORT_SECONDS:
-            raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
+            elif self._is_of_kind(event) and self._is_object_event(event):
+                self._sink.init_apply(event.type, line, event.object)
+        if is_empty and self._clock() - started < MIN_WATCH_SECONDS:
+            raise self._empty_watch()
         return False
 
-    async def _streams_again(self, error: ApiError | Unreachable, version: str) -> bool:
-        """Say whether a failed streaming list is worth another try, after its wait (IQ-13)."""
+    async def _is_list_retried(self, error: ApiError | Unreachable, resource_version: str) -> bool:
+        """Return whether a failed streaming list is retried, after the delay (IQ-13)."""
         if _is_busy(error):
-            await self._hold_out(error)
+            await self._wait_for_server(error)
             return True
         if isinstance(error, ApiError) and (is_gone(error) or is_too_large(error)):
-            if not version:
+            if not resource_version:
                 raise error
-            self._unavailable = True
+            self._version_unavailable = True
             return True
-        self._log(logging.DEBUG, "no streaming list, listing by pages", reason=str(error))
+        self._log(logging.DEBUG, "streaming list unavailable, listing pages", reason=str(error))
         return False
 
     async def _watch(self) -> None:
-        """Follow the changes since the last version over one watch (IQ-24)."""
-        async with self._patient(), self._open(self.version, initial=False) as lines:
-            self._opened()
-            await self._consume(lines)
+        """Watch the changes since the last resourceVersion, until this watch ends (IQ-24)."""
+        async with (
+            self._retrying_busy_server(),
+            self._open_watch(self.resource_version, initial=False) as lines,
+        ):
+            self._handle_open_watch()
+            await self._process_events(lines)
 
-    async def _consume(self, lines: Lines, *, seen: bool = False) -> None:
+    async def _process_events(self, lines: Lines, *, after_list: bool = False) -> None:
         """
-        Hand on events until the watch ends; a normal end returns (IQ-25 to IQ-29).
+        Pass on events until the watch ends; return if the end is normal (IQ-25 to IQ-29).
 
-        `seen` says that something came over this watch before.
+        `after_list` says that this watch has transferred a list before, so it is not empty.
         """
         started = self._clock()
-        with self._lasting():
+        is_empty = not after_list
+        with self._stability_timer():
             async for line in lines:
-                seen = True
-                self._take(line)
-        if self._clock() - started >= SHORT_SECONDS:
+                is_empty = False
+                self._process_event(line)
+        if self._clock() - started >= MIN_WATCH_SECONDS:
             return
-        if not seen:
-            raise ApiError(f"watch {self.selection.path}: ended at once, empty", status=500)
-        await self._ended_early("within a second")
+        if is_empty:
+            raise self._empty_watch()
+        await self._handle_early_end("within a second")
 
-    def _take(self, line: bytes) -> None:
-        """Hand on one event of a watch."""
-        frame = self._frame(line)
-        if frame.type == "ERROR":
-            self._raise_event(line)
-        if not self._fits(frame):
+    def _process_event(self, line: bytes) -> None:
+        event = self._decode(line)
+        if event.type == "ERROR":
+            self._raise_error_event(line)
+        if not self._is_of_kind(event):
             return
-        self.version = decoder.version_of(frame) or self.version
-        if not _is_bookmark(frame) and self._known(frame):
-            self._sink.event(frame.type, line, frame.object)
+        self._advance(event)
+        if not _is_bookmark(event) and self._is_object_event(event):
+            self._sink.apply(event.type, line, event.object)
 
-    def _frame(self, line: bytes) -> decoder.WatchEvent:
-        """Read a line's head; one that cannot be read counts as a server error (IQ-29)."""
+    def _decode(self, line: bytes) -> decoder.WatchEvent:
+        """Return one event; one that cannot be decoded counts as a server error (IQ-29)."""
         try:
-            return decoder.frame(line)
+            return decoder.decode_event(line)
         except msgspec.MsgspecError as error:
             raise ApiError(
-                f"watch {self.selection.path}: unreadable frame: {error}", status=500
+                f"watch {self.options.path}: undecodable event: {error}", status=500
             ) from error
 
-    def _raise_event(self, line: bytes) -> NoReturn:
-        error = error_of_event(line, f"watch {self.selection.path}")
+    def _advance(self, event: decoder.WatchEvent) -> None:
+        self.resource_version = decoder.resource_version_of(event) or self.resource_version
+
+    def _raise_error_event(self, line: bytes) -> NoReturn:
+        error = error_of_event(line, f"watch {self.options.path}")
         if is_gone(error):
             raise RelistNeeded(str(error))
         raise error
 
+    def _empty_watch(self) -> ApiError:
+        return ApiError(f"watch {self.options.path}: ended at once without events", status=500)
+
     @asynccontextmanager
-    async def _open(self, version: str, *, initial: bool) -> AsyncIterator[Lines]:
-        accept = METADATA_ONLY if self.selection.metadata_only else JSON
-        query = self.selection.watch_query(version, initial=initial)
+    async def _open_watch(self, resource_version: str, *, initial: bool) -> AsyncIterator[Lines]:
+        accept = METADATA_ONLY if self.options.metadata_only else JSON
+        query = self.options.watch_query(resource_version, initial=initial)
         async with self._client.watch(
-            self.selection.path, agent=self._agent, query=query, accept=accept
+            self.options.path, user_agent=self._user_agent, query=query, accept=accept
         ) as lines:
             yield lines
 
-    def _fits(self, frame: decoder.WatchEvent) -> bool:
-        """Whether an event is about a named object of our kind; others are skipped (IQ-25)."""
-        found = frame.object
-        meta = found.metadata
-        if meta is not None and found.kind in self._kinds and (meta.name or _is_bookmark(frame)):
+    def _is_of_kind(self, event: decoder.WatchEvent) -> bool:
+        """Return whether an event is about a named object of this kind; log others (IQ-25)."""
+        partial = event.object
+        meta = partial.metadata
+        if meta is not None and partial.kind in self._kinds and (meta.name or _is_bookmark(event)):
             return True
-        self._log(logging.WARNING, "foreign object in watch skipped", kind=found.kind)
+        self._log(logging.WARNING, "object of another kind skipped", kind=partial.kind)
         return False
 
-    def _known(self, frame: decoder.WatchEvent) -> bool:
-        """Whether an event tells of an object; types of another time are told (IQ-25)."""
-        if frame.type in EVENTS:
+    def _is_object_event(self, event: decoder.WatchEvent) -> bool:
+        """Return whether an event has a known type; log others (IQ-25)."""
+        if event.type in OBJECT_EVENTS:
             return True
-        self._log(logging.WARNING, "unknown watch event", type=frame.type)
+        self._log(logging.WARNING, "watch event of unknown type skipped", type=event.type)
         return False
 
-    async def _complete(self) -> None:
+    async def _complete_list(self) -> None:
         for _ in self._sink.init_done():
             await asyncio.sleep(0)
         self.lists += 1
-        self._unavailable = False
-        self._opened()
+        self._version_unavailable = False
+        self._handle_open_watch()
 
-    async def _ended_early(self, when: str) -> None:
-        """Go on at once after a stream that ended too soon; after further ones tell it and wait."""
+    async def _handle_early_end(self, when: str) -> None:
+        """Retry at once after the first early end; report further ones and back off."""
         self._early_ends += 1
         if self._early_ends > 1:
-            text = f"watch {self.selection.path}: ended {when}, again and again"
-            self._broken(HostError(f"{text}; see what cuts streams between host and server"))
-            await self._wait()
+            text = f"watch {self.options.path}: ended {when}, several times in succession"
+            self._set_failed(HostError(f"{text}; check what closes connections to the API server"))
+            await self._back_off()
 
     @contextmanager
-    def _lasting(self) -> Iterator[None]:
-        """Forget streams that ended too soon when this one lasts."""
-        steady = asyncio.get_running_loop().call_later(SHORT_SECONDS, self._lasted)
+    def _stability_timer(self) -> Iterator[None]:
+        """Reset the count of early ends when this watch lasts long enough."""
+        timer = asyncio.get_running_loop().call_later(MIN_WATCH_SECONDS, self._handle_stable_watch)
         try:
             yield
         finally:
-            steady.cancel()
+            timer.cancel()
 
-    def _lasted(self) -> None:
+    def _handle_stable_watch(self) -> None:
         self._early_ends = 0
-        self._following()
+        self._set_watching()
 
-    def _opened(self) -> None:
-        """Take note of a stream that works, unless streams like it ended too soon."""
+    def _handle_open_watch(self) -> None:
+        """Count an open watch as recovery, unless earlier ones ended too soon."""
         if self._early_ends < 2:
-            self._following()
+            self._set_watching()
 
-    def _following(self) -> None:
-        if self.phase == "broken":
-            self._log(logging.INFO, "stream works again")
-        self.phase = "following"
-        self.error = ""
+    def _set_watching(self) -> None:
+        if isinstance(self.state, Failed):
+            self._log(logging.INFO, "watch recovered")
+        self.state = Watching()
         self._busy_since = None
 
-    def _broken(self, error: Exception) -> None:
-        """Remember and tell a failure, once as long as it stays the same."""
-        text = f"{error}{self.selection.remedy(error)}"
+    def _set_failed(self, error: Exception) -> None:
+        """Set the state; log each failure once as long as its text stays the same."""
+        text = f"{error}{self.options.remedy(error)}"
         if text != self.error:
-            self._log(logging.WARNING, "stream broken, trying again", error=text)
-        self.phase = "broken"
-        self.error = text
+            self._log(logging.WARNING, "watch failed, retrying", error=text)
+        self.state = Failed(text)
 
     @asynccontextmanager
-    async def _patient(self) -> AsyncIterator[None]:
-        """Wait, without a new list, when the server is not there or busy (IQ-24, IQ-27)."""
+    async def _retrying_busy_server(self) -> AsyncIterator[None]:
+        """Back off, without a new list, when the server is away or busy (IQ-24, IQ-27)."""
         try:
             yield
         except (ApiError, Unreachable) as error:
             if not _is_busy(error):
                 raise
-            await self._hold_out(error)
+            await self._wait_for_server(error)
 
-    async def _hold_out(self, error: ApiError | Unreachable) -> None:
-        """Wait for a server that is away, which is told at once, or busy, which is if it lasts."""
+    async def _wait_for_server(self, error: ApiError | Unreachable) -> None:
+        """Back off; a server that is away is a failure at once, a busy one if that lasts."""
         now = self._clock()
         if self._busy_since is None:
             self._busy_since = now
         if isinstance(error, ApiError) and now - self._busy_since < BUSY_SECONDS:
-            self._log(logging.DEBUG, "server asks for patience", reason=str(error))
+            self._log(logging.DEBUG, "server busy, retrying", reason=str(error))
         else:
-            self._broken(error)
-        await self._wait()
+            self._set_failed(error)
+        await self._back_off()
 
-    async def _wait(self) -> None:
-        await asyncio.sleep(self._backoff.seconds())
+    async def _back_off(self) -> None:
+        await asyncio.sleep(self._backoff.next_delay())
 
     @asynccontextmanager
-    async def _impatience(self) -> AsyncIterator[None]:
-        """Tell every 10 s that the first data is still awaited (IQ-15)."""
+    async def _warnings_while_slow(self) -> AsyncIterator[None]:
+        """Log every 10 s that the first list is incomplete (IQ-15)."""
 
-        async def tell() -> None:
+        async def warn() -> None:
             while True:
-                await asyncio.sleep(PATIENCE_SECONDS)
-                self._log(logging.WARNING, "still waiting for the first objects")
+                await asyncio.sleep(SLOW_LIST_SECONDS)
+                self._log(logging.WARNING, "initial list still incomplete")
 
-        teller = asyncio.create_task(tell())
+        warner = asyncio.create_task(warn())
         try:
             yield
         finally:
-            teller.cancel()
-            # Not a plain await: our own cancellation would be taken for the teller's.
-            await asyncio.wait({teller})
+            warner.cancel()
+            # Not a plain await: our own cancellation would be taken for that of the task.
+            await asyncio.wait({warner})
 
     def _log(self, level: int, event: str, **pairs: str) -> None:
-        log.log(level, event, extra={"kv": {"resource": str(self.selection), **pairs}})
+        log.log(level, event, extra={"kv": {"resource": str(self.options), **pairs}})
 
 
 def _is_busy(error: ApiError | Unreachable) -> bool:
-    """Whether the server is not there or asks for patience: wait, without a new list."""
+    """Return whether the server is away or answers 429: a retry needs no new list."""
     if isinstance(error, Unreachable):
         return error.refused
     return error.status == 429
 
 
-def _is_bookmark(frame: decoder.WatchEvent) -> bool:
-    return frame.type == "BOOKMARK"
+def _is_bookmark(event: decoder.WatchEvent) -> bool:
+    return event.type == "BOOKMARK"

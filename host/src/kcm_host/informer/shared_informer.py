@@ -19,64 +19,64 @@ log = logging.getLogger(__name__)
 
 
 class EventHandler(Protocol):
-    """Who hears of the changes of one store. Neither method may raise."""
+    """Receiver of the changes of one store. No method may raise."""
 
-    def changed(self, change: Change[Any]) -> None:
-        """Take one change, after all stores of the stream have changed."""
+    def on_change(self, change: Change[Any]) -> None:
+        """Handle one change, after all stores of the informer have changed."""
 
-    def synced(self) -> None:
-        """Take note that all initial objects have been told."""
+    def on_synced(self) -> None:
+        """Handle the end of the initial objects."""
 
 
 class HandlerRegistration:
     """
-    One follower, told everything once and in order.
+    One event handler of a store, which gets every change once and in order.
 
-    The initial objects are told in slices with the event loop heard in between; changes that
-    come meanwhile wait for their turn. The first slice is told at once, so that the store holds
-    exactly the initial objects when the first of them is told.
+    Initial objects are passed on in slices, between which other tasks run; changes that occur
+    meanwhile are queued. The first slice is passed on at once, so that the store holds exactly
+    the initial objects when the handler gets the first of them.
     """
 
-    def __init__(self, follower: EventHandler) -> None:
-        self.follower = follower
-        #: Whether the telling of the initial objects has begun.
-        self.welcomed = False
-        self._telling: Iterator[None] | None = None
-        self._later: deque[Change[Any]] = deque()
+    def __init__(self, handler: EventHandler) -> None:
+        self.handler = handler
+        #: Whether the handler has begun to get the initial objects.
+        self.has_started = False
+        self._notifications: Iterator[None] | None = None
+        self._queued: deque[Change[Any]] = deque()
 
-    def welcome(self, initial: Iterable[Change[Any]]) -> None:
-        """Tell the initial objects and that these were all."""
-        self.welcomed = True
-        self._telling = self._all(initial)
-        self._go_on()
+    def start(self, initial: Iterable[Change[Any]]) -> None:
+        """Notify of the initial objects, and then of their end."""
+        self.has_started = True
+        self._notifications = self._notify_all(initial)
+        self._notify_slice()
 
-    def tell(self, change: Change[Any]) -> None:
-        """Tell a change, after all that came before it; before the welcome it is in there."""
-        if self._telling is not None:
-            self._later.append(change)
-        elif self.welcomed:
-            self.follower.changed(change)
+    def notify(self, change: Change[Any]) -> None:
+        """Notify of a change after all earlier ones; before `start` nothing is notified."""
+        if self._notifications is not None:
+            self._queued.append(change)
+        elif self.has_started:
+            self.handler.on_change(change)
 
-    def leave(self) -> None:
-        """Tell nothing more."""
-        self._telling = None
+    def cancel(self) -> None:
+        """Drop the notifications that are left."""
+        self._notifications = None
 
-    def _go_on(self) -> None:
-        if self._telling is None:
+    def _notify_slice(self) -> None:
+        if self._notifications is None:
             return
-        told = sum(1 for _ in islice(self._telling, SLICE))
-        if told == SLICE:
-            asyncio.get_running_loop().call_soon(self._go_on)
+        count = sum(1 for _ in islice(self._notifications, SLICE))
+        if count == SLICE:
+            asyncio.get_running_loop().call_soon(self._notify_slice)
         else:
-            self._telling = None
+            self._notifications = None
 
-    def _all(self, initial: Iterable[Change[Any]]) -> Iterator[None]:
+    def _notify_all(self, initial: Iterable[Change[Any]]) -> Iterator[None]:
         for change in initial:
-            self.follower.changed(change)
+            self.handler.on_change(change)
             yield
-        self.follower.synced()
-        while self._later:
-            self.follower.changed(self._later.popleft())
+        self.handler.on_synced()
+        while self._queued:
+            self.handler.on_change(self._queued.popleft())
             yield
 
 
@@ -84,186 +84,198 @@ Decode = Callable[[Any], Any]
 
 
 class TypedInformer:
-    """One model's store within a stream, with those who follow it."""
+    """The store of one model of a shared informer, with its event handlers."""
 
     def __init__(self, kind: Kind, model: type[Any]) -> None:
         self.store: Store[Any] = Store(kind)
-        self.decoder = decoder.ModelDecoder(model)
-        self.audiences: list[HandlerRegistration] = []
-        self.fresh: dict[Key, Entry[Any]] = {}
+        self.registrations: list[HandlerRegistration] = []
+        #: The list that has been started and is not complete.
+        self.pending_list: dict[Key, Entry[Any]] = {}
+        self._decoder = decoder.ModelDecoder(model)
 
-    def framed(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Entry[Any]:
+    def decode_event_object(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Entry[Any]:
         """Decode the object of one line of a watch."""
-        return self._entry(key, meta, self.decoder.framed, line, decoder.object_of)
+        return self._decode(
+            key, meta, self._decoder.decode_event_object, line, decoder.raw_event_object
+        )
 
-    def bare(self, key: Key, meta: decoder.ObjectMeta, item: msgspec.Raw) -> Entry[Any]:
+    def decode_item(self, key: Key, meta: decoder.ObjectMeta, item: msgspec.Raw) -> Entry[Any]:
         """Decode one item of a list."""
-        return self._entry(key, meta, self.decoder.bare, item, bytes)
+        return self._decode(key, meta, self._decoder.decode_object, item, bytes)
 
-    def _entry(
-        self, key: Key, meta: decoder.ObjectMeta, read: Decode, source: Any, cut_out: Decode
-    ) -> Entry[Any]:
-        """
-        Decode one object; one that misfits is told once per version and marked.
-
-        Whatever a model's own code raises is a misfit too: the stream has other readers.
-        """
+    def decode_deleted(self, line: bytes) -> Any | None:
+        """Decode a deleted object; None if it does not fit, which nobody has to correct."""
         try:
-            whole = bytes(cut_out(source)) if self.store.keep_whole else b""
-            return Entry(read(source), meta.uid, meta.resource_version, whole=whole)
-        except PLUGIN_FAILURES as error:
-            self._tell(key, meta.resource_version, error)
-            return Entry(None, meta.uid, meta.resource_version, good=False)
-
-    def final(self, line: bytes) -> Any | None:
-        """Decode an object that is gone; one that misfits is None, and nobody has to mend it."""
-        try:
-            return self.decoder.framed(line)
+            return self._decoder.decode_event_object(line)
         except PLUGIN_FAILURES:
             return None
 
-    def _tell(self, key: Key, version: str, error: BaseException) -> None:
-        if self.store.is_known_undecodable(key, version):
+    def notify(self, change: Change[Any]) -> None:
+        """Notify all event handlers of a change."""
+        for registration in self.registrations:
+            registration.notify(change)
+
+    def _decode(
+        self, key: Key, meta: decoder.ObjectMeta, decode: Decode, source: Any, raw_of: Decode
+    ) -> Entry[Any]:
+        """
+        Decode one object; an undecodable one is marked, and logged once per version.
+
+        Any exception of a model's own code makes the object undecodable for this model alone:
+        the informer has other handlers.
+        """
+        try:
+            full_object = bytes(raw_of(source)) if self.store.keep_full_objects else b""
+            model = decode(source)
+        except PLUGIN_FAILURES as error:
+            self._log_undecodable(key, meta.resource_version, error)
+            return Entry(None, meta.uid, meta.resource_version, undecodable=True)
+        return Entry(model, meta.uid, meta.resource_version, full_object=full_object)
+
+    def _log_undecodable(self, key: Key, resource_version: str, error: BaseException) -> None:
+        if self.store.is_undecodable(key, resource_version):
             return
         pairs = {
             "kind": str(self.store.kind),
             "key": str(key),
-            "version": version,
-            "model": self.decoder.model.__name__,
+            "version": resource_version,
+            "model": self._decoder.model.__name__,
             "error": str(error),
         }
-        log.warning("object does not fit the model, last good state kept", extra={"kv": pairs})
+        log.warning("undecodable object, last decoded state kept", extra={"kv": pairs})
 
 
 class SharedInformer:
     """
-    The sink of one stream: decodes each object once per model and tells every follower.
+    The sink of one reflector: decodes each object once per model and notifies every handler.
 
-    Stores change first, all of them, then followers hear of it, in order (IQ-43).
+    First all stores change, then the event handlers are notified, in order (IQ-43).
     """
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.synced = False
-        self._shelves: dict[type[Any], TypedInformer] = {}
+        self.has_synced = False
+        self._typed: dict[type[Any], TypedInformer] = {}
 
-    def shelf(self, model: type[Any]) -> TypedInformer:
-        """Give the shelf for `model`, a new one if it is the first follower's."""
-        if model not in self._shelves:
-            self._shelves[model] = TypedInformer(self.kind, model)
-        return self._shelves[model]
+    def typed_informer(self, model: type[Any]) -> TypedInformer:
+        """Return the informer for `model`; it is created for the first handler."""
+        if model not in self._typed:
+            self._typed[model] = TypedInformer(self.kind, model)
+        return self._typed[model]
 
-    def holds(self, model: type[Any]) -> bool:
-        """Whether there is a store for `model`."""
-        return model in self._shelves
+    def has_model(self, model: type[Any]) -> bool:
+        """Return whether there is a store for `model`."""
+        return model in self._typed
 
     @property
     def models(self) -> list[type[Any]]:
-        """The models with a store."""
-        return list(self._shelves)
+        """The models that have a store."""
+        return list(self._typed)
 
     @property
-    def shelves(self) -> list[TypedInformer]:
-        """All shelves."""
-        return list(self._shelves.values())
+    def typed_informers(self) -> list[TypedInformer]:
+        """The informers of all models."""
+        return list(self._typed.values())
 
-    def follow(self, model: type[Any], follower: EventHandler) -> None:
-        """Add a follower; one that comes late hears nothing until it is welcomed."""
-        self.shelf(model).audiences.append(HandlerRegistration(follower))
+    def add_event_handler(self, model: type[Any], handler: EventHandler) -> None:
+        """Add a handler; a late one gets nothing before `start_new_handlers`."""
+        self.typed_informer(model).registrations.append(HandlerRegistration(handler))
 
-    def welcome(self) -> None:
+    def start_new_handlers(self) -> None:
         """
-        Tell those who came since the last time everything stored, as if it were new (IQ-61).
+        Notify the handlers that were added since the last call of all stored objects (IQ-61).
 
-        Apart from `follow`, because a controller has to have joined all its streams before the
-        first change is told: its watch functions may read any of their stores. Before the first
-        list is in place there is nothing to tell yet: they are welcomed then.
+        Apart from `add_event_handler`, because a controller must have added its handlers to all
+        its informers before the first notification: its watch functions may read any of their
+        stores. Before the first list is complete nothing is notified; `init_done` calls this.
         """
-        if not self.synced:
+        if not self.has_synced:
             return
-        for shelf in self.shelves:
-            for audience in shelf.audiences:
-                if not audience.welcomed:
-                    audience.welcome(shelf.store.as_changes())
+        for typed in self.typed_informers:
+            for registration in typed.registrations:
+                if not registration.has_started:
+                    registration.start(typed.store.initial_changes())
 
-    def leave(self, follower: EventHandler) -> bool:
-        """Remove a follower; True when nobody is left."""
-        for model, shelf in list(self._shelves.items()):
-            for audience in shelf.audiences:
-                if audience.follower is follower:
-                    audience.leave()
-            shelf.audiences = [one for one in shelf.audiences if one.follower is not follower]
-            if not shelf.audiences:
-                del self._shelves[model]
-        return not self._shelves
+    def remove_event_handler(self, handler: EventHandler) -> bool:
+        """Remove a handler; return whether none is left."""
+        for model, typed in list(self._typed.items()):
+            for registration in typed.registrations:
+                if registration.handler is handler:
+                    registration.cancel()
+            typed.registrations = [
+                each for each in typed.registrations if each.handler is not handler
+            ]
+            if not typed.registrations:
+                del self._typed[model]
+        return not self._typed
 
     def init(self) -> None:
         """See `Sink.init`."""
-        for shelf in self._shelves.values():
-            shelf.fresh = {}
+        for typed in self._typed.values():
+            typed.pending_list = {}
 
-    def init_apply(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
-        """See `Sink.init_apply`; an object that goes while the list runs is not in it (IQ-11)."""
-        meta = _meta(head)
+    def init_apply(self, event_type: str, line: bytes, partial: decoder.PartialObject) -> None:
+        """See `Sink.init_apply`; an object deleted meanwhile is not in the list (IQ-11)."""
+        meta = _meta(partial)
         key = decoder.key_of(meta)
-        for shelf in self._shelves.values():
+        for typed in self._typed.values():
             if event_type == "DELETED":
-                shelf.fresh.pop(key, None)
+                typed.pending_list.pop(key, None)
             else:
-                shelf.fresh[key] = shelf.framed(key, meta, line)
+                typed.pending_list[key] = typed.decode_event_object(key, meta, line)
 
     def init_apply_item(self, item: msgspec.Raw) -> None:
         """See `Sink.init_apply_item`."""
-        meta = _meta(decoder.head(item))
+        meta = _meta(decoder.decode_partial_object(item))
         key = decoder.key_of(meta)
         if not key.name:
             log.warning("list item without a name skipped", extra={"kv": {"kind": str(self.kind)}})
             return
-        for shelf in self._shelves.values():
-            shelf.fresh[key] = shelf.bare(key, meta, item)
+        for typed in self._typed.values():
+            typed.pending_list[key] = typed.decode_item(key, meta, item)
 
     def init_done(self) -> Iterator[None]:
         """
         See `Sink.init_done`.
 
-        All stores change in one turn of the loop. What a relist changed is told in that turn too:
-        a sync must never find the memory of its controller between two sets of objects.
+        All stores change in one turn of the event loop, and handlers are notified of a relist in
+        the same turn: no sync may run while the state of its controller is older than its stores.
         """
         staged = {}
-        for shelf in self.shelves:
-            staged[shelf] = yield from shelf.store.stage(shelf.fresh)
-        told = [(shelf, shelf.store.commit(one)) for shelf, one in staged.items()]
+        for typed in self.typed_informers:
+            staged[typed] = yield from typed.store.stage(typed.pending_list)
+        changes = [(typed, typed.store.commit(each)) for typed, each in staged.items()]
         self.init()
-        self.synced = True
-        for shelf, changes in told:
-            for audience in shelf.audiences:
-                for change in changes:
-                    audience.tell(change)
-        self.welcome()
-        for one in staged.values():
-            yield from one.free_before()
+        self.has_synced = True
+        for typed, changes_of_store in changes:
+            for registration in typed.registrations:
+                for change in changes_of_store:
+                    registration.notify(change)
+        self.start_new_handlers()
+        for each in staged.values():
+            yield from each.free_replaced()
 
-    def event(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
-        """See `Sink.event`."""
-        meta = _meta(head)
+    def apply(self, event_type: str, line: bytes, partial: decoder.PartialObject) -> None:
+        """See `Sink.apply`."""
+        meta = _meta(partial)
         key = decoder.key_of(meta)
-        told = [
-            (shelf, self._apply(shelf, event_type, key, meta, line))
-            for shelf in self._shelves.values()
+        changes = [
+            (typed, self._change_store(typed, event_type, key, meta, line))
+            for typed in self._typed.values()
         ]
-        for shelf, change in told:
+        for typed, change in changes:
             if change is not None:
-                for audience in shelf.audiences:
-                    audience.tell(change)
+                typed.notify(change)
 
     @staticmethod
-    def _apply(
-        shelf: TypedInformer, event_type: str, key: Key, meta: decoder.ObjectMeta, line: bytes
+    def _change_store(
+        typed: TypedInformer, event_type: str, key: Key, meta: decoder.ObjectMeta, line: bytes
     ) -> Change[Any] | None:
         if event_type == "DELETED":
-            return shelf.store.remove(key, final=shelf.final(line), version=meta.resource_version)
-        return shelf.store.put(key, shelf.framed(key, meta, line))
+            final = typed.decode_deleted(line)
+            return typed.store.delete(key, final=final, resource_version=meta.resource_version)
+        return typed.store.put(key, typed.decode_event_object(key, meta, line))
 
 
-def _meta(head: decoder.PartialObject) -> decoder.ObjectMeta:
-    return head.metadata or decoder.ObjectMeta()
+def _meta(partial: decoder.PartialObject) -> decoder.ObjectMeta:
+    return partial.metadata or decoder.ObjectMeta()

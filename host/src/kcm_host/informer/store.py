@@ -1,7 +1,7 @@
 """The objects of one informer as instances of one model, with their indexes."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -10,108 +10,11 @@ from msgspec.structs import replace
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watches import Change
-
-
-class UndecodableKeys:
-    """
-    A set of keys that is asked for often, as a whole or for one namespace, and rarely changes.
-
-    Each answer is kept until it changes, so that asking costs nothing however many keys there
-    are.
-    """
-
-    def __init__(self) -> None:
-        self._of: dict[str, set[Key]] = {}
-        #: Namespace, None for all of them -> what was answered last.
-        self._answers: dict[str | None, frozenset[Key]] = {}
-
-    def add(self, key: Key) -> None:
-        """Put a key in."""
-        there = self._of.setdefault(key.namespace, set())
-        if key not in there:
-            there.add(key)
-            self._forget(key.namespace)
-
-    def discard(self, key: Key) -> None:
-        """Take a key out, if it is in."""
-        there = self._of.get(key.namespace)
-        if there is None or key not in there:
-            return
-        there.remove(key)
-        if not there:
-            del self._of[key.namespace]
-        self._forget(key.namespace)
-
-    def of(self, namespace: str | None) -> frozenset[Key]:
-        """Return the keys of a namespace, None: of all; the same set until it changes."""
-        answer = self._answers.get(namespace)
-        if answer is not None:
-            return answer
-        if namespace is None:
-            answer = frozenset[Key]().union(*self._of.values())
-        elif namespace in self._of:
-            answer = frozenset(self._of[namespace])
-        else:
-            return frozenset()
-        self._answers[namespace] = answer
-        return answer
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._of.get(key.namespace, ())
-
-    def _forget(self, namespace: str) -> None:
-        self._answers.pop(None, None)
-        self._answers.pop(namespace, None)
-
-
-IndexFunction = Callable[[Key, Any], Iterable[str]]
-
-
-class Index:
-    """
-    Keys by value, kept in step with each change of the store (IQ-57).
-
-    The function is a plugin's: when it raises, `failed` hears of it, and the object is found
-    under no value; store and neighbours go on.
-    """
-
-    def __init__(self, function: IndexFunction, failed: Callable[[BaseException], None]) -> None:
-        self._function = function
-        self._failed = failed
-        self._keys: dict[str, set[Key]] = {}
-
-    def empty(self) -> "Index":
-        """Give an index by the same function that holds nothing yet."""
-        return Index(self._function, self._failed)
-
-    def move(self, key: Key, old: Any | None, new: Any | None) -> None:
-        """Put `key` under the values of `new` and under no others."""
-        before, after = self._values(key, old), self._values(key, new)
-        for value in before - after:
-            keys = self._keys.get(value, set())
-            keys.discard(key)
-            if not keys:
-                self._keys.pop(value, None)
-        for value in after - before:
-            self._keys.setdefault(value, set()).add(key)
-
-    def keys(self, value: str) -> Iterator[Key]:
-        """Give the keys under `value`, safe against changes meanwhile."""
-        return iter(tuple(self._keys.get(value, ())))
-
-    def _values(self, key: Key, model: Any | None) -> set[str]:
-        if model is None:
-            return set()
-        try:
-            return set(self._function(key, model))
-        except PLUGIN_FAILURES as error:
-            self._failed(error)
-            return set()
-
+from kcm_host.informer.index import Index, IndexFunction, UndecodableKeys
 
 M = TypeVar("M", bound=msgspec.Struct)
 
-#: So many objects are handled before the event loop is heard again.
+#: Objects that are handled between two turns of the event loop.
 SLICE = 250
 
 
@@ -119,60 +22,60 @@ class Entry(msgspec.Struct, Generic[M], frozen=True, gc=False):
     """
     One stored object. `model` is the last version that could be decoded, None if none could.
 
-    `good` is False when the version the server has now does not fit the model. `whole` is the
-    object that `model` was read from, where somebody wants it.
+    `undecodable` says that the current version of the object does not fit the model.
+    `full_object` is the JSON that `model` was decoded from, where a watch needs it.
     """
 
     model: M | None
     uid: str
-    version: str
-    good: bool = True
-    whole: bytes = b""
+    resource_version: str
+    undecodable: bool = False
+    full_object: bytes = b""
 
 
-class Staged(Generic[M]):
-    """A complete list beside the objects that readers see until it is put in their place."""
+class StagedList(Generic[M]):
+    """A complete list, prepared beside the stored objects that it will replace."""
 
     def __init__(self, entries: dict[Key, Entry[M]]) -> None:
         self.entries = entries
-        self.bad = UndecodableKeys()
-        #: What differs from the objects of before.
+        self.undecodable = UndecodableKeys()
+        #: The differences from the stored objects.
         self.changes: list[Change[M]] = []
-        #: Indexes of the store -> the same over the staged objects.
+        #: Index of the store -> the same index of the staged objects.
         self.indexes: dict[Index, Index] = {}
-        #: What it took the place of.
-        self.before: dict[Key, Entry[M]] = {}
+        #: The entries that this list has replaced.
+        self.replaced: dict[Key, Entry[M]] = {}
 
-    def free_before(self) -> Iterator[None]:
-        """Free what it took the place of, which takes long enough for slices."""
-        while self.before:
-            for _ in range(min(SLICE, len(self.before))):
-                self.before.popitem()
+    def free_replaced(self) -> Iterator[None]:
+        """Free the replaced entries; yield after each slice, because it takes long."""
+        while self.replaced:
+            for _ in range(min(SLICE, len(self.replaced))):
+                self.replaced.popitem()
             yield
 
 
 class Store(Generic[M]):
     """
-    What is known of one kind, and what changed for readers when more is told.
+    The objects of one kind, and the changes that events and lists make to them.
 
-    An object that does not fit the model is kept with its last good state, or as a bare key; it
-    is never taken for a delete. Readers always see a complete set: a relist is prepared in
-    slices and put in place in one step.
+    An undecodable object keeps its last decoded state, or is a bare key; it is never treated as
+    deleted. Readers always see a complete set: a new list is staged in slices and committed in
+    one step.
     """
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        #: Whether updates without a changed field are changes too; set by followers.
-        self.every_event = False
-        #: Whether objects are kept whole beside their model; set by followers.
-        self.keep_whole = False
-        #: Tells why its stream cannot be followed at present, empty if it can; set by the stream.
-        self.problem: Callable[[], str] = str
-        #: Whether a complete list was ever put in place.
-        self._complete = False
+        #: Whether an update without a changed field is a change too; set by a watch.
+        self.notify_unchanged = False
+        #: Whether the full object is kept beside its model; set by a watch.
+        self.keep_full_objects = False
+        #: Returns why the reflector fails at present; empty while it works.
+        self.reflector_error: Callable[[], str] = str
+        #: Whether a complete list was committed.
+        self._has_synced = False
         self._entries: dict[Key, Entry[M]] = {}
-        self._bad = UndecodableKeys()
-        self._awaited: dict[Key, list[asyncio.Future[None]]] = {}
+        self._undecodable = UndecodableKeys()
+        self._waiters: dict[Key, list[asyncio.Future[None]]] = {}
         self._indexes: dict[tuple[str, str], Index] = {}
 
     def add_index(
@@ -180,83 +83,91 @@ class Store(Generic[M]):
         owner: str,
         name: str,
         function: IndexFunction,
-        failed: Callable[[BaseException], None],
+        on_error: Callable[[BaseException], None],
     ) -> None:
-        """Keep one more index for `owner`; objects already stored are indexed at once (IQ-57)."""
-        self._indexes[owner, name] = self._filled(Index(function, failed))
+        """Add an index for `owner`; stored objects are indexed at once (IQ-57)."""
+        self._indexes[owner, name] = self._fill(Index(function, on_error))
 
-    def drop_indexes(self, owner: str) -> None:
-        """Forget the indexes of `owner`."""
+    def remove_indexes(self, owner: str) -> None:
+        """Remove the indexes of `owner`."""
         self._indexes = {key: index for key, index in self._indexes.items() if key[0] != owner}
 
     def put(self, key: Key, entry: Entry[M]) -> Change[M] | None:
         """
-        Store one object and say what changed for readers.
+        Store one object; return the change to notify event handlers of.
 
-        None when no declared field changed: an update nobody here reads must not wake anybody.
-        An object that can be decoded again is a change, with the same fields too. The stored
-        state decides between new and changed, not the event's type (IQ-45).
+        None when no declared field changed: an update that nobody reads must not enqueue a key.
+        An object that can be decoded again is a change, with equal fields too. The stored state
+        decides between added and updated, not the type of the event (IQ-45).
         """
-        self._wake(key)
+        self._wake_waiters(key)
         before = self._entries.get(key)
-        self._entries[key], change = self._judged(key, before, entry)
-        (self._bad.discard if entry.good else self._bad.add)(key)
-        if change is None or not self._is_told(change):
+        self._entries[key], change = self._compare(key, before, entry)
+        (self._undecodable.add if entry.undecodable else self._undecodable.discard)(key)
+        if change is None or not self._is_notified(change):
             return None
-        self._reindex(key, change.old, change.new)
+        self._update_indexes(key, change.old, change.new)
         return change
 
-    def remove(self, key: Key, *, final: M | None = None, version: str = "") -> Change[M] | None:
-        """Drop one object; the change carries its `final` state, or the last known (IQ-46, 51)."""
-        self._wake(key)
+    def delete(
+        self, key: Key, *, final: M | None = None, resource_version: str = ""
+    ) -> Change[M] | None:
+        """
+        Remove one object; return the change (IQ-46, IQ-51).
+
+        The change holds the `final` state, or else the last stored one.
+        """
+        self._wake_waiters(key)
         before = self._entries.pop(key, None)
-        self._bad.discard(key)
+        self._undecodable.discard(key)
         if before is None or before.model is None:
             return None
-        self._reindex(key, before.model, None)
-        return Change(self.kind, key, final or before.model, None, version or before.version)
+        self._update_indexes(key, before.model, None)
+        version = resource_version or before.resource_version
+        return Change(self.kind, key, final or before.model, None, version)
 
-    def stage(self, fresh: dict[Key, Entry[M]]) -> Generator[None, None, Staged[M]]:
+    def stage(self, entries: dict[Key, Entry[M]]) -> Generator[None, None, StagedList[M]]:
         """
-        Prepare a complete list to take the place of what is stored; yields after each slice.
+        Prepare a complete list to replace the stored objects; yield after each slice.
 
-        Nothing else may be put or removed until it is in place, and `fresh` is used up. Its
-        changes are in order: objects that the list lacks come first, as deletes with their last
-        known state, then what is new or different in list order; what is the same makes none
-        (IQ-50). The first list has none: `as_changes` gives all of it.
+        Nothing may be put or deleted until it is committed, and `entries` is consumed. Changes
+        are in order: objects that the list lacks come first, as deletes with their last state,
+        then added and updated objects in list order; equal objects make none (IQ-50). The first
+        list makes no changes: see `initial_changes`.
         """
-        staged = Staged(fresh)
+        staged = StagedList(entries)
         for count, (key, before) in enumerate(self._entries.items(), 1):
-            if key not in fresh and before.model is not None:
-                gone = Change(self.kind, key, before.model, None, before.version, relisted=True)
+            if key not in entries and before.model is not None:
+                version = before.resource_version
+                gone = Change(self.kind, key, before.model, None, version, relisted=True)
                 staged.changes.append(gone)
             if count % SLICE == 0:
                 yield
-        for count, (key, entry) in enumerate(fresh.items(), 1):
-            fresh[key], change = self._judged(key, self._entries.get(key), entry)
-            if not entry.good:
-                staged.bad.add(key)
-            if change is not None and self._complete and self._is_told(change):
+        for count, (key, entry) in enumerate(entries.items(), 1):
+            entries[key], change = self._compare(key, self._entries.get(key), entry)
+            if entry.undecodable:
+                staged.undecodable.add(key)
+            if change is not None and self._has_synced and self._is_notified(change):
                 staged.changes.append(replace(change, relisted=True))
             if count % SLICE == 0:
                 yield
         yield from self._stage_indexes(staged)
         return staged
 
-    def commit(self, staged: Staged[M]) -> list[Change[M]]:
-        """Take a staged list as the truth, in one step, and give the differences."""
-        for key in list(self._awaited):
+    def commit(self, staged: StagedList[M]) -> list[Change[M]]:
+        """Replace the stored objects by a staged list, in one step; return the changes."""
+        for key in list(self._waiters):
             if key in self._entries or key in staged.entries:
-                self._wake(key)
-        staged.before, self._entries = self._entries, staged.entries
-        self._bad, self._complete = staged.bad, True
+                self._wake_waiters(key)
+        staged.replaced, self._entries = self._entries, staged.entries
+        self._undecodable, self._has_synced = staged.undecodable, True
         for name, index in self._indexes.items():
-            # One whose owner came since is filled now: nobody else waits for that often.
-            self._indexes[name] = staged.indexes.get(index) or self._filled(index.empty())
+            # An index that was added after the staging is filled now; that is rare.
+            self._indexes[name] = staged.indexes.get(index) or self._fill(index.empty_copy())
         return staged.changes
 
     def get(self, key: Key) -> M | None:
-        """Give the object, None if there is none; raise `Undecodable` for a bare key."""
+        """Return an object, None if there is none; raise `Undecodable` for a bare key."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -268,124 +179,126 @@ class Store(Generic[M]):
         return entry.model
 
     def entry(self, key: Key) -> Entry[M] | None:
-        """Give what is stored of an object, None if there is none."""
+        """Return the entry of an object, None if there is none."""
         return self._entries.get(key)
 
     def items(self) -> Iterator[tuple[Key, M]]:
-        """Give every object that was decoded at least once, with its key."""
+        """Yield every object of which a version could be decoded, with its key."""
         for key, entry in list(self._entries.items()):
             if entry.model is not None:
                 yield key, entry.model
 
     def by_index(self, owner: str, index: str, value: str) -> Iterator[tuple[Key, M]]:
-        """Give the objects that `owner`'s index holds under `value`."""
+        """Yield the objects under `value` in an index of `owner`."""
         for key in self._indexes[owner, index].keys(value):
             entry = self._entries.get(key)
             if entry is not None and entry.model is not None:
                 yield key, entry.model
 
     def keys(self) -> tuple[Key, ...]:
-        """Give the key of every object, those that were never decoded included."""
+        """Return the key of every object, including those that were never decoded."""
         return tuple(self._entries)
 
-    def version_of(self, key: Key) -> str | None:
-        """Give the stored resourceVersion of an object, None if there is none."""
+    def resource_version_of(self, key: Key) -> str | None:
+        """Return the stored resourceVersion of an object, None if there is none."""
         entry = self._entries.get(key)
-        return entry.version if entry is not None else None
+        return entry.resource_version if entry is not None else None
 
-    async def next_change(self, key: Key) -> None:
-        """Return when anything is told of this object next, changed fields or not."""
+    async def wait_for_change(self, key: Key) -> None:
+        """Return at the next event or list with this object, whether or not fields changed."""
         future = asyncio.get_running_loop().create_future()
-        waiting = self._awaited.setdefault(key, [])
+        waiting = self._waiters.setdefault(key, [])
         waiting.append(future)
         try:
             await future
         finally:
-            # Still there when the caller gave up; a change has taken the whole list away.
+            # Still there when the caller was cancelled; a change removes the whole list.
             waiting.remove(future)
-            if not waiting and self._awaited.get(key) is waiting:
-                del self._awaited[key]
+            if not waiting and self._waiters.get(key) is waiting:
+                del self._waiters[key]
 
-    def is_known_undecodable(self, key: Key, version: str) -> bool:
-        """Whether this very version is already stored as undecodable."""
-        return key in self._bad and self._entries[key].version == version
+    def is_undecodable(self, key: Key, resource_version: str) -> bool:
+        """Return whether this version of an object is already stored as undecodable."""
+        return key in self._undecodable and self._entries[key].resource_version == resource_version
 
-    def as_changes(self) -> Iterator[Change[M]]:
-        """Give every object of this moment as if it were new, for a reader that comes (IQ-61)."""
+    def initial_changes(self) -> Iterator[Change[M]]:
+        """Return the objects of this moment as added objects, for a new handler (IQ-61)."""
         present = self._entries.copy()
         return (
-            Change(self.kind, key, None, entry.model, entry.version, initial=True)
+            Change(self.kind, key, None, entry.model, entry.resource_version, initial=True)
             for key, entry in present.items()
             if entry.model is not None
         )
 
     @property
     def undecodable(self) -> frozenset[Key]:
-        """The keys whose current version does not fit the model."""
-        return self._bad.of(None)
+        """The keys of objects whose current version does not fit the model."""
+        return self._undecodable.in_namespace(None)
 
     def undecodable_in(self, namespace: str) -> frozenset[Key]:
-        """Give those of one namespace; what it costs does not depend on the others."""
-        return self._bad.of(namespace)
+        """Return those of one namespace; the cost does not depend on other namespaces."""
+        return self._undecodable.in_namespace(namespace)
 
     def index_names(self, owner: str) -> frozenset[str]:
-        """The names of the indexes kept for `owner`."""
-        return frozenset(name for whose, name in self._indexes if whose == owner)
+        """Return the names of the indexes of `owner`."""
+        return frozenset(name for each, name in self._indexes if each == owner)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _stage_indexes(self, staged: Staged[M]) -> Iterator[None]:
+    def _stage_indexes(self, staged: StagedList[M]) -> Iterator[None]:
         for index in list(self._indexes.values()):
-            staged.indexes[index] = fellow = index.empty()
+            staged.indexes[index] = copy = index.empty_copy()
             for count, (key, entry) in enumerate(staged.entries.items(), 1):
-                fellow.move(key, None, entry.model)
+                copy.update(key, None, entry.model)
                 if count % SLICE == 0:
                     yield
 
-    def _judged(
+    def _compare(
         self, key: Key, before: Entry[M] | None, entry: Entry[M]
     ) -> tuple[Entry[M], Change[M] | None]:
-        """Say what is to be stored of an object that was `before`, and what changes by it."""
+        """Return the entry to store in place of `before`, and the change that this makes."""
         old = before.model if before is not None else None
-        namesake = before is not None and before.uid != entry.uid
-        if not entry.good:
-            # The last good state is kept; a namesake's is not its own, that one is really gone.
-            kept = Entry(None if namesake else old, entry.uid, entry.version, good=False)
-            gone = before if namesake and old is not None else None
-            version = gone.version if gone is not None else ""
-            return kept, Change(self.kind, key, old, None, version) if gone is not None else None
-        same = before is not None and not namesake and _are_equal(old, entry.model)
+        recreated = before is not None and before.uid != entry.uid
+        if entry.undecodable:
+            # The last decoded state is kept, unless it is that of a deleted object of this name.
+            model = None if recreated else old
+            kept = Entry(model, entry.uid, entry.resource_version, undecodable=True)
+            gone = before if recreated and old is not None else None
+            if gone is None:
+                return kept, None
+            return kept, Change(self.kind, key, old, None, gone.resource_version)
+        same = before is not None and not recreated and _are_equal(old, entry.model)
         if before is not None and same:
-            if not before.good:
-                # While the object could not be read, keys of it may have been passed over.
+            if before.undecodable:
+                # While the object was undecodable, handlers may have skipped keys of it.
                 same = False
-            elif before.version == entry.version:
+            elif before.resource_version == entry.resource_version:
                 return entry, None
-        return entry, Change(self.kind, key, old, entry.model, entry.version, same=same)
+        return entry, Change(self.kind, key, old, entry.model, entry.resource_version, same=same)
 
-    def _is_told(self, change: Change[M]) -> bool:
-        return self.every_event or not change.same
+    def _is_notified(self, change: Change[M]) -> bool:
+        return self.notify_unchanged or not change.same
 
-    def _filled(self, index: Index) -> Index:
+    def _fill(self, index: Index) -> Index:
         for key, model in self.items():
-            index.move(key, None, model)
+            index.update(key, None, model)
         return index
 
-    def _wake(self, key: Key) -> None:
-        if not self._awaited:
+    def _wake_waiters(self, key: Key) -> None:
+        if not self._waiters:
             return
-        for future in self._awaited.pop(key, ()):
+        for future in self._waiters.pop(key, ()):
             if not future.done():
                 future.set_result(None)
 
-    def _reindex(self, key: Key, old: M | None, new: M | None) -> None:
+    def _update_indexes(self, key: Key, old: M | None, new: M | None) -> None:
         for index in self._indexes.values():
-            index.move(key, old, new)
+            index.update(key, old, new)
 
 
 def _are_equal(old: Any, new: Any) -> bool:
-    """Whether no declared field differs; what cannot be compared, as it is too deep, may differ."""
+    """Return whether all declared fields are equal; False when they are too deep to compare."""
     try:
         return bool(old == new)
     except PLUGIN_FAILURES:

@@ -42,14 +42,14 @@ class _Awaited(msgspec.Struct, frozen=True):
             return not self.created
         if self.gone:
             return known.uid != self.uid or self._is_newer(known)
-        return reaches(known.version, self.version) and not (
-            self.beyond and known.version == self.version
+        return reaches(known.resource_version, self.version) and not (
+            self.beyond and known.resource_version == self.version
         )
 
     def _is_newer(self, known: Entry[Any]) -> bool:
         """Whether the object was still there after the write, against what its answer said."""
         return bool(self.version) and (
-            known.version != self.version and reaches(known.version, self.version)
+            known.resource_version != self.version and reaches(known.resource_version, self.version)
         )
 
 
@@ -93,7 +93,7 @@ class ReadYourWrites:
             async with asyncio.timeout(LIMIT_SECONDS):
                 for one in unseen.awaited:
                     while not one.shown():
-                        await one.store.next_change(one.name)
+                        await one.store.wait_for_change(one.name)
         except TimeoutError:
             log.debug("own write not seen in time", extra={"kv": {"key": str(key)}})
             return False
@@ -151,7 +151,7 @@ class SyncWrites:
         """Give the newest version known of an object, from this sync's writes or the stores."""
         newest = self._written.get((write.kind, write.key), "")
         for store in self._own.following(write.kind):
-            known = store.version_of(write.key)
+            known = store.resource_version_of(write.key)
             if known is not None and (not newest or reaches(known, newest)):
                 newest = known
         return newest

@@ -11,7 +11,7 @@ from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.writes import Receipt, Write
 from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
-from kcm_host.client.rest import JSON, METADATA_ONLY, Answer, Client
+from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Response
 from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 log = logging.getLogger(__name__)
@@ -127,11 +127,11 @@ class LiveSender:
         self._turns.pause(seconds)
 
     async def _send(self, write: Write, attempt: int) -> Receipt:
-        answer = await self._client.answer(
+        answer = await self._client.request(
             METHODS[write.verb],
             _path(write),
             verb=write.verb,
-            agent=self._agent,
+            user_agent=self._agent,
             query=write.query,
             body=write.body or None,
             content_type=write.content_type,
@@ -141,7 +141,7 @@ class LiveSender:
         return _receipt(write, answer, attempt)
 
 
-def _receipt(write: Write, answer: Answer, attempts: int) -> Receipt:
+def _receipt(write: Write, answer: Response, attempts: int) -> Receipt:
     body = answer.body if write.whole else b""
     try:
         found = _answer(answer.body, write.verb)

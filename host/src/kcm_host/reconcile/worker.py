@@ -233,7 +233,7 @@ def _told(bench: WorkerContext) -> TellUsers | None:
                 kind,
                 key,
                 uid=found.uid,
-                version=found.version,
+                version=found.resource_version,
                 reason=reason,
                 message=message,
                 warning=warning,

@@ -9,7 +9,7 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
-from kcm_host.client.errors import decoded
+from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.read_your_writes import SyncWrites
@@ -215,4 +215,4 @@ class SyncWriter:
 
 
 def _object(write: Write, receipt: Receipt) -> dict[str, Any]:
-    return decoded(raw_object, receipt.body, f"{write.verb} {write.kind} '{write.key}'")
+    return decode_body(raw_object, receipt.body, f"{write.verb} {write.kind} '{write.key}'")

@@ -130,7 +130,7 @@ class Controller:
                 await self._restart(self._state.run, await self._until_restart(self._state.run))
             if self._draining or not self.new_run():
                 return
-            self._shared.informers.open()
+            self._shared.informers.start()
 
     async def drain(self) -> None:
         """Drop queued keys and wait for the running syncs; no sync begins any more."""
@@ -225,7 +225,7 @@ class Controller:
             self._state = Restarting(reason.text)
         await run.stop()
         if reason.error is not None:
-            await asyncio.sleep(self._backoff.seconds())
+            await asyncio.sleep(self._backoff.next_delay())
 
     def _enter(self, state: State) -> None:
         self._state = state

@@ -14,8 +14,8 @@ from kcm_host.api.records import SyncRecord
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import Client, user_agent
-from kcm_host.informer.cache_view import StoreView
+from kcm_host.client.rest import Client, user_agent_of
+from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host.plugins.plugin import Plugin
@@ -95,7 +95,7 @@ class ControllerRun:
         self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
         self._instance = config.plugin.new()
         self._stores: dict[WatchName, Store[Any]] = {}
-        self._view = StoreView(self.name, self._stores)
+        self._view = CacheView(self.name, self._stores)
         self._dispatcher = EventDispatcher(self.queue, self._view, self.restart)
         self._required = self._watch_set()
         self._optional = self._watch_set()
@@ -105,7 +105,7 @@ class ControllerRun:
         self._permissions = self._instance.writes(config.settings)
         self._sender = LiveSender(
             shared.own_clients.get(self.name, shared.client),
-            agent=user_agent(self.name),
+            agent=user_agent_of(self.name),
             qps=config.qps,
             burst=config.burst,
             heard=self.refusals.heard,
@@ -237,7 +237,7 @@ class ControllerRun:
         if not self._discovery.used:
             return ""
         instance = self._config.plugin.new()
-        watches = instance.watches(self._config.settings, self._shared.discovery.present)
+        watches = instance.watches(self._config.settings, self._shared.discovery.api_resources)
         return difference(self._watches, watches)
 
     def _worker_context(self) -> WorkerContext:

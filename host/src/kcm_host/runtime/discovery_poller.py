@@ -95,17 +95,17 @@ class RecordedDiscovery:
     def serves(self, kind: Kind) -> bool:
         """See `Discovery.serves`."""
         self.used = True
-        return self._client.present.serves(kind)
+        return self._client.api_resources.serves(kind)
 
     def first_served(self, *kinds: Kind) -> Kind | None:
         """See `Discovery.first_served`."""
         self.used = True
-        return self._client.present.first_served(*kinds)
+        return self._client.api_resources.first_served(*kinds)
 
     def resources(self) -> Sequence[Resource]:
         """See `Discovery.resources`."""
         self.used = True
-        return self._client.present.resources()
+        return self._client.api_resources.resources()
 
 
 class DiscoveryListener(Protocol):
@@ -127,14 +127,14 @@ async def poll_discovery(
 
     While answers flap, notifications are delayed.
     """
-    flaps = FlapDetector(client.present.resources(), asyncio.get_running_loop().time)
+    flaps = FlapDetector(client.api_resources.resources(), asyncio.get_running_loop().time)
     while True:
         await asyncio.sleep(POLL_SECONDS)
         listeners = [one for one in controllers if one.depends_on_discovery]
         if not listeners:
             continue
-        if await client.refresh():
-            flaps.changed(client.present.resources())
+        if await client.poll():
+            flaps.changed(client.api_resources.resources())
         if flaps.is_due():
             for one in listeners:
                 one.discovery_changed()

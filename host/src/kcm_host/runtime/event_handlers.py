@@ -176,7 +176,7 @@ class WatchSet:
     def add(self, watch: AnyWatch) -> None:
         """Add a watch; its handler gets no notification before `start`."""
         handler = WatchEventHandler(watch, self._dispatcher, self._handler_synced.set)
-        store = self._informers.follow(self._controller, watch, handler)
+        store = self._informers.add_event_handler(self._controller, watch, handler)
         self._handlers[watch_name(watch)] = handler
         self._stores[watch_name(watch)] = store
         for index, function in watch.indexes.items():
@@ -194,23 +194,23 @@ class WatchSet:
         """
         name = watch_name(watch)
         self._replaced.append(self._handlers[name])
-        self._stores[name].drop_indexes(self._controller)
+        self._stores[name].remove_indexes(self._controller)
         self.add(watch)
 
     async def remove_replaced(self) -> None:
         """Remove the handlers of replaced watches."""
         while self._replaced:
-            await self._informers.leave(self._replaced.pop())
+            await self._informers.remove_event_handler(self._replaced.pop())
 
     def start(self) -> None:
         """Start the informers of added watches."""
-        self._informers.open()
+        self._informers.start()
 
     async def remove(self, name: WatchName) -> None:
         """Remove one watch with its handler, its store and its indexes."""
         handler = self._handlers.pop(name)
-        self._stores.pop(name).drop_indexes(self._controller)
-        await self._informers.leave(handler)
+        self._stores.pop(name).remove_indexes(self._controller)
+        await self._informers.remove_event_handler(handler)
 
     async def remove_all(self) -> None:
         """Remove all watches."""
@@ -220,7 +220,7 @@ class WatchSet:
 
     def problems(self) -> list[str]:
         """Return the errors of failed informers of these watches."""
-        return self._informers.problems(self._handlers.values())
+        return self._informers.errors(self._handlers.values())
 
 
 class WatchEventHandler:
@@ -235,7 +235,7 @@ class WatchEventHandler:
         self._on_synced = on_synced
         self._debounce_seconds = watch.rest.total_seconds()
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """See `EventHandler.changed`."""
         if change.same and not self.watch.every_event:
             return
@@ -246,7 +246,7 @@ class WatchEventHandler:
             debounce_seconds=0.0 if change.initial else self._debounce_seconds,
         )
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """See `EventHandler.synced`."""
         self.is_synced = True
         if self.watch.synced is not None:

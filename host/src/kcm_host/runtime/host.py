@@ -12,7 +12,7 @@ from typing import Any
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.states import ControllerState, HostState
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
 from kcm_host.config.names import service_account
 from kcm_host.informer.background import keep_running
@@ -32,7 +32,7 @@ from kcm_host.runtime.startup_probe import wait_for_api_server
 log = logging.getLogger(__name__)
 
 DRAINED, FAILED = 0, 1
-AGENT = user_agent("host")
+AGENT = user_agent_of("host")
 #: The time limit for the export of the last spans.
 EXPORT_SECONDS = 3.0
 
@@ -107,7 +107,7 @@ class Host:
             own_clients = {}
             for name in self._own_accounts():
                 connection = with_service_account(
-                    service_account(name), client, agent=user_agent(name)
+                    service_account(name), client, user_agent=user_agent_of(name)
                 )
                 own_clients[name] = await stack.enter_async_context(Client(connection, on_request))
             yield client, own_clients
@@ -132,7 +132,7 @@ class Host:
             return FAILED
         # While the caches are filled, a collection visits ever more objects and frees none.
         gc.disable()
-        self._informers.open()
+        self._informers.start()
         runs = [
             asyncio.create_task(keep_running(one.name, one.run, may_end=True), name=one.name)
             for one in runnable
@@ -152,7 +152,7 @@ class Host:
             for task in (*background, *runs):
                 task.cancel()
             await asyncio.wait([*background, *runs])
-            await self._informers.close()
+            await self._informers.shutdown()
 
     async def _connect(self, client: Client, own_clients: dict[str, Client]) -> SharedDependencies:
         """Return the dependencies of the controllers once the API server is healthy."""

@@ -114,4 +114,4 @@ class Resync:
 def _is_readable(store: Store[Any], key: Key) -> bool:
     """Return whether an object is still in the store, in a version that could be decoded."""
     entry = store.entry(key)
-    return entry is not None and entry.good
+    return entry is not None and not entry.undecodable

@@ -47,11 +47,11 @@ async def _probe(
     client: Client, agent: str, seconds: float
 ) -> CachedDiscoveryClient | ConnectionProblem:
     connection = client.connection
-    discovery = CachedDiscoveryClient(client, agent=agent)
+    discovery = CachedDiscoveryClient(client, user_agent=agent)
     try:
         async with asyncio.timeout(seconds):
             await _check_health(client, agent)
-            await discovery.ask()
+            await discovery.fetch()
     except TimeoutError as error:
         if connection.credentials.pending:
             return credentials_overdue(connection, seconds)
@@ -63,7 +63,7 @@ async def _probe(
 
 async def _check_health(client: Client, agent: str) -> None:
     try:
-        await client.call("GET", "/healthz", verb="get", agent=agent, accept="*/*")
+        await client.call("GET", "/healthz", verb="get", user_agent=agent, accept="*/*")
     except ApiError as error:
         # 403: the server is healthy enough to authenticate, only /healthz is not permitted.
         if error.status != 403:

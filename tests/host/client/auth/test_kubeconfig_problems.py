@@ -306,4 +306,4 @@ def test_values_mean_what_clients_in_go_take_them_for(tmp_path):
     connection = connect(str(path), environ={})
     assert connection.base_url == "https://127.0.0.1:1"
     assert connection.tls_server_name == "own"
-    assert connection.trust.insecure
+    assert connection.ca_bundle.insecure

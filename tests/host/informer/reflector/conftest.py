@@ -37,8 +37,8 @@ async def follow(fault_proxy: FaultProxy, namespace: str) -> AsyncIterator[Follo
             records: list[RequestRecord] = []
             connection = connect(str(fault_proxy.kubeconfig()), environ={})
             client = await stack.enter_async_context(Client(connection, records.append))
-            selection = ListWatchOptions(CONFIG_MAP, namespace, **selected)  # type: ignore[arg-type]  # as the test says
-            mirror = Mirror(client, selection, fault_proxy)
+            options = ListWatchOptions(CONFIG_MAP, namespace, **selected)  # type: ignore[arg-type]  # as the test says
+            mirror = Mirror(client, options, fault_proxy)
             mirror.records = records
             stack.push_async_callback(mirror.stop)
             return mirror

@@ -11,7 +11,7 @@ from kubernetes import client as kubernetes
 from kcm_host.api.kinds import Kind
 from kcm_host.api.states import RequestRecord
 from kcm_host.api.watches import Change
-from kcm_host.client.rest import Client, user_agent
+from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import SharedInformer
@@ -65,11 +65,11 @@ class Reader:
         self.changes: list[Change[Any]] = []
         self.times_synced = 0
 
-    def changed(self, change: Change[Any]) -> None:
+    def on_change(self, change: Change[Any]) -> None:
         """Keep it."""
         self.changes.append(change)
 
-    def synced(self) -> None:
+    def on_synced(self) -> None:
         """Count it."""
         self.times_synced += 1
 
@@ -88,17 +88,17 @@ def _sign(change: Change[Any]) -> str:
 class Mirror:
     """A reflector, the stores behind it and a reader of them."""
 
-    def __init__(self, client: Client, selection: ListWatchOptions, proxy: FaultProxy) -> None:
-        self.feed = SharedInformer(selection.kind)
+    def __init__(self, client: Client, options: ListWatchOptions, proxy: FaultProxy) -> None:
+        self.feed = SharedInformer(options.kind)
         self.reader = Reader()
-        self.feed.follow(ConfigMap, self.reader)
-        self.selection = selection
+        self.feed.add_event_handler(ConfigMap, self.reader)
+        self.options = options
         self.records: list[RequestRecord] = []
         self.reflector = Reflector(
-            selection,
+            options,
             client,
             self.feed,
-            agent=user_agent("mirror"),
+            user_agent=user_agent_of("mirror"),
             clock=asyncio.get_running_loop().time,
         )
         self._proxy = proxy
@@ -107,7 +107,7 @@ class Mirror:
     @property
     def store(self) -> Store[Any]:
         """The store the reader reads."""
-        return self.feed.shelf(ConfigMap).store
+        return self.feed.typed_informer(ConfigMap).store
 
     @property
     def heard(self) -> list[str]:
@@ -116,15 +116,15 @@ class Mirror:
 
     @property
     def requests(self) -> list[Request]:
-        """All requests for the selection so far."""
-        return self._proxy.requests(path=f"{self.selection.path}$", when=_is_ours)
+        """All requests for the options so far."""
+        return self._proxy.requests(path=f"{self.options.path}$", when=_is_ours)
 
     @property
     def shapes(self) -> list[str]:
         """Those requests in one word each: `stream`, `list` or `watch`."""
         return [_shape(request) for request in self.requests]
 
-    async def synced(self) -> None:
+    async def on_synced(self) -> None:
         """Wait for the first complete set."""
         await until(lambda: self.reader.times_synced)
 
@@ -143,7 +143,7 @@ class Mirror:
 
 
 def _is_ours(request: Request) -> bool:
-    return request.method == "GET" and request.user_agent == user_agent("mirror")
+    return request.method == "GET" and request.user_agent == user_agent_of("mirror")
 
 
 def _shape(request: Request) -> str:

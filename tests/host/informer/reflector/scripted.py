@@ -84,7 +84,7 @@ class Request:
 
     at: float
     path: str
-    agent: str
+    user_agent: str
     accept: str
     query: dict[str, str]
 
@@ -110,10 +110,10 @@ class ScriptedClient:
 
     @asynccontextmanager
     async def watch(
-        self, path: str, *, agent: str, query: Any, accept: str
+        self, path: str, *, user_agent: str, query: Any, accept: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """See `Client.watch`."""
-        answer = await self._next(path, agent, accept, query)
+        answer = await self._next(path, user_agent, accept, query)
         assert isinstance(answer, Stream), f"a watch was answered with {answer}"
         self.open_watches += 1
         try:
@@ -122,17 +122,17 @@ class ScriptedClient:
             self.open_watches -= 1
 
     async def call(
-        self, method: str, path: str, *, verb: str, agent: str, query: Any, accept: str
+        self, method: str, path: str, *, verb: str, user_agent: str, query: Any, accept: str
     ) -> bytes:
         """See `Client.call`."""
         assert (method, verb) == ("GET", "list")
-        answer = await self._next(path, agent, accept, query)
+        answer = await self._next(path, user_agent, accept, query)
         assert isinstance(answer, Page), f"a list was answered with {answer}"
         return answer.body
 
-    async def _next(self, path: str, agent: str, accept: str, query: Any) -> Answer:
+    async def _next(self, path: str, user_agent: str, accept: str, query: Any) -> Answer:
         at = self._clock() - self._started
-        self.requests.append(Request(round(at, 3), path, agent, accept, dict(query)))
+        self.requests.append(Request(round(at, 3), path, user_agent, accept, dict(query)))
         if not self._answers:
             self.exhausted.set()
             await asyncio.Event().wait()
@@ -165,9 +165,9 @@ class Told:
         """See `Sink`."""
         self.calls.append("begin")
 
-    def init_apply(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
+    def init_apply(self, event_type: str, line: bytes, partial: decoder.PartialObject) -> None:
         """See `Sink`."""
-        self.calls.append(f"gather {self._words(event_type, line, head)}")
+        self.calls.append(f"gather {self._words(event_type, line, partial)}")
 
     def init_apply_item(self, item: msgspec.Raw) -> None:
         """See `Sink`."""
@@ -179,17 +179,17 @@ class Told:
             yield
         self.calls.append("done")
 
-    def event(self, event_type: str, line: bytes, head: decoder.PartialObject) -> None:
+    def apply(self, event_type: str, line: bytes, partial: decoder.PartialObject) -> None:
         """See `Sink`."""
-        self.calls.append(self._words(event_type, line, head))
+        self.calls.append(self._words(event_type, line, partial))
         if self.trouble is not None:
             trouble, self.trouble = self.trouble, None
             raise trouble
 
-    def _words(self, event_type: str, line: bytes, head: decoder.PartialObject) -> str:
-        assert head.metadata is not None
-        assert json.loads(line)["object"]["metadata"]["name"] == head.metadata.name
-        return f"{event_type} {head.metadata.name}"
+    def _words(self, event_type: str, line: bytes, partial: decoder.PartialObject) -> str:
+        assert partial.metadata is not None
+        assert json.loads(line)["object"]["metadata"]["name"] == partial.metadata.name
+        return f"{event_type} {partial.metadata.name}"
 
 
 @dataclass
@@ -214,7 +214,7 @@ class Played:
 
 async def play(
     *answers: Answer,
-    selection: ListWatchOptions = PODS,
+    options: ListWatchOptions = PODS,
     prepare: Callable[[Told], None] = lambda _: None,
     silent_seconds: float = 0.0,
 ) -> Played:
@@ -222,7 +222,7 @@ async def play(
     client, sink = ScriptedClient(answers), Told()
     prepare(sink)
     loop = asyncio.get_running_loop()
-    reflector = Reflector(selection, client, sink, agent="me", clock=loop.time)  # type: ignore[arg-type]
+    reflector = Reflector(options, client, sink, user_agent="me", clock=loop.time)  # type: ignore[arg-type]
     task = asyncio.create_task(reflector.run())
     ended = asyncio.create_task(client.exhausted.wait())
     await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -64,14 +64,14 @@ async def test_a_streaming_list_goes_on_as_a_watch() -> None:
         *("ADDED c", "DELETED a"),
     ]
     assert played.asked == ["stream", "watch 7"]
-    assert (played.reflector.lists, played.reflector.version) == (1, "7")
-    assert (played.reflector.phase, played.reflector.error) == ("following", "")
+    assert (played.reflector.lists, played.reflector.resource_version) == (1, "7")
+    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
 
 
 async def test_what_is_asked() -> None:
     """The parameters of a streaming list and of a watch (IQ-10, IQ-24)."""
-    selection = ListWatchOptions(POD, "team", "a=b", "c=d")
-    played = await play(LASTED, selection=selection)
+    options = ListWatchOptions(POD, "team", "a=b", "c=d")
+    played = await play(LASTED, options=options)
     initial, watch = played.client.requests
     limit = int(initial.query.pop("timeoutSeconds"))
     assert 300 <= limit < 600
@@ -82,16 +82,16 @@ async def test_what_is_asked() -> None:
     assert initial.query == {**common, **streaming}
     assert watch.query == {**common, "resourceVersion": "5"}
     for each in (initial, watch):
-        assert (each.path, each.agent) == ("/api/v1/namespaces/team/pods", "me")
+        assert (each.path, each.user_agent) == ("/api/v1/namespaces/team/pods", "me")
         assert each.accept == JSON
 
 
 async def test_metadata_alone_is_asked_for() -> None:
     """Watches, streaming lists and pages then have the form without the rest of an object."""
-    selection = ListWatchOptions(POD, metadata_only=True)
+    options = ListWatchOptions(POD, metadata_only=True)
     partial = event("ADDED", pod("a", kind="PartialObjectMetadata"))
     stream = Stream((partial, bookmark("5", ends_list=True), LASTING))
-    played = await play(stream, GONE, INVALID, page(), selection=selection)
+    played = await play(stream, GONE, INVALID, page(), options=options)
     assert [each.accept for each in played.client.requests] == [
         *(METADATA_ONLY, METADATA_ONLY, METADATA_ONLY, METADATA_LIST, METADATA_ONLY)
     ]
@@ -115,8 +115,10 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages(
     played = await play(INVALID, *pages, FORBIDDEN, *again)
     assert played.asked == ["stream", "list", "list", "watch 5", "stream 5", "list", "watch 12"]
     assert played.sink.calls == ["begin", "item a", "item b", "done", "begin", "item c", "done"]
-    assert (played.reflector.lists, played.reflector.phase) == (2, "following")
-    assert warnings(caplog, logging.DEBUG)[0] == f"no streaming list, listing by pages {INVALID}"
+    assert (played.reflector.lists, played.reflector.phase) == (2, "watching")
+    assert (
+        warnings(caplog, logging.DEBUG)[0] == f"streaming list unavailable, listing pages {INVALID}"
+    )
 
 
 @pytest.mark.parametrize("unavailable", [GONE, TOO_LARGE])
@@ -160,11 +162,11 @@ async def test_a_server_that_is_away_is_told_once(caplog: pytest.LogCaptureFixtu
         REFUSED, REFUSED, Unreachable("away", refused=True), LASTED, silent_seconds=2
     )
     assert warnings(caplog) == [
-        "stream broken, trying again refused",
-        "stream broken, trying again away",
+        "watch failed, retrying refused",
+        "watch failed, retrying away",
     ]
-    assert warnings(caplog, logging.INFO) == ["stream works again"]
-    assert (played.reflector.phase, played.reflector.error) == ("following", "")
+    assert warnings(caplog, logging.INFO) == ["watch recovered"]
+    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
 
 
 async def test_a_busy_server_is_no_failure_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,9 +175,9 @@ async def test_a_busy_server_is_no_failure_for_a_while(caplog: pytest.LogCapture
     played = await play(BUSY, BUSY)
     assert played.reflector.phase == "listing"
     assert warnings(caplog) == []
-    assert warnings(caplog, logging.DEBUG) == ["server asks for patience busy"] * 2
+    assert warnings(caplog, logging.DEBUG) == ["server busy, retrying busy"] * 2
     played = await play(BUSY, BUSY, BUSY, BUSY)
-    assert (played.reflector.phase, played.reflector.error) == ("broken", "busy")
+    assert (played.reflector.phase, played.reflector.error) == ("failed", "busy")
 
 
 async def test_a_busy_server_has_its_time_anew_after_it_worked(
@@ -203,7 +205,7 @@ async def test_a_watch_waits_for_a_server_without_a_list(error: Exception) -> No
     played = await play(LASTED, error, error, Stream((added("a", "6"), LASTING)))
     assert played.asked == ["stream", "watch 5", "watch 5", "watch 5", "watch 6"]
     assert played.waits[1:3] == [0.8, 1.6]
-    assert played.reflector.phase == "following"
+    assert played.reflector.phase == "watching"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ async def test_a_watch_waits_for_a_server_without_a_list(error: Exception) -> No
         pytest.param(CUT, id="not opened"),
         pytest.param(Stream((LASTING, failure(500))), id="told"),
         pytest.param(Stream((LASTING, b"{}")), id="unreadable"),
-        pytest.param(Stream(), id="ended at once, empty"),
+        pytest.param(Stream(), id="ended at once without events"),
     ],
 )
 async def test_a_watch_that_fails_leads_to_a_list_after_a_wait(end: Answer) -> None:
@@ -221,7 +223,7 @@ async def test_a_watch_that_fails_leads_to_a_list_after_a_wait(end: Answer) -> N
     played = await play(LASTED, end)
     assert played.asked == ["stream", "watch 5", "stream 5"]
     assert played.waits[1] in (0.8, LASTING + 0.8)
-    assert played.reflector.phase == "broken"
+    assert played.reflector.phase == "failed"
 
 
 async def test_a_stream_that_lists_and_is_then_busy_watches_on() -> None:
@@ -235,10 +237,10 @@ async def test_an_expired_version_is_nothing_to_tell(caplog: pytest.LogCaptureFi
     caplog.set_level(logging.DEBUG)
     played = await play(LASTED, Stream((LASTING, failure(410, "Expired"))), LASTED)
     assert played.asked == ["stream", "watch 5", "stream 5", "watch 5"]
-    assert (played.reflector.phase, played.reflector.error) == ("following", "")
+    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
     assert warnings(caplog) == []
     text = "watch /api/v1/pods: 410 Expired: told by a script"
-    assert warnings(caplog, logging.DEBUG) == [f"stream will be listed again {text}"]
+    assert warnings(caplog, logging.DEBUG) == [f"relist needed {text}"]
 
 
 async def test_the_words_for_failures(caplog: pytest.LogCaptureFixture) -> None:
@@ -247,12 +249,12 @@ async def test_the_words_for_failures(caplog: pytest.LogCaptureFixture) -> None:
         await play(LASTED, Stream((told, LASTING)))
     await play(LASTED, Stream())
     await play(LASTED, FORBIDDEN)
-    again, path = "stream broken, trying again", "watch /api/v1/pods"
+    again, path = "watch failed, retrying", "watch /api/v1/pods"
     rights = "grant list and watch on"
     assert warnings(caplog) == [
         f"{again} {path}: 500 Internal: boom",
-        f"{again} {path}: unreadable frame: Object missing required field `type`",
-        f"{again} {path}: ended at once, empty",
+        f"{again} {path}: undecodable event: Object missing required field `type`",
+        f"{again} {path}: ended at once without events",
         f"{again} forbidden; {rights} '{PODS}' to the host's identity",
     ]
 
@@ -285,9 +287,9 @@ async def test_a_streaming_list_that_ends_before_its_bookmark_is_begun_again(
     lasted = told[0] if isinstance(told[0], float) else 0.0
     assert played.waits == [lasted, lasted + 0.8, lasted + 1.6]
     assert "done" not in played.sink.calls
-    text = "watch /api/v1/pods: ended before its list was complete, again and again"
-    remedy = "see what cuts streams between host and server"
-    assert warnings(caplog) == [f"stream broken, trying again {text}; {remedy}"]
+    text = "watch /api/v1/pods: ended before the list was complete, several times in succession"
+    remedy = "check what closes connections to the API server"
+    assert warnings(caplog) == [f"watch failed, retrying {text}; {remedy}"]
 
 
 async def test_watches_that_end_within_a_second_again_and_again_are_waited_for(
@@ -298,9 +300,9 @@ async def test_watches_that_end_within_a_second_again_and_again_are_waited_for(
     played = await play(LASTED, short, short, short)
     assert played.asked == ["stream", "watch 5", "watch 6", "watch 6", "watch 6"]
     assert played.waits[1:] == [0.0, 0.8, 1.6]
-    assert played.reflector.phase == "broken"
-    text = "watch /api/v1/pods: ended within a second, again and again"
-    assert warnings(caplog)[0].startswith(f"stream broken, trying again {text}; see")
+    assert played.reflector.phase == "failed"
+    text = "watch /api/v1/pods: ended within a second, several times in succession"
+    assert warnings(caplog)[0].startswith(f"watch failed, retrying {text}; check")
     assert len(warnings(caplog)) == 1
 
 
@@ -312,7 +314,7 @@ async def test_a_stream_that_lasts_makes_up_for_those_that_did_not(
     lasting = Stream((added("a", "6"), LASTING))
     played = await play(LASTED, short, short, lasting, short)
     assert played.waits[1:] == [0.0, 0.8, LASTING, 0.0]
-    assert played.reflector.phase == "following"
+    assert played.reflector.phase == "watching"
 
 
 async def test_a_list_that_ends_early_as_a_watch_counts_too() -> None:
@@ -334,11 +336,11 @@ async def test_foreign_and_unknown_events_are_skipped(caplog: pytest.LogCaptureF
     assert played.asked == ["stream", "watch 5"]
     assert played.sink.calls == ["begin", "gather ADDED a", "done", "ADDED b"]
     assert warnings(caplog) == [
-        "foreign object in watch skipped Node",
-        *["foreign object in watch skipped Pod"] * 2,
-        "unknown watch event RENAMED",
-        "foreign object in watch skipped Node",
-        *["foreign object in watch skipped Pod"] * 2,
+        "object of another kind skipped Node",
+        *["object of another kind skipped Pod"] * 2,
+        "watch event of unknown type skipped RENAMED",
+        "object of another kind skipped Node",
+        *["object of another kind skipped Pod"] * 2,
     ]
     played = await play(Stream((*listed(), LASTING, odd[3])))
     assert (played.asked[-1], played.sink.calls) == ("watch 93", ["begin", "done"])
@@ -357,7 +359,7 @@ async def test_a_long_wait_for_the_first_objects_is_told(caplog: pytest.LogCaptu
     """Every ten seconds, and no longer once they are there (IQ-15)."""
     slow = Stream((25.0, *listed("a"), 60.0))
     await play(slow)
-    assert warnings(caplog) == ["still waiting for the first objects"] * 2
+    assert warnings(caplog) == ["initial list still incomplete"] * 2
 
 
 async def test_a_failure_of_the_sink_ends_no_stream(caplog: pytest.LogCaptureFixture) -> None:
@@ -372,7 +374,7 @@ async def test_a_failure_of_the_sink_ends_no_stream(caplog: pytest.LogCaptureFix
         )
         assert played.asked == ["stream", "stream 6", "watch 5"]
         assert played.waits[0] == 0.8
-        assert warnings(caplog) == ["stream broken, trying again bug"]
+        assert warnings(caplog) == ["watch failed, retrying bug"]
         told = [each for each in caplog.records if each.exc_info]
         assert bool(told) == isinstance(error, RuntimeError), "only a bug of ours has a traceback"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from host.informer.reflector.mirror import STREAMING, ConfigMaps, Follow, error_event, until
 
-from kcm_host.client import frames
+from kcm_host.client import line_reader
 from kcm_host_testing.faults import Answer, Cut, Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
@@ -64,15 +64,15 @@ async def test_an_object_of_another_kind_is_skipped(
     """It is told in the log, the stream goes on, the version stays behind (IQ-25, IQ-T12)."""
     mirror = await follow()
     await mirror.synced()
-    before = mirror.reflector.version
+    before = mirror.reflector.resource_version
 
     def foreign(line: bytes) -> bytes:
         return _changed(line, kind=kind) if b'"name":"odd"' in line else line
 
     rule = fault_proxy.add(Rewrite(foreign), query=WATCH, also_open=True)
     await config_maps.create("odd")
-    await until(lambda: "foreign object in watch skipped" in caplog.messages)
-    assert mirror.reflector.version == before
+    await until(lambda: "object of another kind skipped" in caplog.messages)
+    assert mirror.reflector.resource_version == before
     assert mirror.requests[0].open
     rule.remove()
     fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
@@ -96,8 +96,8 @@ async def test_an_event_of_unknown_type_moves_the_version(
 
     fault_proxy.add(Rewrite(unknown), query=WATCH, also_open=True)
     version = await config_maps.create("odd")
-    await until(lambda: mirror.reflector.version == version)
-    assert "unknown watch event" in caplog.messages
+    await until(lambda: mirror.reflector.resource_version == version)
+    assert "watch event of unknown type skipped" in caplog.messages
     await config_maps.create("a")
     await mirror.hears("+a")
     assert mirror.heard == ["+a"]
@@ -138,11 +138,11 @@ async def test_an_object_that_misfits_keeps_its_last_good_state(
 
     rule = fault_proxy.add(Rewrite(misfit), query=WATCH, also_open=True)
     version = await config_maps.change("a", "bad")
-    await until(lambda: mirror.reflector.version == version)
+    await until(lambda: mirror.reflector.resource_version == version)
     assert mirror.heard == ["+a"]
     assert [str(key) for key in mirror.store.undecodable] == [f"{config_maps.namespace}/a"]
     assert [model.data for _, model in mirror.store.items()] == [{"n": "0"}]
-    assert caplog.messages.count("object does not fit the model, last good state kept") == 1
+    assert caplog.messages.count("undecodable object, last decoded state kept") == 1
     rule.remove()
     await config_maps.change("a", "2")
     await mirror.hears("~a")
@@ -170,7 +170,7 @@ async def test_a_line_without_end_is_told_and_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What an answer makes the host keep is bounded; the next list brings what it hid (F-25)."""
-    monkeypatch.setattr(frames, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(line_reader, "MAX_LINE_BYTES", 100_000)
     mirror = await follow()
     await mirror.synced()
     endless = fault_proxy.add(Rewrite(lambda _: b"x" * 1_000_000), query=WATCH, also_open=True)
@@ -187,7 +187,7 @@ async def test_events_without_version_leave_the_last_one(
     """Without a version the next watch would not tell what went in between (IQ-26)."""
     mirror = await follow()
     await mirror.synced()
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
 
     def without(line: bytes) -> bytes:
         told = json.loads(line)
@@ -197,7 +197,7 @@ async def test_events_without_version_leave_the_last_one(
     fault_proxy.add(Rewrite(without), query=WATCH, also_open=True, times=1)
     await config_maps.create("a")
     await mirror.hears("+a")
-    assert mirror.reflector.version == version
+    assert mirror.reflector.resource_version == version
 
 
 async def test_events_and_items_without_a_name_are_skipped(

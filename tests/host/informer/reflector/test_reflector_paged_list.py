@@ -15,7 +15,7 @@ PAGES = {"limit": "2"}
 @pytest.fixture(autouse=True)
 def pages_of_two(fault_proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse streaming lists and ask for pages of two objects."""
-    monkeypatch.setattr(pager, "PAGE", 2)
+    monkeypatch.setattr(pager, "PAGE_SIZE", 2)
     fault_proxy.add(Answer(422, status(422, "Invalid")), query=STREAMING)
 
 
@@ -126,7 +126,7 @@ async def test_a_list_that_is_none_leaves_the_store_alone(
     await until(lambda: spoiled.hits >= 2)
     assert mirror.heard == ["+a"]
     assert len(mirror.store) == 1
-    assert mirror.reflector.phase == "broken"
+    assert mirror.reflector.phase == "failed"
     spoiled.remove()
     await mirror.hears("+b")
 
@@ -139,10 +139,10 @@ async def test_a_refused_list_is_told_with_its_remedy(
     mirror = await follow()
     await until(lambda: denied.hits >= 6)
     assert "403 Forbidden" in mirror.reflector.error
-    assert f"grant list and watch on '{mirror.selection.namespace}/configmaps'" in (
+    assert f"grant list and watch on '{mirror.options.namespace}/configmaps'" in (
         mirror.reflector.error
     )
-    assert [record.message for record in caplog.records].count("stream broken, trying again") == 1
+    assert [record.message for record in caplog.records].count("watch failed, retrying") == 1
     denied.remove()
     await mirror.synced()
     assert mirror.reflector.error == ""

@@ -23,7 +23,7 @@ def unseen(fault_proxy: FaultProxy, request: pytest.FixtureRequest) -> Unseen:
         lists = mirror.reflector.lists
         rule = fault_proxy.add(Answer(500, status(500, "InternalError")), path="configmaps")
         fault_proxy.add(Cut(), query={"watch": "true"}, also_open=True, times=1)
-        await until(lambda: mirror.reflector.phase == "broken")
+        await until(lambda: mirror.reflector.phase == "failed")
         yield
         rule.remove()
         await until(lambda: mirror.reflector.lists == lists + 1)

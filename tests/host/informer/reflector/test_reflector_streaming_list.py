@@ -42,8 +42,8 @@ async def test_an_empty_set_is_complete_too(follow: Follow) -> None:
     mirror = await follow()
     await mirror.synced()
     assert mirror.heard == []
-    assert mirror.reflector.version.isdecimal()
-    assert mirror.reflector.phase == "following"
+    assert mirror.reflector.resource_version.isdecimal()
+    assert mirror.reflector.phase == "watching"
 
 
 async def test_a_server_without_streaming_lists_is_asked_for_pages(
@@ -85,15 +85,15 @@ async def test_a_server_that_is_away_is_asked_for_a_stream_again(
     fault_proxy.refuse()
     mirror = await follow()
     await until(lambda: len(mirror.records) >= 3)
-    assert mirror.reflector.phase == "broken"
+    assert mirror.reflector.phase == "failed"
     fault_proxy.accept()
     await mirror.synced()
     assert set(mirror.shapes) == {"stream"}
-    assert (mirror.reflector.phase, mirror.reflector.error) == ("following", "")
+    assert (mirror.reflector.phase, mirror.reflector.error) == ("watching", "")
 
 
 @pytest.mark.parametrize(
-    ("patience", "phase", "told"), [(5.0, "listing", ""), (0.0, "broken", "429 TooManyRequests")]
+    ("patience", "phase", "told"), [(5.0, "listing", ""), (0.0, "failed", "429 TooManyRequests")]
 )
 async def test_a_busy_server_is_asked_for_a_stream_again(
     follow: Follow,
@@ -114,7 +114,7 @@ async def test_a_busy_server_is_asked_for_a_stream_again(
     busy.remove()
     await mirror.synced()
     assert set(mirror.shapes) == {"stream"}
-    assert (mirror.reflector.phase, mirror.reflector.error) == ("following", "")
+    assert (mirror.reflector.phase, mirror.reflector.error) == ("watching", "")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_a_version_that_cannot_be_had_is_dropped(
     """When a new round's version is gone or too large, the next try has none (IQ-13, IQ-T6)."""
     mirror = await follow()
     await mirror.synced()
-    known = mirror.reflector.version
+    known = mirror.reflector.resource_version
     rule = fault_proxy.add(
         Answer(code, status(code, reason, cause=cause)),
         query={**STREAMING, "resourceVersion": known},
@@ -217,10 +217,10 @@ async def test_a_long_wait_for_the_first_objects_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """While the bookmark does not come, a warning is logged again and again (IQ-15)."""
-    monkeypatch.setattr(reflector, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(reflector, "SLOW_LIST_SECONDS", 0.05)
     stall = fault_proxy.add(Stall(AfterLines(0)), query=STREAMING)
     mirror = await follow()
-    await until(lambda: _warnings(caplog).count("still waiting for the first objects") >= 2)
+    await until(lambda: _warnings(caplog).count("initial list still incomplete") >= 2)
     stall.remove()
     await mirror.synced()
 

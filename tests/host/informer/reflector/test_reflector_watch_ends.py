@@ -77,7 +77,7 @@ async def test_a_cut_right_after_the_list_is_a_normal_end(
     """The list came over the same watch, so it was not over at once and empty (IQ-28)."""
     mirror = await follow()
     await mirror.synced()
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
     fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
     await mirror.asks(2)
     assert mirror.shapes == ["stream", "watch"]
@@ -106,7 +106,7 @@ async def test_a_watch_that_is_over_at_once_leads_to_a_new_list(
 ) -> None:
     """A watch of under a second without any event ends the round (IQ-28)."""
     mirror = await _with_one(follow, config_maps)
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
     fault_proxy.add(Answer(200), when=_is_plain, times=1)
     fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
     await mirror.asks(3)
@@ -132,7 +132,7 @@ async def test_a_bookmark_moves_the_version(
     fault_proxy.add(Rewrite(and_bookmark), query=WATCH, also_open=True, times=1)
     await config_maps.create("a")
     await mirror.hears("+a")
-    await until(lambda: mirror.reflector.version == moved["to"])
+    await until(lambda: mirror.reflector.resource_version == moved["to"])
     fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
     await mirror.asks(2)
     assert mirror.requests[1].query["resourceVersion"] == moved["to"]
@@ -144,18 +144,18 @@ async def test_a_server_that_is_away_is_waited_for_without_a_list(
 ) -> None:
     """Connection refused five times while opening: growing waits, no list (IQ-24, IQ-T7)."""
     mirror = await _with_one(follow, config_maps)
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
     before = len(mirror.records)
     fault_proxy.refuse()
     await until(lambda: len(mirror.records) >= before + 5)
     assert {record.status for record in mirror.records[before:]} == {0}
-    assert mirror.reflector.phase == "broken"
+    assert mirror.reflector.phase == "failed"
     await config_maps.create("second")
     fault_proxy.accept()
     await mirror.hears("+second")
     assert mirror.shapes == ["stream", "watch"]
     assert mirror.requests[1].query["resourceVersion"] == version
-    assert mirror.reflector.phase == "following"
+    assert mirror.reflector.phase == "watching"
 
 
 async def test_a_busy_server_is_waited_for_without_a_list(
@@ -176,7 +176,7 @@ async def test_any_other_trouble_leads_to_a_list_from_the_last_version(
 ) -> None:
     """Opening that fails otherwise ends the round; the next lists with the version (IQ-24)."""
     mirror = await _with_one(follow, config_maps)
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
     # A cut request is sent once more by the HTTP library when its connection was in use before.
     fault_proxy.add(fault, when=_is_plain)
     fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
@@ -194,7 +194,7 @@ async def test_silence_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch on which no byte comes for too long is opened anew (IQ-116)."""
-    monkeypatch.setattr(rest, "SILENCE_SECONDS", 1.2)
+    monkeypatch.setattr(rest, "WATCH_READ_SECONDS", 1.2)
     mirror = await _with_one(follow, config_maps)
     stall = fault_proxy.add(Stall(), query=WATCH, also_open=True, times=1)
     await config_maps.create("second")
@@ -218,7 +218,7 @@ async def test_an_expired_version_leads_to_a_new_list_quietly(
     if not streaming:
         fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
         await mirror.asks(2)
-    version = mirror.reflector.version
+    version = mirror.reflector.resource_version
     expired = Rewrite(lambda _: error_event(410, "Expired"))
     fault_proxy.add(expired, query=WATCH, also_open=True, times=1)
     await config_maps.create("second")
@@ -274,11 +274,13 @@ async def test_lists_that_are_cut_again_and_again_are_waited_for_and_told(
     gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(times[1:5])]
     assert [gap >= least for gap, least in zip(gaps, (0.05, 0.1, 0.2), strict=True)] == [True] * 3
     assert set(mirror.shapes) == {"stream"}
-    assert "ended before its list was complete, again and again" in mirror.reflector.error
-    assert caplog.messages.count("stream broken, trying again") == 1
+    assert (
+        "ended before the list was complete, several times in succession" in mirror.reflector.error
+    )
+    assert caplog.messages.count("watch failed, retrying") == 1
     cuts.remove()
     await mirror.synced()
-    await until(lambda: mirror.reflector.phase == "following")
+    await until(lambda: mirror.reflector.phase == "watching")
     assert mirror.heard == ["+a", "+b"]
 
 
@@ -291,10 +293,12 @@ async def test_watches_that_are_cut_again_and_again_are_waited_for_and_told(
     cuts = fault_proxy.add(Cut(AfterLines(1)), query=WATCH, also_open=True)
     names = [f"n{number}" for number in range(6)]
     await config_maps.create(*names)
-    await until(lambda: "ended within a second, again and again" in mirror.reflector.error)
-    assert mirror.reflector.phase == "broken"
+    await until(
+        lambda: "ended within a second, several times in succession" in mirror.reflector.error
+    )
+    assert mirror.reflector.phase == "failed"
     cuts.remove()
     await mirror.hears(*(f"+{name}" for name in names))
-    await until(lambda: mirror.reflector.phase == "following")
+    await until(lambda: mirror.reflector.phase == "watching")
     assert mirror.heard == [f"+{name}" for name in names]
     assert mirror.reflector.lists == 1

@@ -50,7 +50,7 @@ class Connection:
     credentials: Credentials
     origin: str
     authority: str = SYSTEM_CA_BUNDLE
-    trust: CABundle = field(default=CABundle(), repr=False)
+    ca_bundle: CABundle = field(default=CABundle(), repr=False)
     proxy: Proxy | None = None
     tls_server_name: str | None = None
     certificate: ClientTls | None = field(default=None, repr=False)
@@ -134,7 +134,7 @@ def _from_service_account(
         credentials=Credentials(source.fetch, first=source.read(), monotonic=monotonic),
         origin="in-cluster service account",
         authority=place,
-        trust=trust,
+        ca_bundle=trust,
         proxy=proxy_from_environment(base_url, environ),
     )
 
@@ -156,7 +156,7 @@ def _from_kubeconfig(
         ),
         origin=chosen.origin,
         authority=trust.place,
-        trust=trust,
+        ca_bundle=trust,
         proxy=usable_proxy(cluster.proxy_url, place=f"proxy-url of {chosen.cluster_place}")
         if cluster.proxy_url
         else proxy_from_environment(base_url, environ),

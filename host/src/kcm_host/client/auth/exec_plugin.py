@@ -19,7 +19,7 @@ from kcm_host.client.auth.credentials import Clock, RequestCredentials, authoriz
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.kubeconfig import Chosen, Exec
 from kcm_host.client.auth.tls import ClientTls
-from kcm_host.client.decoding import REFUSALS
+from kcm_host.client.json_scan import DECODE_ERRORS
 
 #: How long the end of a killed program is waited for.
 END_LIMIT = timedelta(seconds=1)
@@ -217,7 +217,7 @@ class ExecPlugin:
     def _decoded(self, output: bytes) -> Status:
         try:
             answer = msgspec.json.decode(output, type=ExecCredential)
-        except REFUSALS as error:
+        except DECODE_ERRORS as error:
             # A decode error names positions and types, never the text itself.
             raise self._problem(f"did not print an ExecCredential: {error}") from None
         expected = (self.stanza.api_version, "ExecCredential")

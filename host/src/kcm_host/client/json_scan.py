@@ -1,29 +1,31 @@
-"""What can be read of JSON that the decoder refuses: the outer levels, whatever is inside."""
+"""Access to the outer levels of JSON that the decoder refuses."""
 
 import re
 
 import msgspec
 
-#: What the decoder raises. Users can have the API server send what it accepts and the decoder
-#: does not: objects nested by the thousand, halves of surrogate pairs, text that is no UTF-8.
-#: That must cost nobody but the one object.
-REFUSALS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+#: What the decoder raises. Users can store objects that the API server accepts and the decoder
+#: does not: thousands of nested levels, halves of surrogate pairs, text that is not UTF-8. Only
+#: that one object may be affected.
+DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
-#: A key, another string or a bracket. A string without its end goes to the end of the text, so
-#: that no text is read twice.
+#: A key, another string or a bracket. A string without an end extends to the end of the text, so
+#: that no text is scanned twice.
 _TOKEN = re.compile(rb"(" + _STRING + rb")([ \t\r\n]*+:)?|[\[\]{}]", re.DOTALL)
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 Path = tuple[str, ...]
 
 
-def strings(text: bytes, wanted: frozenset[Path], enough: frozenset[Path]) -> dict[Path, str]:
+def find_strings(
+    text: bytes, wanted: frozenset[Path], sufficient: frozenset[Path]
+) -> dict[Path, str]:
     """
-    Return the strings at the `wanted` paths of an object, as far as they are there.
+    Return the strings at those of the `wanted` paths that the object has.
 
-    Any depth is read, because nothing recurses. Reading ends when all of `enough` are found:
-    what follows may be large. Nothing is checked that is not needed to find the strings.
+    The depth is not limited, because nothing recurses. The scan ends when all `sufficient` paths
+    are found: the rest may be large. Syntax that does not affect the strings is not checked.
     """
     deepest = max(map(len, wanted))
     found: dict[Path, str] = {}
@@ -36,20 +38,20 @@ def strings(text: bytes, wanted: frozenset[Path], enough: frozenset[Path]) -> di
         elif not 0 < level <= deepest:
             continue
         elif colon:
-            keys[level - 1 :] = [_decoded(string)]
+            keys[level - 1 :] = [_decode_string(string)]
         elif (path := tuple(keys[:level])) in wanted and len(path) == level:
-            found[path] = _decoded(string)
-            if enough <= found.keys():
+            found[path] = _decode_string(string)
+            if sufficient <= found.keys():
                 break
     return found
 
 
-def cut(text: bytes, levels: int) -> tuple[bytes, list[bytes]]:
+def cut_below(text: bytes, levels: int) -> tuple[bytes, list[bytes]]:
     """
     Return `text` with each array or object below `levels` replaced by its number, and those.
 
-    Any depth is read, because nothing recurses. Raises `msgspec.DecodeError` when brackets are
-    missing; what is cut out is not checked further.
+    The depth is not limited, because nothing recurses. What is cut out is not checked. Raise
+    `msgspec.DecodeError` when brackets are missing.
     """
     upper: list[bytes] = []
     lower: list[bytes] = []
@@ -72,8 +74,8 @@ def cut(text: bytes, levels: int) -> tuple[bytes, list[bytes]]:
     return b"".join(upper), lower
 
 
-def _decoded(string: bytes) -> str:
-    """Return a string of JSON as text, empty when it is none."""
+def _decode_string(string: bytes) -> str:
+    """Return a JSON string as text; empty when it is malformed."""
     try:
         return msgspec.json.decode(string, type=str)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.client import decoding
+from kcm_host.client import json_scan
 from kcm_host.informer import decoder
 
 DEEP = b'{"a":' * 20_000 + b"[1]" + b"}" * 20_000
@@ -38,7 +38,7 @@ def _item(name: bytes, value: bytes = b"1") -> bytes:
 @pytest.mark.parametrize("value", [DEEP, HALF_A_PAIR], ids=["deep", "half a pair"])
 def test_an_event_has_its_head_whatever_is_inside(value: bytes) -> None:
     """Type, kind and identity are read past values that the decoder refuses (F-1)."""
-    frame = decoder.frame(_event(value))
+    frame = decoder.decode_event(_event(value))
     assert (frame.type, frame.object.kind) == ("ADDED", "Pod")
     assert frame.object.metadata == decoder.ObjectMeta("a", "team", "u", "7")
 
@@ -48,11 +48,13 @@ def test_a_page_is_split_past_its_bad_items(value: bytes) -> None:
     """The other items are there as they came, and the bad one with its identity (F-1)."""
     items = [_item(b"a"), _item(b"b", value), _item(b"c")]
     meta = b'"metadata":{"resourceVersion":"9","continue":"more"}'
-    page = decoder.page(b'{"items":[%b],"kind":"PodList",%b}' % (b" ,\n".join(items), meta))
+    page = decoder.decode_list_page(
+        b'{"items":[%b],"kind":"PodList",%b}' % (b" ,\n".join(items), meta)
+    )
     assert [bytes(item) for item in page.items or ()] == items
     assert (page.kind, page.metadata.resource_version) == ("PodList", "9")
     assert page.metadata.continue_ == "more"
-    heads = [decoder.head(item).metadata for item in page.items or ()]
+    heads = [decoder.decode_partial_object(item).metadata for item in page.items or ()]
     assert [meta.name for meta in heads if meta] == ["a", "b", "c"]
 
 
@@ -71,9 +73,9 @@ def test_a_page_is_split_past_its_bad_items(value: bytes) -> None:
 def test_what_names_no_object_is_refused(line: bytes) -> None:
     """Without a name nobody can say which object an event is about (IQ-29)."""
     with pytest.raises(msgspec.MsgspecError):
-        decoder.head(line)
+        decoder.decode_partial_object(line)
     with pytest.raises(msgspec.MsgspecError):
-        decoder.frame(b'{"type":"ADDED","object":%b}' % line)
+        decoder.decode_event(b'{"type":"ADDED","object":%b}' % line)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_what_names_no_object_is_refused(line: bytes) -> None:
 def test_a_page_that_cannot_be_split_is_refused(body: bytes) -> None:
     """Nothing is taken for an item that is none."""
     with pytest.raises(msgspec.MsgspecError):
-        decoder.page(body)
+        decoder.decode_list_page(body)
 
 
 @given(objects, st.booleans())
@@ -98,7 +100,7 @@ def test_strings_are_found_as_a_decoder_finds_them(told: dict[str, Any], spaced:
     text = json.dumps(told, separators=separators).encode()
     expected = {path: value for path, value in _strings(told) if len(path) <= 3}
     wanted = frozenset({*expected, ("no", "such", "path")})
-    assert decoding.strings(text, wanted, wanted) == expected
+    assert json_scan.find_strings(text, wanted, wanted) == expected
 
 
 @given(st.lists(objects | st.lists(values, max_size=3), max_size=4))
@@ -106,7 +108,7 @@ def test_what_was_cut_out_is_whole(items: list[Any]) -> None:
     """Each item comes out as it was, in its order, and its number stands in its place (F-1)."""
     written = [json.dumps(item).encode() for item in items]
     body = b'{"kind": "x", "items": [%b], "metadata": {}}' % b", ".join(written)
-    outer, inner = decoding.cut(body, levels=2)
+    outer, inner = json_scan.cut_below(body, levels=2)
     assert inner == written
     numbers = list(range(len(items)))
     assert json.loads(outer) == {"kind": "x", "items": numbers, "metadata": {}}
