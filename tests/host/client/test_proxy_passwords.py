@@ -55,7 +55,7 @@ async def test_no_text_holds_the_proxys_password(
             assert SECRET not in "".join(traceback.format_exception(raised.value))
             assert str(status) in str(raised.value)
             with pytest.raises(ConnectionProblem) as told:
-                await wait_for_api_server(client, user_agent=AGENT, timeout=timedelta(seconds=0.1))
+                await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
             assert SECRET not in "".join(traceback.format_exception(told.value))
     assert SECRET not in caplog.text
     login = base64.b64encode(f"b?b:{SECRET}@".encode())

@@ -48,7 +48,7 @@ async def test_unreadable_discovery_is_one_kind_of_error(
         await CachedDiscoveryClient(client, user_agent=AGENT).fetch()
     assert not await CachedDiscoveryClient(client, user_agent=AGENT).poll()
     with pytest.raises(ConnectionProblem, match="undecodable response") as raised:
-        await wait_for_api_server(client, user_agent=AGENT, timeout=timedelta(seconds=0.1))
+        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert raised.value.exit_code == 1
 
 
@@ -96,7 +96,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
     old = b'{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"}]}'
     fault_proxy.add(Answer(200, old), path="^/apis$")
     with pytest.raises(ConnectionProblem) as raised:
-        await wait_for_api_server(client, user_agent=AGENT, timeout=timedelta(seconds=0.1))
+        await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert "/apis answered with a 'APIGroupList'" in str(raised.value)
     assert "'APIGroupDiscoveryList' was asked for" in str(raised.value)
 
