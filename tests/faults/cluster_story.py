@@ -6,8 +6,8 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client
-from plugins.clusterrole_aggregation.cluster_roles import Manifest, manifest, rule
-from plugins.ttl.ttl_nodes import TTL
+from plugins.clusterrole_aggregation.server_roles import Manifest, manifest, rule
+from plugins.ttl.server_nodes import TTL
 from urllib3.exceptions import HTTPError
 
 from kcm_host_testing.api_server import ApiServer

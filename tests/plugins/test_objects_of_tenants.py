@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from kubernetes import client
-from plugins.resourceclaim.claims_on_server import Claims
+from plugins.resourceclaim.server_claims import Claims
 from plugins.resourcequota.quota_server import QuotaNamespace, widgets
 from running_host import RunningHost
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client
-from plugins.ttl.ttl_nodes import TTL
+from plugins.ttl.server_nodes import TTL
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from plugins.clusterrole_aggregation.cluster_roles import Roles, aggregation_host, delete_roles
+from plugins.clusterrole_aggregation.server_roles import Roles, aggregation_host, delete_roles
 
 from kcm_host_testing.api_server import ApiServer
 

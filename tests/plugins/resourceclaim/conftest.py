@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from plugins.resourceclaim.claims_on_server import WatchedClaims, claims_host
+from plugins.resourceclaim.server_claims import WatchedClaims, claims_host
 
 from kcm_host_testing.api_server import ApiServer
 

@@ -1,14 +1,19 @@
-"""Versions, switches, permissions, metrics and status of the controller."""
+"""The hooks: versions, permissions, workers, metrics and the keys of the slow sweep."""
 
 from typing import Any
 
 import pytest
-from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster, Served
-from plugins.resourceclaim.claim_objects import claim, group, pod, template
+from plugins.resourceclaim.fake_cluster import GROUPS, ClaimCluster, Served
+from plugins.resourceclaim.objects import claim, group, pod, template
 from pydantic import ValidationError
 
+from kcm_host.api import Key
 from kcm_host_resourceclaim import ResourceClaims
+from kcm_host_resourceclaim.api_version import api_for_version
+from kcm_host_resourceclaim.cache import State
 from kcm_host_resourceclaim.errors import ReconcileError
+from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
+from kcm_host_resourceclaim.plugin import watches_for
 from kcm_host_resourceclaim.settings import Settings
 
 DEFAULTS = Settings()
@@ -191,3 +196,23 @@ def test_claims_are_kept_whole_and_nothing_else() -> None:
     cluster = ClaimCluster(**GROUPS)
     whole = {resource for resource, watch in cluster.watches.items() if watch.whole}
     assert whole == {"resourceclaims"}
+
+
+OBJECT = Key("a", "ns")
+
+
+@pytest.mark.parametrize("workload_claims", [False, True])
+def test_pods_claims_and_groups_with_claims_are_swept(*, workload_claims: bool) -> None:
+    """A sync of a PodGroup would make claims, so none is swept without the switch (F-52)."""
+    settings = Settings(genericWorkload=True, workloadClaims=workload_claims)
+    api = api_for_version("v1", settings, POD_GROUPS[0])
+    found = {
+        watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""
+        for watch in watches_for(api, State())
+    }
+    assert found == {
+        POD: "pod",
+        api.claims: "claim",
+        api.templates: "",
+        POD_GROUPS[0]: "podgroup" if workload_claims else "",
+    }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 from plugins.granted_roles import binding
-from plugins.servicecidrs.cidr_cluster import DUAL_STACK, ROLE, USER, CidrCluster, Net, cidr_host
+from plugins.servicecidrs.server_cidrs import DUAL_STACK, ROLE, USER, CidrCluster, Net, cidr_host
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.etcd import Etcd

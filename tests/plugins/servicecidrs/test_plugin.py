@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from host.reconcile.sync_bench import CAUSE, Rig
-from plugins.servicecidrs.cidr_memory import (
+from plugins.servicecidrs.fake_cluster import (
     FIN_MINUS,
     FIN_PLUS,
     IS_READY,

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
-from plugins.ttl.ttl_nodes import Nodes, delete_all_nodes, ttl_host
+from plugins.ttl.server_nodes import Nodes, delete_all_nodes, ttl_host
 
 from kcm_host_testing.api_server import ApiServer
 

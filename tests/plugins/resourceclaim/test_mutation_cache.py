@@ -1,0 +1,183 @@
+"""The memory of created claims, and that of removed pods."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from plugins.resourceclaim.objects import claim
+
+from kcm_host.api import Key
+from kcm_host_resourceclaim.cache import UidCache
+from kcm_host_resourceclaim.models.claim import Claim
+from kcm_host_resourceclaim.mutation_cache import MutationCache
+
+C = Key("c", "ns")
+
+
+def made(name: str = "c", *, uid: str = "", owner: str = "p") -> Claim:
+    """Return a claim as the server answers its creation."""
+    manifest = claim(name, owner=owner, entry="res")
+    manifest["metadata"]["uid"] = uid or f"u-{name}"
+    return msgspec.convert(manifest, Claim)
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def created(clock: Clock) -> MutationCache:
+    """A small cache."""
+    return MutationCache(capacity=3, ttl=timedelta(hours=1), clock=clock)
+
+
+def names(created: MutationCache, owner: str = "ns/u-p") -> list[str]:
+    """Return the claims found under an owner."""
+    return sorted(key.name for key, _ in created.by_owner(owner))
+
+
+def test_a_created_claim_is_found_by_key_and_owner(created: MutationCache) -> None:
+    """As the store would find it, in its namespace alone (RC-10, RC-15)."""
+    created.add(C, made(), "5")
+    assert created.get(C) == made()
+    assert created.get(Key("c", "other")) is None
+    assert names(created) == ["c"]
+    assert names(created, "other/u-p") == names(created, "ns/u-q") == []
+
+
+@pytest.mark.parametrize(
+    ("second", "kept"), [("4", "first"), ("5", "second"), ("10", "second"), ("", "first")]
+)
+def test_a_newer_copy_stays(created: MutationCache, second: str, kept: str) -> None:
+    """Versions are compared as numbers, no version counts as 0 (RC-15, IQ-91, IQ-92)."""
+    created.add(C, made(uid="first", owner="a"), "5")
+    created.add(C, made(uid="second", owner="b"), second)
+    found = created.get(C)
+    assert found is not None
+    assert found.uid == kept
+    assert names(created, "ns/u-a") == (["c"] if kept == "first" else [])
+    assert names(created, "ns/u-b") == (["c"] if kept == "second" else [])
+
+
+def test_the_least_recently_used_is_evicted(created: MutationCache) -> None:
+    """No more than the capacity; a look counts as use (RC-15)."""
+    for name in "abc":
+        created.add(Key(name, "ns"), made(name), "1")
+    created.get(Key("a", "ns"))
+    created.add(Key("d", "ns"), made("d"), "1")
+    assert names(created) == ["a", "c", "d"]
+    assert len(created) == 3
+
+
+def test_it_expires_after_an_hour(created: MutationCache, clock: Clock) -> None:
+    """Nobody says that a claim which no watch ever showed still exists (RC-15, IQ-97)."""
+    created.add(C, made(), "5")
+    clock.now += 3599
+    assert names(created) == ["c"]
+    clock.now += 1
+    assert created.get(C) is None
+    assert names(created) == []
+    assert len(created) == 0
+
+
+@pytest.mark.parametrize(("version", "kept"), [("4", True), ("5", False), ("12", False)])
+def test_a_claim_that_the_informer_has_is_removed(
+    created: MutationCache, version: str, kept: bool
+) -> None:
+    """A copy goes when an event as new shows the claim (D-2, IQ-95)."""
+    created.add(C, made(), "5")
+    created.on_update(C, version)
+    assert (created.get(C) is not None) is kept
+    assert names(created) == (["c"] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("uid", "version", "kept"),
+    [
+        pytest.param("u-c", "9", False, id="the same, newer"),
+        pytest.param("u-c", "1", False, id="the same, version of before"),
+        pytest.param("old", "4", True, id="a namesake before it"),
+        pytest.param("old", "5", False, id="a namesake as new"),
+    ],
+)
+def test_a_deleted_claim_is_removed(
+    created: MutationCache, uid: str, version: str, kept: bool
+) -> None:
+    """Unless the deleted one was an older claim of the same name (D-2, IQ-95)."""
+    created.add(C, made(), "5")
+    created.on_delete(C, uid, version)
+    assert (created.get(C) is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("uid", "version", "taken"),
+    [
+        pytest.param("u-c", "5", False, id="the answer comes after the deletion"),
+        pytest.param("u-c", "20", False, id="the same UID, whatever its version"),
+        pytest.param("new", "10", False, id="not newer"),
+        pytest.param("new", "11", True, id="a new claim of that name"),
+    ],
+)
+def test_a_deleted_claim_is_not_taken_later(
+    created: MutationCache, uid: str, version: str, taken: bool
+) -> None:
+    """A tombstone keeps it out, and is never given itself (D-2, IQ-96)."""
+    created.on_delete(C, "u-c", "10")
+    assert created.get(C) is None
+    created.add(C, made(uid=uid), version)
+    assert (created.get(C) is not None) is taken
+
+
+def test_tombstones_expire(created: MutationCache, clock: Clock) -> None:
+    """After an hour, or when there are too many; the claims beside them stay (IQ-95)."""
+    created.add(Key("kept", "ns"), made("kept"), "1")
+    for name in "abcd":
+        created.on_delete(Key(name, "ns"), f"u-{name}", "1")
+    created.add(Key("a", "ns"), made("a"), "1")
+    created.add(Key("d", "ns"), made("d"), "1")
+    assert names(created) == ["a", "kept"]
+    clock.now += 3600
+    created.add(Key("d", "ns"), made("d"), "1")
+    assert names(created) == ["d"]
+
+
+def test_claims_of_groups_are_found_too(created: MutationCache) -> None:
+    """The index by owner holds PodGroups of every version (RC-14, T-72)."""
+    manifest: Any = claim("c", owner="g", owner_kind="PodGroup", entry="res")
+    created.add(C, msgspec.convert(manifest, Claim), "1")
+    assert names(created, "ns/u-g") == ["c"]
+
+
+def test_the_defaults_are_those_of_the_rules() -> None:
+    """1000 claims and 500 UIDs (RC-15, RC-16)."""
+    created, removed = MutationCache(), UidCache()
+    for number in range(1100):
+        created.add(Key(f"c{number}", "ns"), made(f"c{number}"), "1")
+        removed.add(f"u{number}")
+    assert (len(created), len(removed)) == (1000, 500)
+
+
+def test_a_lookup_counts_as_use() -> None:
+    """A positive look counts as use, a negative one adds nothing (RC-16)."""
+    removed = UidCache(capacity=2)
+    removed.add("a")
+    removed.add("b")
+    assert "a" in removed
+    assert "x" not in removed
+    removed.add("c")
+    assert ["a" in removed, "b" in removed, "c" in removed] == [True, False, True]
+    removed.add("a")
+    assert len(removed) == 2

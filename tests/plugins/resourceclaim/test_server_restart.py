@@ -1,0 +1,135 @@
+"""Hosts of their own on a real server: after a down time, with settings, with few permissions."""
+
+from eventually import eventually
+from plugins.granted_roles import granted
+from plugins.resourceclaim.objects import by_name
+from plugins.resourceclaim.server_claims import WatchedClaims, claims_host, consumer
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+
+CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
+STATUS, MAIN, DELETE = (
+    "PUT resourceclaims/status",
+    "PUT resourceclaims",
+    "DELETE resourceclaims",
+)
+DEVICE_GROUP = "resource.k8s.io"
+
+
+def test_what_ended_during_a_down_time_is_found(plugin_server: ApiServer) -> None:
+    """Everything is looked at once after each start (T-69, RC-4, RC-7)."""
+    with claims_host(plugin_server) as begin:
+        one = begin()
+        names = use_claims(one)
+        assert one.host.stop() == 0
+        one.delete("pods", "gone")
+        one.phase("ended", "Succeeded")
+        with claims_host(plugin_server) as again:
+            again().settle()
+        assert one.consumers(names["kept"]) == ["kept"]
+        assert one.get("resourceclaims", names["gone"]).get("status", {}) == {}
+        assert names["ended"] not in one.names()
+
+
+def test_it_goes_by_the_names_of_the_reference(plugin_server: ApiServer) -> None:
+    """Name, alias and queue; and it ends in order (RC-1, RC-3, RC-6, RC-77)."""
+    for name in ("resourceclaim-controller", "resource-claim-controller"):
+        config = {"controllers": {name: {}}}
+        with RunningHost(config, kubeconfig=plugin_server.kubeconfig()) as host:
+            assert host.controller("resourceclaim")["workers"] == 50
+            assert 'workqueue_depth{name="resource_claim"}' in host.metrics()
+            assert host.stop() == 0
+
+
+def use_claims(one: WatchedClaims) -> dict[str, str]:
+    """Return three pods claims of their own, in use: name of the pod -> claim."""
+    one.template()
+    names = {}
+    for name in ("kept", "gone", "ended"):
+        pod = one.pod(name, node="n")
+        names[name] = one.made(name)["res"]
+        one.allocate(names[name], consumer(pod))
+    one.settle()
+    return names
+
+
+def test_a_switched_off_feature_is_refused_before_the_server_is_asked(
+    plugin_server: ApiServer,
+) -> None:
+    """With its own text (T-5, RC-39)."""
+    with claims_host(plugin_server, prioritizedList=False) as begin:
+        claims = begin()
+        claims.template(alternatives=True)
+        claims.pod()
+        text = "template includes a prioritized list of subrequests, but the feature is disabled"
+        eventually(
+            lambda: f"PodResourceClaim res: {text}" in claims.events(), "the refusal is told"
+        )
+        assert claims.writes() == []
+
+
+def test_the_documented_permissions_are_enough(plugin_server: ApiServer) -> None:
+    """And those for templates are needed, which the reference's own role lacks (RC-80)."""
+    with (
+        granted(plugin_server, "nobody", permissions()),
+        claims_host(plugin_server, user="nobody") as begin,
+    ):
+        claims = begin()
+        claims.template()
+        pod = claims.pod("p", node="n")
+        name = claims.made()["res"]
+        claims.claim()
+        claims.pod("static", by_name(), node="n")
+        claims.allocate(name, consumer(pod))
+        claims.allocate("c")
+        claims.settle()
+        claims.pod("told", {"name": "res", "resourceClaimTemplateName": "missing"})
+        eventually(claims.events, "an event is there")
+        claims.phase("p", "Succeeded")
+        eventually(lambda: name not in claims.names(), "the claim is gone")
+        wanted = {CREATE, RECORD, STATUS, MAIN, DELETE}
+        assert set(claims.writes()) == wanted
+        eventually(
+            lambda: {one.status for one in claims.requests()} <= {200, 201}, "all is answered well"
+        )
+
+
+def test_without_binding_no_claim_is_reserved(plugin_server: ApiServer) -> None:
+    """The server asks for it beside the update of the status (section 10.1, section 13)."""
+    binding = "resourceclaims/binding"
+    lacking = [
+        {**rule, "resources": [one for one in rule["resources"] if one != binding]}
+        for rule in permissions()
+    ]
+    with (
+        granted(plugin_server, "nobody", [rule for rule in lacking if rule["resources"]]) as grant,
+        claims_host(plugin_server, user="nobody") as begin,
+    ):
+        claims = begin()
+        claims.claim()
+        claims.pod("p", by_name(), node="n")
+        claims.allocate("c")
+        eventually(
+            lambda: [one for one in claims.requests("PUT") if one.status == 422], "it is refused"
+        )
+        grant(permissions())
+        eventually(lambda: claims.consumers("c") == ["p"], "it is reserved")
+
+
+def permissions() -> list[dict[str, list[str]]]:
+    """Return the rules of the README's ClusterRole."""
+    return [
+        may("", "pods", "get", "list", "watch"),
+        may("", "pods/status", "patch"),
+        may("", "events", "create", "patch"),
+        may(DEVICE_GROUP, "resourceclaimtemplates", "list", "watch"),
+        may(DEVICE_GROUP, "resourceclaims", "get", "list", "watch", "create", "update", "delete"),
+        may(DEVICE_GROUP, "resourceclaims/status", "update"),
+        may(DEVICE_GROUP, "resourceclaims/binding", "update"),
+    ]
+
+
+def may(group: str, resource: str, *verbs: str) -> dict[str, list[str]]:
+    """Return one rule."""
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

@@ -1,0 +1,148 @@
+"""Claims and templates that a tenant makes on a real server, with contents nobody expects."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from eventually import eventually
+from kubernetes import client
+from plugins.resourceclaim.objects import by_name, by_template, claim_spec
+from plugins.resourceclaim.server_claims import Claims, WatchedClaims
+
+from kcm_host_resourceclaim.models.claim import FINALIZER
+
+TENANT = "nobody"
+STATUS, MAIN = "PUT resourceclaims/status", "PUT resourceclaims"
+#: Deeper than most encoders go (254), and still what the host can decode.
+DEEP = 400
+RBAC = "rbac.authorization.k8s.io"
+
+
+def nested(depth: int) -> Any:
+    """Return parameters of a driver that are nested so deep."""
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def compact(body: Any) -> str:
+    """Return JSON as the server writes it: it can only take back what has no other text."""
+    return json.dumps(body, separators=(",", ":"))
+
+
+def too_deep(metadata: Any, *, template: bool = False) -> str:
+    """Return a claim or template that no decoder of the host reads."""
+    depth = 1700
+    spec = compact(opaque("HERE")).replace('"HERE"', '{"a":' * depth + "1" + "}" * depth)
+    spec = f'{{"spec":{spec}}}' if template else spec
+    return f'{{"metadata":{compact(metadata)},"spec":{spec}}}'
+
+
+def opaque(parameters: Any) -> dict[str, Any]:
+    """Return the spec of a claim with parameters for a driver."""
+    config = {"opaque": {"driver": "d.example", "parameters": parameters}}
+    devices = claim_spec()["devices"]
+    return {"devices": {**devices, "config": [config]}}
+
+
+@contextmanager
+def tenant(claims: WatchedClaims) -> Iterator[Claims]:
+    """Return the namespace as one sees it who may only create claims and templates in it."""
+    rbac: Any = client.RbacAuthorizationV1Api(claims.server.client())
+    resources = ["resourceclaims", "resourceclaimtemplates"]
+    rule = {"apiGroups": ["resource.k8s.io"], "resources": resources, "verbs": ["create"]}
+    rbac.create_namespaced_role(claims.namespace, {"metadata": {"name": "tenant"}, "rules": [rule]})
+    binding = {
+        "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "tenant"},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": TENANT}],
+    }
+    rbac.create_namespaced_role_binding(claims.namespace, binding)
+    seen = claims.seen_by(TENANT)
+    eventually(lambda: _may_create(seen), "the tenant's role is known to the server")
+    yield seen
+
+
+def _may_create(seen: Claims) -> bool:
+    try:
+        seen.create("resourceclaims", {"metadata": {"name": "first"}, "spec": claim_spec()})
+    except client.ApiException as error:
+        if error.status != 403:
+            raise
+        return False
+    return True
+
+
+def test_a_deeply_nested_claim_is_released(claims: WatchedClaims) -> None:
+    """F-9: its status and its finalizer are written, whatever its driver is told."""
+    body = {"metadata": {"name": "c"}, "spec": opaque(nested(DEEP))}
+    claims.create_text("resourceclaims", compact(body))
+    claims.pod("p", by_name(), node="n")
+    claims.allocate("c")
+    eventually(lambda: claims.consumers("c") == ["p"], "the pod is added")
+    claims.phase("p", "Succeeded")
+    claims.settle()
+    assert claims.writes() == [STATUS, STATUS, MAIN]
+    found = claims.get("resourceclaims", "c")
+    assert not found["metadata"].get("finalizers")
+    assert found["spec"]["devices"]["config"][0]["opaque"]["parameters"] == nested(DEEP)
+
+
+def test_a_deeply_nested_template_gives_a_claim(claims: WatchedClaims) -> None:
+    """F-9: the claim has what the template has, to the last level."""
+    body = {"metadata": {"name": "t"}, "spec": {"spec": opaque(nested(DEEP))}}
+    claims.create("resourceclaimtemplates", body)
+    claims.pod()
+    made = claims.get("resourceclaims", claims.made()["res"])
+    assert made["spec"]["devices"]["config"][0]["opaque"]["parameters"] == nested(DEEP)
+
+
+@pytest.mark.parametrize("text", ["1e2", "1.10", r'"\u003c\u0026"', "1" * 30])
+def test_parameters_keep_their_text(claims: WatchedClaims, text: str) -> None:
+    """F-9: the server compares the bytes of what it calls immutable, and refuses other ones."""
+    body = {"metadata": {"name": "c", "finalizers": [FINALIZER]}, "spec": opaque({"a": "HERE"})}
+    claims.create_text("resourceclaims", compact(body).replace('"HERE"', text))
+    claims.delete("resourceclaims", "c")
+    claims.settle()
+    assert claims.writes() == [MAIN]
+    assert "c" not in claims.names()
+
+
+def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
+    """F-9: whoever may only create claims and templates in one namespace harms none but its own."""
+    others: WatchedClaims = begin()
+    others.template()
+    running = others.pod("running")
+    others.made("running")
+    with tenant(claims) as seen:
+        spec = opaque(nested(DEEP))
+        for metadata in ({"name": "deep"}, {"name": "deep-kept", "finalizers": [FINALIZER]}):
+            body = compact({"metadata": metadata, "spec": spec})
+            seen.create_text("resourceclaims", body)
+        seen.create("resourceclaimtemplates", {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+        seen.create_text("resourceclaims", too_deep({"name": "deeper"}))
+        seen.create_text("resourceclaimtemplates", too_deep({"name": "u"}, template=True))
+        # A claim for the pod of somebody else, in another namespace and under another name.
+        owner = {"metadata": {"name": "other", "uid": running["metadata"]["uid"]}}
+        mark = {"resource.kubernetes.io/pod-claim-name": "res"}
+        seen.claim("stolen", owner=owner, annotations=mark, finalizers=[FINALIZER])
+        claims.settle()
+    others.pod("next", by_template())
+    others.made("next")
+    for name, made in (("running", others.recorded("running")), ("next", others.made("next"))):
+        assert others.owner(made["res"])["name"] == name
+    others.phase("running", "Succeeded")
+    others.settle()
+    assert len(others.names()) == 2, "the marker's and that of the pod that goes on"
+
+
+def test_undecodable_templates_are_reported_to_the_user(claims: WatchedClaims) -> None:
+    """F-9: a template that nobody can decode is an Event on the pod, not silence."""
+    claims.create_text("resourceclaimtemplates", too_deep({"name": "t"}, template=True))
+    claims.pod()
+    (told,) = eventually(claims.events, "users are told")
+    assert told.startswith("PodResourceClaim res: ")
+    assert "does not fit the fields that the controller reads" in told

@@ -1,0 +1,96 @@
+"""Names, permissions and watches of the controller on a real server."""
+
+import pytest
+from eventually import eventually
+from plugins.granted_roles import granted
+from plugins.servicecidrs.server_cidrs import (
+    FIN_PLUS,
+    PATH,
+    STATUS_T,
+    TERMINATING,
+    USER,
+    CidrCluster,
+    Net,
+    cidr_host,
+)
+from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer
+
+GROUP = "networking.k8s.io"
+
+
+def rule(group: str, resource: str, *verbs: str) -> dict[str, object]:
+    """Return one rule of a role."""
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+
+
+READS = [rule(GROUP, "servicecidrs", "list", "watch"), rule(GROUP, "ipaddresses", "list", "watch")]
+WRITES = [rule(GROUP, "servicecidrs", "patch"), rule(GROUP, "servicecidrs/status", "patch")]
+EVENTS = [rule("", "events", "create", "patch")]
+
+
+def test_the_controllers_own_role_is_enough(cidr_server: ApiServer, own: Net) -> None:
+    """Two kinds are listed and watched, one patched; nothing is refused (SC-9, SC-98, SC-110)."""
+    mark = cidr_server.audit.mark()
+    with cidr_host(cidr_server) as cluster:
+        cluster.create(own.name, f"{own.v4}.0/24")
+        cluster.complete(own.name)
+        service = cluster.serve(f"{own.v4}.7")
+        cluster.delete(own.name)
+        eventually(lambda: cluster.says(own.name) == TERMINATING, "it is kept")
+        cluster.finalize(own.name)
+        cluster.unserve(service)
+        requests = cluster.proxy.requests()
+    assert {request.status for request in requests} == {200}
+    reads = {one.path for one in requests if one.method == "GET" and GROUP in one.path}
+    assert {path for path in reads if path.count("/") > 3} == {
+        PATH,
+        f"/apis/{GROUP}/v1/ipaddresses",
+    }
+    writes = cidr_server.audit.writes(since=mark, user_agent="kcm-host/")
+    assert {(one.user, one.verb, one.resource, one.subresource) for one in writes} == {
+        (USER, "patch", "servicecidrs", ""),
+        (USER, "patch", "servicecidrs", "status"),
+    }
+
+
+def test_few_verbs_are_needed_and_no_more(cidr_server: ApiServer, own: Net) -> None:
+    """Without them writes are refused and retried; with them all is done (SC-T25, SC-110)."""
+    with (
+        granted(cidr_server, "nobody", READS) as grant,
+        cidr_host(cidr_server, user="nobody") as cluster,
+    ):
+        cluster.create(own.name, f"{own.v4}.0/24")
+        failures = eventually(lambda: cluster.host.log("sync failed", key=own.name), "a refusal")
+        assert "cannot patch resource" in failures[0]["error"]
+        broken = Answer(500, b"{}", {"Content-Type": "application/json"})
+        cluster.proxy.add(broken, path=f"/{own.name}/status$", times=2)
+        grant([*READS, *WRITES, *EVENTS])
+        cluster.complete(own.name)
+        assert set(cluster.written(own.name)) == {FIN_PLUS, STATUS_T}
+        eventually(lambda: [one.count for one in cluster.events(own.name)] == [2], "two failures")
+
+
+@pytest.mark.parametrize("name", ["service-cidr-controller", "service-cidrs-controller"])
+def test_long_names_are_accepted(cidr_server: ApiServer, name: str) -> None:
+    """They mean the short one; five workers unless said otherwise (SC-1, SC-2, SC-4)."""
+    config = {"controllers": {name: {}}}
+    with RunningHost(config, kubeconfig=cidr_server.kubeconfig(USER)) as host:
+        assert host.controller("servicecidrs")["workers"] == 5
+
+
+def test_the_work_queue_keeps_its_metric_name(cluster: CidrCluster) -> None:
+    """Dashboards made for the reference find it, under a name of long ago (SC-5)."""
+    assert 'workqueue_depth{name="ipaddresses"}' in cluster.host.metrics()
+
+
+def test_of_addresses_only_metadata_is_fetched(cluster: CidrCluster) -> None:
+    """One watch of each kind, without selector (SC-9)."""
+    watches = {one.path: one for one in cluster.proxy.requests(when=lambda one: one.watch)}
+    assert {path.rpartition("/")[2] for path in watches} == {"servicecidrs", "ipaddresses"}
+    for watch in watches.values():
+        assert watch.query.keys().isdisjoint({"labelSelector", "fieldSelector"})
+    assert cluster.host.stream("ipaddresses")["metadataOnly"] is True
+    assert cluster.host.stream("servicecidrs")["metadataOnly"] is False

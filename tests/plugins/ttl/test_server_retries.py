@@ -1,0 +1,137 @@
+"""Failed writes of the ttl controller, and syncs that had to wait."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from eventually import eventually
+from plugins.ttl.server_nodes import TTL, Nodes, delete_all_nodes, ttl_host
+
+from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.faults import Answer, Stall
+
+NewName = Callable[[], str]
+BROKEN = Answer(500, b"{}", {"Content-Type": "application/json"})
+
+
+def waits(nodes: Nodes, name: str) -> list[str]:
+    """Return the waits that the host announced after failures of one key."""
+    return [line["retry_in"] for line in nodes.host.log("sync failed", key=name)]
+
+
+def test_a_failed_write_is_repeated_with_growing_waits(nodes: Nodes, new_name: NewName) -> None:
+    """After 5 and 10 ms; success forgets, so a later failure waits 5 ms (TTL-T19, 60, 61)."""
+    name = new_name()
+    rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$", times=2)
+    nodes.create(name)
+    nodes.settle(name)
+    first, second, third = nodes.patches(name)
+    assert [first.status, second.status, third.status] == [500, 500, 200]
+    assert (second.time - first.time).total_seconds() >= 0.005
+    assert (third.time - second.time).total_seconds() >= 0.010
+    assert waits(nodes, name) == ["0.005s", "0.01s"]
+    rule.remove()
+    nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$", times=1)
+    nodes.annotate(name, ttl=None)
+    nodes.settle(name)
+    assert waits(nodes, name) == ["0.005s", "0.01s", "0.005s"]
+    assert nodes.ttl(name) == "0"
+
+
+def test_a_node_deleted_meanwhile_is_not_asked_for_again(nodes: Nodes, new_name: NewName) -> None:
+    """404 is an error like others; the retry finds no node and ends (TTL-T20, TTL-T18, 30, 61)."""
+    name, other = new_name(), new_name()
+    nodes.create(other)
+    stall = nodes.proxy.add(Stall(), method="PATCH", path=f"/nodes/{name}$")
+    nodes.create(name)
+    stall.wait_until_hit()
+    nodes.delete(name)
+    nodes.host.wait_until_seen("nodes", nodes.report_status(other))
+    stall.remove()
+    before = eventually(lambda: nodes.host.log("sync failed", key=name), "the write has failed")
+    assert "404" in before[0]["error"] or "not found" in before[0]["error"]
+    settled = nodes.settle(other)
+    assert [patch.status for patch in nodes.patches(name)] == [404]
+    assert settled["queue"]["failing"] == {}
+
+
+def test_a_retry_reads_the_new_state(nodes: Nodes, new_name: NewName) -> None:
+    """Whoever puts the annotation right meanwhile ends the retries (TTL-62)."""
+    name = new_name()
+    rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$")
+    nodes.create(name)
+    rule.wait_until_hit(3)
+    nodes.annotate(name, ttl="0")
+    nodes.settle(name)
+    tried = len(nodes.patches(name))
+    rule.remove()
+    nodes.annotate(name, ttl="1")
+    nodes.settle(name)
+    assert [patch.status for patch in nodes.patches(name)] == [500] * tried + [200]
+
+
+def test_an_error_of_one_node_holds_up_no_other(nodes: Nodes, new_name: NewName) -> None:
+    """A node that can never be written is retried without end; the next is written at once."""
+    name, other = new_name(), new_name()
+    rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$")
+    nodes.create(name)
+    rule.wait_until_hit(4)
+    nodes.create(other)
+    eventually(lambda: nodes.ttl(other) == "0", "the other node is written")
+    assert nodes.host.controller("ttl")["queue"]["failing"][name] >= 4
+    rule.remove()
+    eventually(lambda: nodes.ttl(name) == "0", "the node is written in the end")
+
+
+def test_a_write_that_never_arrived_is_repeated(nodes: Nodes, new_name: NewName) -> None:
+    """A server busy for a moment is waited for: one sync, no failure (TTL-61, IQ-111)."""
+    name = new_name()
+    busy = Answer(429, b"{}", {"Retry-After": "0", "Content-Type": "application/json"})
+    nodes.proxy.add(busy, method="PATCH", path=f"/nodes/{name}$", times=1)
+    nodes.create(name)
+    nodes.settle(name)
+    assert [patch.status for patch in nodes.patches(name)] == [429, 200]
+    assert waits(nodes, name) == []
+
+
+@pytest.fixture(scope="module")
+def single(plugin_server: ApiServer) -> Iterator[Nodes]:
+    """A host with one worker, so that one stalled write holds up everything."""
+    with ttl_host(plugin_server, workers=1) as cluster:
+        yield cluster
+    delete_all_nodes(plugin_server)
+
+
+def test_changes_before_a_worker_is_free_are_one_sync(single: Nodes, new_name: NewName) -> None:
+    """Five changes of a node while the only worker is busy cost one write (TTL-T25)."""
+    busy, name = new_name(), new_name()
+    single.create(name, annotations={TTL: "0"})
+    stall = single.proxy.add(Stall(), method="PATCH", path=f"/nodes/{busy}$")
+    single.create(busy)
+    stall.wait_until_hit()
+    for number in range(1, 6):
+        single.host.wait_until_seen("nodes", single.annotate(name, ttl=str(number)))
+    assert single.patches(name) == []
+    stall.remove()
+    single.settle(name)
+    assert single.written(name) == ["0"]
+
+
+@pytest.fixture
+def paused(plugin_server: ApiServer) -> Iterator[Nodes]:
+    """A host of its own: its controller writes nothing any more."""
+    with ttl_host(plugin_server) as cluster:
+        yield cluster
+    delete_all_nodes(plugin_server)
+
+
+def test_a_long_pause_is_shown(paused: Nodes, new_name: Callable[[], str]) -> None:
+    """F-22: a year of `Retry-After` is five minutes at most, which log and `/status` say."""
+    name = new_name()
+    year = Answer(503, b"", {"Retry-After": "31536000"})
+    paused.proxy.add(year, method="PATCH", path=f"/nodes/{name}$", times=1)
+    paused.create(name)
+    eventually(
+        lambda: 0 < paused.host.controller("ttl")["writePauseSeconds"] <= 300, "the pause is shown"
+    )
+    (line,) = paused.host.log("the server asks for a pause of all writes")
+    assert (line["controller"], line["seconds"]) == ("ttl", "300")
