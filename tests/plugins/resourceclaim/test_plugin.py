@@ -1,4 +1,4 @@
-"""The hooks: versions, permissions, workers, metrics and the keys of the slow sweep."""
+"""The hooks: versions, permissions, workers, metrics and the keys of the periodic resync."""
 
 from typing import Any
 
@@ -202,8 +202,8 @@ OBJECT = Key("a", "ns")
 
 
 @pytest.mark.parametrize("workload_claims", [False, True])
-def test_pods_claims_and_groups_with_claims_are_swept(*, workload_claims: bool) -> None:
-    """A sync of a PodGroup would make claims, so none is swept without the switch (F-52)."""
+def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: bool) -> None:
+    """A sync of a PodGroup would make claims, so none is resynced without the switch (F-52)."""
     settings = Settings(genericWorkload=True, workloadClaims=workload_claims)
     api = api_for_version("v1", settings, POD_GROUPS[0])
     found = {
