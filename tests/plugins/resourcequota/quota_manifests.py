@@ -1,9 +1,51 @@
-"""The objects that tests put into the quota cluster, with no more in them than they need."""
+"""Manifests for the quota cluster: minimal ones, and random ones with few different names."""
 
+import datetime as dt
+import random
 from collections.abc import Mapping
 from typing import Any
 
 from plugins.resourcequota.quota_objects import Manifest
+
+NAMESPACES = ("a", "b")
+NAMES = (
+    "pods",
+    "count/pods",
+    "cpu",
+    "requests.cpu",
+    "limits.memory",
+    "requests.example.com/gpu",
+    "requests.deviceclass.resource.kubernetes.io/gpu",
+    "gpu.deviceclass.resource.k8s.io/devices",
+    "count/resourceclaims.resource.k8s.io",
+    "services",
+    "services.nodeports",
+    "persistentvolumeclaims",
+    "requests.storage",
+    "gold.storageclass.storage.k8s.io/requests.storage",
+    "configmaps",
+    "count/widgets.example.com",
+    "limits.example.com/nobody",
+)
+SCOPES: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"scopes": ["Terminating"]},
+    {"scopes": ["NotTerminating", "NotBestEffort"]},
+    {"scopes": ["BestEffort"]},
+    {"scopes": ["PriorityClass"]},
+    {"scopes": ["VolumeAttributesClass"]},
+    *(
+        {"scopeSelector": {"matchExpressions": [{"scopeName": scope, "operator": how, **values}]}}
+        for scope, how, values in (
+            ("PriorityClass", "In", {"values": ["high", "low"]}),
+            ("PriorityClass", "NotIn", {"values": ["high"]}),
+            ("PriorityClass", "In", {"values": ["x" * 64]}),
+            ("VolumeAttributesClass", "In", {"values": ["gold"]}),
+            ("VolumeAttributesClass", "DoesNotExist", {}),
+        )
+    ),
+)
 
 
 def pod(
@@ -34,3 +76,58 @@ def pod(
 def named(name: str, namespace: str = "a", **fields: Any) -> Manifest:
     """Return an object of which only the name matters."""
     return {"metadata": {"name": name, "namespace": namespace}, **fields}
+
+
+def random_pod(draw: random.Random) -> Manifest:
+    """Return a pod with random requests, scopes and phase."""
+    requests = {
+        name: draw.choice(values)
+        for name, values in (
+            ("cpu", ("100m", "1", "250m")),
+            ("memory", ("64Mi", "100M")),
+            ("example.com/gpu", ("1", "2")),
+            ("deviceclass.resource.kubernetes.io/gpu", ("1",)),
+        )
+        if draw.random() < 0.4
+    }
+    spec: dict[str, Any] = {}
+    if draw.random() < 0.3:
+        spec["activeDeadlineSeconds"] = 60
+    if draw.random() < 0.5:
+        spec["priorityClassName"] = draw.choice(("high", "low"))
+    status: dict[str, Any] = {}
+    if draw.random() < 0.2:
+        status["extendedResourceClaimStatus"] = {"resourceClaimName": draw.choice("cde")}
+    return pod(
+        draw.choice(("p", "q", "r", "s", "t")),
+        namespace=draw.choice(NAMESPACES),
+        requests=requests,
+        limits={"memory": "128Mi"} if draw.random() < 0.3 else {},
+        phase=draw.choice(("Running", "Running", "Failed")),
+        status=status,
+        **spec,
+    )
+
+
+def random_service(draw: random.Random) -> Manifest:
+    """Return a service of any type with one or two ports."""
+    sort = draw.choice(("ClusterIP", "NodePort", "LoadBalancer"))
+    ports = [{"port": port, "nodePort": draw.choice((0, 30000))} for port in range(2)]
+    spec = {"type": sort, "ports": ports[: draw.randint(1, 2)]}
+    return named(draw.choice("xy"), draw.choice(NAMESPACES), spec=spec)
+
+
+def random_volume_claim(draw: random.Random) -> Manifest:
+    """Return a volume claim with random size and classes."""
+    spec = {
+        "storageClassName": draw.choice(("gold", "silver")),
+        "resources": {"requests": {"storage": draw.choice(("1Gi", "5G", "0.1Gi"))}},
+        "volumeAttributesClassName": draw.choice(("", "gold", "silver")),
+    }
+    return named(draw.choice("vw"), draw.choice(NAMESPACES), spec=spec)
+
+
+def timestamp(seconds: float) -> str:
+    """Return an instant as the server writes it."""
+    when = dt.datetime.fromtimestamp(int(seconds), tz=dt.UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -208,7 +208,7 @@ async def play(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-def test_admission_lets_no_more_in_than_hard(seed: int) -> None:
+def test_admission_admits_no_more_than_hard(seed: int) -> None:
     """
     Whatever happens to the controller's writes, `used` never frees a place that is taken.
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
-from plugins.resourcequota.quota_draws import timestamp
-from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_manifests import named, pod, timestamp
 from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key
@@ -63,7 +62,7 @@ def looks(cluster: QuotaCluster, event: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("claims", [2, 300])
-def test_an_event_among_many_claims_of_one_pod_looks_at_few(claims: int) -> None:
+def test_an_event_among_many_claims_of_one_pod_evaluates_few(claims: int) -> None:
     """The claim itself, and whichever is the oldest before and after (F-44)."""
     cluster, key = cluster_with(claims)
     older, younger = claim("older"), claim("younger", second=4000)
@@ -78,7 +77,7 @@ def test_an_event_among_many_claims_of_one_pod_looks_at_few(claims: int) -> None
     assert cluster.used_numbers(key) == {DEVICES: claims, IMPLICIT: claims}
 
 
-def test_the_charge_goes_over_to_the_next_oldest() -> None:
+def test_the_next_oldest_claim_is_charged_to_the_pod() -> None:
     """One claim at a time is taken off for the pod, whichever that is (RQ-193, F-44)."""
     cluster, key = cluster_with(3)
     assert cluster.used_numbers(key) == {DEVICES: 3, IMPLICIT: 3}
@@ -123,7 +122,7 @@ def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]
 
 
 @given(entries=st.sets(ENTRIES, min_size=1, max_size=40), rounds=st.integers(1, 60))
-def test_order_holds_over_many_parts(entries: set[Entry], rounds: int) -> None:
+def test_order_holds_over_many_chunks(entries: set[Entry], rounds: int) -> None:
     """However many there are, none is moved with more than one part of the others (F-44)."""
     ordered = SortedClaims()
     everything = sorted((at + number, name) for at, name in entries for number in range(rounds))

@@ -59,7 +59,7 @@ def as_served(text: str) -> str:
     return canonical(up if quantity.nano > 0 else -up, quantity.format)
 
 
-def test_the_server_shows_the_vectors_as_we_do(served: Served) -> None:
+def test_the_server_formats_the_vectors_as_we_do(served: Served) -> None:
     """Every text of the vectors is rounded to milli and shown as we say (RQ-271 to RQ-300)."""
     texts = [text for text in TEXTS.values() if parse(text).nano >= 0]
     assert dict(zip(texts, served(texts), strict=True)) == {text: as_served(text) for text in texts}
@@ -68,7 +68,7 @@ def test_the_server_shows_the_vectors_as_we_do(served: Served) -> None:
 @pytest.mark.parametrize(
     "text", [text for text in TEXTS.values() if parse(text).nano < 0] + ["-8Ei", "-1e-10", "-.1n"]
 )
-def test_the_server_reads_negative_texts_as_we_do(served: Served, text: str) -> None:
+def test_the_server_parses_negative_texts_as_we_do(served: Served, text: str) -> None:
     """No quota has a negative limit, but the refusal shows what was read (RQ-282, RQ-291)."""
     code, message = refusal(served, text)
     assert code == 422
@@ -79,7 +79,7 @@ def test_the_server_reads_negative_texts_as_we_do(served: Served, text: str) -> 
     ("text", "sort"),
     [pytest.param(*fields, id=vector) for vector, *fields in REFUSED if fields[0] != TRIMMED],
 )
-def test_the_server_refuses_what_we_refuse(served: Served, text: str, sort: str) -> None:
+def test_the_server_rejects_what_we_reject(served: Served, text: str, sort: str) -> None:
     """It never stores a text that we cannot read, and names the same reason (RQ-275 to RQ-278)."""
     code, message = refusal(served, text)
     assert code == 400
@@ -99,7 +99,7 @@ def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) ->
     }
 
 
-def test_what_the_server_shows_is_read_as_it_stands(served: Served) -> None:
+def test_texts_of_the_server_are_parsed_unchanged(served: Served) -> None:
     """A half kibibyte comes as a decimal `512`, so nobody below sees the suffix (RQ-291)."""
     (text,) = served(["0.5Ki"])
     assert text == "512"

@@ -98,7 +98,7 @@ def test_churn_at_the_limit_never_admits_too_many(place: QuotaNamespace) -> None
     place.wait_until({"pods": left, "count/pods": left})
 
 
-def test_a_leaked_reservation_is_taken_back(place: QuotaNamespace) -> None:
+def test_stale_usage_is_released(place: QuotaNamespace) -> None:
     """A create whose name exists leaves a raise behind; it goes after the settle time (RQ-T139)."""
     place.quota("pods")
     place.wait_until({"pods": 0})
@@ -109,7 +109,7 @@ def test_a_leaked_reservation_is_taken_back(place: QuotaNamespace) -> None:
     place.wait_until({"pods": 1})
 
 
-def test_room_is_free_as_soon_as_something_goes(place: QuotaNamespace) -> None:
+def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace) -> None:
     """A full quota admits the next pod a moment after one went (RQ-B11)."""
     place.quota("pods", limit="2")
     place.wait_until({"pods": 0})
@@ -130,7 +130,7 @@ def test_objects_from_before_the_quota_are_counted(place: QuotaNamespace) -> Non
     place.wait_until({"pods": 20})
 
 
-def test_a_slow_stream_of_requests_sees_no_step_back(place: QuotaNamespace) -> None:
+def test_usage_never_drops_below_admitted_requests(place: QuotaNamespace) -> None:
     """
     With creates and deletes in turn, `used` is never lower than what is there.
 

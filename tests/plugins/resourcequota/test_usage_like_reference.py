@@ -250,7 +250,7 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str,
     }
 
 
-def test_the_reference_comes_to_the_same_numbers(
+def test_the_reference_computes_the_same_numbers(
     own_api_server: Callable[..., ApiServer], kube_binaries: Any
 ) -> None:
     """Every name of every quota of thirty random namespaces (sections 7 to 12, RQ-304)."""

@@ -78,7 +78,7 @@ def test_a_deadline_moves_a_pod_to_the_other_scope() -> None:
         ),
     ],
 )
-def test_best_effort_is_as_the_server_says_or_as_computed(obj: Manifest, best_effort: bool) -> None:
+def test_best_effort_is_the_status_field_or_computed(obj: Manifest, best_effort: bool) -> None:
     """Nothing of cpu or memory is asked for or limited (RQ-82, RQ-83, RQ-95 to RQ-97)."""
     space = Namespace(obj)
     counts = [

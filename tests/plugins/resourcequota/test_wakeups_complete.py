@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET
-from plugins.resourcequota.quota_draws import (
+from plugins.resourcequota.quota_manifests import (
     NAMES,
     NAMESPACES,
     SCOPES,
-    drawn_pod,
-    drawn_service,
-    drawn_volume_claim,
+    named,
+    random_pod,
+    random_service,
+    random_volume_claim,
 )
-from plugins.resourcequota.quota_manifests import named
 from worlds.completeness import check_completeness
 from worlds.objects import Object, at
 from worlds.running import World
@@ -86,9 +86,9 @@ def claim(chance: random.Random) -> Object:
 def drawn(kind: Kind, chance: random.Random) -> Object:
     """Return a random object of a kind."""
     makers: dict[Kind, Callable[[random.Random], Object]] = {
-        POD: drawn_pod,
-        SERVICE: drawn_service,
-        PERSISTENT_VOLUME_CLAIM: drawn_volume_claim,
+        POD: random_pod,
+        SERVICE: random_service,
+        PERSISTENT_VOLUME_CLAIM: random_volume_claim,
         RESOURCE_CLAIM: claim,
     }
     if kind in makers:

@@ -27,7 +27,7 @@ def metrics(cluster: QuotaCluster) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_names_that_nobody_serves_are_told_once_an_hour() -> None:
+def test_names_without_evaluator_are_reported_once_an_hour() -> None:
     """By a Warning Event, on the status page and in a metric (RQ-B60; Difference to RQ-7)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods", "limits.example.com/gpu")
@@ -45,7 +45,7 @@ def test_names_that_nobody_serves_are_told_once_an_hour() -> None:
     assert metrics(cluster)["quotas_not_served", ""] == 1
 
 
-def test_a_resource_that_cannot_be_listed_is_told() -> None:
+def test_a_resource_that_cannot_be_listed_is_reported() -> None:
     """With the reason, as long as it lasts (RQ-B60, RQ-63)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.unlistable[WIDGET] = "403 Forbidden: no rights"
@@ -64,7 +64,7 @@ def test_a_resource_that_cannot_be_listed_is_told() -> None:
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {}
 
 
-def test_a_selector_without_meaning_is_told() -> None:
+def test_a_malformed_selector_is_reported() -> None:
     """The numbers are 0, as everywhere, but somebody hears of it (RQ-73, D-3)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p", priorityClassName="high"))
@@ -77,7 +77,7 @@ def test_a_selector_without_meaning_is_told() -> None:
     assert "'a b'" in message
 
 
-def test_an_object_that_cannot_be_read_is_told() -> None:
+def test_an_undecodable_object_is_reported() -> None:
     """By name, to the quotas of its namespace (RQ-75)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods")
@@ -90,7 +90,7 @@ def test_an_object_that_cannot_be_read_is_told() -> None:
     assert cluster.controller.kcm_status(cluster.view)["undecodable"] == ["pods in a"]
 
 
-def test_a_new_namesake_is_told_anew() -> None:
+def test_a_recreated_quota_is_reported_again() -> None:
     """What was told of a quota goes with it (RQ-B60)."""
     cluster = QuotaCluster()
     key = cluster.quota("nonsense.example.com")
@@ -128,7 +128,7 @@ def test_writes_are_counted_by_cause(cause: str, happens) -> None:
     assert {name[1]: value for name, value in changed.items()} == {**expected, cause: 1.0}
 
 
-def test_the_way_from_an_event_to_the_write_is_measured() -> None:
+def test_the_time_from_deletion_to_write_is_measured() -> None:
     """Decreases and the seconds they took (RQ-B60)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p"))
@@ -142,7 +142,7 @@ def test_the_way_from_an_event_to_the_write_is_measured() -> None:
     assert found["decrease_seconds_total", ""] == pytest.approx(0.01)
 
 
-def test_the_oldest_drift_is_shown() -> None:
+def test_the_age_of_the_oldest_drift_is_a_metric() -> None:
     """How long an amount has been above its total (RQ-B60)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods")
@@ -156,7 +156,7 @@ def test_the_oldest_drift_is_shown() -> None:
     assert metrics(cluster)["leaks_repaired_total", ""] == 1
 
 
-def test_the_status_page_says_what_is_counted() -> None:
+def test_the_status_page_lists_what_is_counted() -> None:
     """Quotas, objects by resource, and the audit (D-20)."""
     cluster = QuotaCluster()
     cluster.put(CONFIG_MAP, named("c"))
@@ -172,7 +172,7 @@ def test_the_status_page_says_what_is_counted() -> None:
     }
 
 
-def test_it_writes_status_and_events_alone() -> None:
+def test_only_status_and_events_are_written() -> None:
     """No `get`, no `patch` of quotas (RQ-321 to RQ-323)."""
     assert ResourceQuota().kcm_writes() == [
         Permission(RESOURCE_QUOTA, "update", "status"),
@@ -197,7 +197,7 @@ def test_settings(given: Mapping[str, str], seconds: tuple[float, float]) -> Non
 
 
 @pytest.mark.parametrize("given", [{"resyncPeriod": "-1s"}, {"settleTime": "5"}, {"other": "1s"}])
-def test_wrong_settings_are_refused(given: Mapping[str, str]) -> None:
+def test_invalid_settings_are_rejected(given: Mapping[str, str]) -> None:
     """Negative, without a unit, unknown."""
     with pytest.raises(ValueError, match=next(iter(given))):
         Settings.model_validate(given)

@@ -85,7 +85,7 @@ def check(obj: Manifest, expected: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_the_highest_need_at_any_time_counts(obj: Manifest, expected: dict[str, Any]) -> None:
+def test_the_maximum_over_the_lifetime_counts(obj: Manifest, expected: dict[str, Any]) -> None:
     """Init containers run one by one beside earlier sidecars, then all the rest (RQ-116)."""
     check(obj, expected)
 
@@ -172,7 +172,9 @@ def test_overhead_is_added(obj: Manifest, expected: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_the_pod_itself_goes_before_its_containers(obj: Manifest, expected: dict[str, Any]) -> None:
+def test_the_pod_level_has_precedence_over_containers(
+    obj: Manifest, expected: dict[str, Any]
+) -> None:
     """Supported names replace what the containers say (RQ-123, RQ-124, RQ-125)."""
     check(obj, expected)
 
@@ -244,14 +246,14 @@ UP = status(requests={"cpu": 1}, limits={"cpu": 2}, allocated={"cpu": 1})
         ),
     ],
 )
-def test_a_resize_counts_at_its_highest(obj: Manifest, expected: dict[str, Any]) -> None:
+def test_a_resize_counts_with_its_maximum(obj: Manifest, expected: dict[str, Any]) -> None:
     """Wanted, allocated or in effect; an infeasible wish not (RQ-112, RQ-113, RQ-114, RQ-121)."""
     check(obj, expected)
 
 
 @pytest.mark.parametrize("conditions", [[], [DEFERRED], [INFEASIBLE]], ids=["none", "def", "inf"])
 @pytest.mark.parametrize("statuses", [[status(allocated={"cpu": 2}, resources=False)], []])
-def test_a_status_without_resources_says_nothing(
+def test_a_status_without_resources_is_ignored(
     conditions: list[Manifest], statuses: list[Manifest]
 ) -> None:
     """Release 1.36 takes the spec then, whatever is allocated or infeasible (RQ-T49)."""
@@ -259,7 +261,7 @@ def test_a_status_without_resources_says_nothing(
     check(obj, {"requests.cpu": 1, "requests.memory": "1Gi"})
 
 
-def test_the_status_of_an_init_container_that_ends_says_nothing() -> None:
+def test_the_status_of_an_init_container_that_ends_is_ignored() -> None:
     """Release 1.36 looks at statuses of app containers and sidecars alone (section 19)."""
     obj = pod(
         init=[container({"cpu": 1})], initContainerStatuses=[status("i0", requests={"cpu": 3})]
@@ -267,7 +269,7 @@ def test_the_status_of_an_init_container_that_ends_says_nothing() -> None:
     check(obj, {"requests.cpu": 1})
 
 
-def test_the_highest_is_taken_for_each_container() -> None:
+def test_the_maximum_is_taken_for_each_container() -> None:
     """Resizes cross: 1.36 sums the maxima, 1.37 takes the maximum of the sums (RQ-117)."""
     obj = pod(
         container({"cpu": 1}, name="a"),
@@ -288,7 +290,7 @@ def test_an_infeasible_resize_of_one_container_leaves_another_without_status() -
     check(obj, {"requests.cpu": 7})
 
 
-def test_claimed_node_resources_are_not_looked_at() -> None:
+def test_node_resource_claims_are_ignored() -> None:
     """What claims take of a node's own resources is in no quota (RQ-128)."""
     claimed = [{"resourceClaimName": "x", "resources": {"cpu": 5}}]
     check(

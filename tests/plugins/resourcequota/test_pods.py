@@ -26,7 +26,7 @@ DOMAIN_253 = ".".join(["d" * 63] * 3 + ["d" * 61])
         "requests.gpu.deviceclass.resource.k8s.io/devices",
     ],
 )
-def test_pods_serve(name: str) -> None:
+def test_pods_handle(name: str) -> None:
     """These names, whether or not any pod has anything to add to them (RQ-100, RQ-101, RQ-102)."""
     assert PODS.handles(name)
 
@@ -39,7 +39,7 @@ def test_pods_serve(name: str) -> None:
         *("deviceclass.resource.kubernetes.io/gpu", "requests.pods", "count/pods.example.com"),
     ],
 )
-def test_pods_do_not_serve(name: str) -> None:
+def test_pods_do_not_handle(name: str) -> None:
     """A name that is nearly one of theirs is not (RQ-103, RQ-104)."""
     assert not PODS.handles(name)
 
@@ -75,7 +75,7 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_pods_whose_time_to_go_is_over_are_only_counted() -> None:
+def test_expired_pods_are_only_counted() -> None:
     """Deletion time and grace period must both be there, and both over (RQ-T31, RQ-108, RQ-109)."""
     rows = [(40, 30), (20, 30), (40, None), (1, 0), (None, None), (None, 30)]
     space = Namespace(*(leaving(f"p{n}", *row) for n, row in enumerate(rows)))
@@ -85,7 +85,7 @@ def test_pods_whose_time_to_go_is_over_are_only_counted() -> None:
 @pytest.mark.parametrize(
     ("later_seconds", "pods"), [(-0.001, 1), (0.0, 1), (0.001, 0), (-100.0, 1)]
 )
-def test_a_pod_is_charged_up_to_the_very_instant(later_seconds: float, pods: int) -> None:
+def test_a_pod_is_charged_until_it_expires(later_seconds: float, pods: int) -> None:
     """At deletion time plus grace it still is; a clock set back charges it again (RQ-108, B21)."""
     space = Namespace(leaving("p", 0, 30))
     assert space.used("pods", now=NOW + 30 + later_seconds) == nano({"pods": pods})
@@ -138,7 +138,7 @@ def test_pods_of_other_namespaces_do_not_count() -> None:
     assert Namespace(pod(name="a1"), pod(name="a2"), elsewhere).used("pods") == nano({"pods": 2})
 
 
-def test_names_nobody_serves_get_no_entry() -> None:
+def test_names_that_pods_do_not_handle_get_no_entry() -> None:
     """They are silently left out (RQ-T6, RQ-61)."""
     assert Namespace(pod()).used("pods", "foobars.example.com") == nano({"pods": 1})
 
@@ -238,14 +238,14 @@ def test_equal_numbers_in_other_formats_add_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["1 Gi", "x", "1.2.3", ""])
-def test_a_pod_with_a_bad_quantity_cannot_be_read(text: str) -> None:
+def test_a_pod_with_an_invalid_quantity_is_undecodable(text: str) -> None:
     """Its place is named; the host then keeps what it knew before (RQ-75, RQ-B28)."""
     with pytest.raises(msgspec.ValidationError, match="resource 'cpu'"):
         read(pod(container({"cpu": text})))
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])
-def test_missing_parts_read_as_empty(part: str) -> None:
+def test_missing_parts_are_empty(part: str) -> None:
     """Null, missing and empty are one thing; such a pod still counts (RQ-107)."""
     for obj in (pod() | {part: None}, {k: v for k, v in pod().items() if k != part}):
         used = {name for name, _, _ in read(obj).contribution(NOW).usage}
@@ -270,7 +270,7 @@ def test_pods_of_one_template_share_what_is_computed() -> None:
     assert other.contributions.expired is pods[0].contributions.expired
 
 
-def test_nothing_heavy_stays_of_a_pod() -> None:
+def test_a_stored_pod_is_small() -> None:
     """Spec and status are let go once they are reduced; the model asks for whole objects."""
     stored = read(pod(container({"cpu": 1})))
     assert (stored.metadata, stored.spec, stored.status) == (None, None, None)

@@ -35,7 +35,7 @@ def formats(usage_index: UsageIndex) -> dict[Format, int]:
     return usage_index.total("pods", "a", selects=lambda _vector: True, name="cpu").formats
 
 
-def test_totals_follow_what_comes_changes_and_goes() -> None:
+def test_totals_follow_creations_changes_and_deletions() -> None:
     """Old is subtracted, new is added, in the object's own namespace alone (RQ-B3 to B5)."""
     usage_index = UsageIndex()
     usage_index.apply("pods", Key("p", "a"), using(cpu=1, memory=5))
@@ -84,13 +84,13 @@ def test_an_object_moves_between_groups() -> None:
     assert change.by_name(lambda attributes: attributes == BEST_EFFORT) == {"cpu": 1}
 
 
-def test_a_difference_names_what_changed() -> None:
+def test_a_delta_has_the_names_that_changed() -> None:
     """Names whose amount is the same are left out (RQ-B10)."""
     change = ContributionChange(using(cpu=3, memory=1), using(cpu=1, memory=1))
     assert change.by_name(lambda _vector: True) == {"cpu": -2}
 
 
-def test_nothing_is_left_of_what_has_gone() -> None:
+def test_deleted_objects_leave_nothing_behind() -> None:
     """Empty groups and accounts vanish, and so do names that nobody uses (section 20.3)."""
     usage_index = UsageIndex()
     for name in ("p", "q"):
@@ -119,7 +119,7 @@ def test_formats_are_counted_without_zeros() -> None:
     assert formats(usage_index) == {SI: 1}
 
 
-def test_numbers_have_no_size() -> None:
+def test_numbers_have_no_maximum() -> None:
     """Sums are exact beyond 64 bits and down to nano units (RQ-B27, RQ-283)."""
     usage_index = UsageIndex()
     huge = 2**63 * NANO
@@ -128,7 +128,7 @@ def test_numbers_have_no_size() -> None:
     assert totals(usage_index) == {"cpu": huge + 1}
 
 
-def test_a_forgotten_resource_leaves_the_others() -> None:
+def test_a_removed_resource_leaves_the_others() -> None:
     """An evaluator that is removed takes its records along (D-11)."""
     usage_index = UsageIndex()
     usage_index.apply("pods", Key("p", "a"), using(cpu=1))
@@ -139,7 +139,7 @@ def test_a_forgotten_resource_leaves_the_others() -> None:
 
 
 @pytest.mark.parametrize("wrong", [using(cpu=9), None], ids=["another", "missing"])
-def test_a_corrected_record_has_the_totals_added_up(wrong: Contribution | None) -> None:
+def test_a_replaced_record_recomputes_the_totals(wrong: Contribution | None) -> None:
     """Totals come from the records then, whatever they said before (RQ-B41)."""
     usage_index = UsageIndex()
     for name in ("p", "q"):

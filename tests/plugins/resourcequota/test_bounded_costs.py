@@ -45,7 +45,7 @@ def cluster() -> QuotaCluster:
     return cluster
 
 
-def test_status_and_metrics_walk_through_nothing(cluster: QuotaCluster) -> None:
+def test_status_and_metrics_iterate_over_nothing(cluster: QuotaCluster) -> None:
     """They give running counts, whatever the number of namespaces and quotas (F-40)."""
     controller = cluster.controller
     replenishment = controller._replenishment
@@ -60,7 +60,7 @@ def test_status_and_metrics_walk_through_nothing(cluster: QuotaCluster) -> None:
     assert metrics["kcm_host_resourcequota_quotas_not_served"] == (({}, 3),)
 
 
-def test_the_drift_that_is_told_is_that_of_the_oldest(cluster: QuotaCluster) -> None:
+def test_the_reported_drift_is_the_oldest(cluster: QuotaCluster) -> None:
     """And it ends with the last quota that drifts, also when that is deleted (F-40)."""
     keys = [Key("q", namespace) for namespace in "ab"]
     ages = []
@@ -75,7 +75,7 @@ def test_the_drift_that_is_told_is_that_of_the_oldest(cluster: QuotaCluster) -> 
     assert _oldest_drift(cluster) == 0
 
 
-def test_an_audit_begins_without_a_walk(cluster: QuotaCluster) -> None:
+def test_an_audit_starts_without_an_iteration(cluster: QuotaCluster) -> None:
     """How much there is to do is known; the first slice is no longer than the others (F-41)."""
     audit = cluster.controller._audit
     usage_index = cluster.controller._replenishment.monitor.usage.index
@@ -84,7 +84,7 @@ def test_an_audit_begins_without_a_walk(cluster: QuotaCluster) -> None:
     assert audit._count_steps(cluster.view) == 13
 
 
-def test_namespaces_without_quotas_take_their_share_of_an_audit(cluster: QuotaCluster) -> None:
+def test_namespaces_without_quotas_count_as_audit_steps(cluster: QuotaCluster) -> None:
     """So that a round takes its time, and no slice does more than another (F-41)."""
     for number in range(200):
         cluster.put(POD, pod(f"p{number}", namespace="free"))
@@ -95,7 +95,9 @@ def test_namespaces_without_quotas_take_their_share_of_an_audit(cluster: QuotaCl
 
 
 @pytest.mark.parametrize("elsewhere", [0, 500])
-def test_unreadable_objects_elsewhere_cost_nothing(cluster: QuotaCluster, elsewhere: int) -> None:
+def test_undecodable_objects_of_other_namespaces_cost_nothing(
+    cluster: QuotaCluster, elsewhere: int
+) -> None:
     """An assessment asks for those of its own namespace, and gets the same set again (F-43)."""
     for number in range(elsewhere):
         cluster.put(POD, {**pod(f"p{number}", namespace="far"), "spec": {"containers": 7}})
@@ -110,7 +112,7 @@ def test_unreadable_objects_elsewhere_cost_nothing(cluster: QuotaCluster, elsewh
     assert "'b/bad'" in monitor.problem(monitor.pods, "b", cluster.view)
 
 
-def test_answers_about_classes_long_gone_are_let_go() -> None:
+def test_cached_matches_are_bounded() -> None:
     """A tenant may name ever other attributes classes (F-46)."""
     spec = ParsedSpec(Spec(hard={"persistentvolumeclaims": "1"}, scopes=("VolumeAttributesClass",)))
     selects = spec.selects(PersistentVolumeClaimEvaluator())
@@ -122,9 +124,7 @@ def test_answers_about_classes_long_gone_are_let_go() -> None:
         assert len(spec._matches_cache) <= MAX_CACHED_MATCHES
 
 
-def test_plans_for_names_long_gone_are_let_go(
-    cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_plans_are_bounded(cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant may limit ever other names (F-46)."""
     monkeypatch.setattr(quota_monitor, "MAX_CACHED_PLANS", 20)
     monitor = cluster.controller._replenishment.monitor

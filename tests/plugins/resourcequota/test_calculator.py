@@ -72,7 +72,7 @@ class Case:
         return dict(found.used_nano), dict(found.failed)
 
 
-def test_only_served_names_have_an_entry() -> None:
+def test_only_handled_names_have_an_entry() -> None:
     """A name that nobody serves is ignored; the others have one, 0 at least (RQ-61, RQ-77)."""
     pods = Toy("pods", "cpu", "memory")
     case = Case(pods)
@@ -82,7 +82,7 @@ def test_only_served_names_have_an_entry() -> None:
     assert plan.unhandled == ("else",)
 
 
-def test_an_evaluator_without_names_is_not_asked() -> None:
+def test_an_evaluator_without_names_is_not_planned() -> None:
     """Nothing of it is in the result, nor does its problem matter (RQ-62)."""
     pods, services = Toy("pods", "cpu"), Toy("services", "services")
     case = Case(pods, services)
@@ -99,7 +99,7 @@ def test_shared_names_are_summed() -> None:
     assert case.usage("gpu", "cpu") == ({"gpu": 3, "cpu": 1}, {})
 
 
-def test_a_running_evaluator_adds_to_names_it_does_not_serve() -> None:
+def test_a_planned_evaluator_adds_to_names_it_does_not_handle() -> None:
     """Its whole result counts, masked to what is asked for and served (RQ-64, RQ-65, RQ-173)."""
     pods, claims = Toy("pods", "gpu"), Toy("claims", "count")
     case = Case(pods, claims)

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
 from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from plugins.resourcequota.quota_draws import (
+from plugins.resourcequota.quota_manifests import (
     NAMES,
     NAMESPACES,
     SCOPES,
-    drawn_pod,
-    drawn_service,
-    drawn_volume_claim,
+    named,
+    random_pod,
+    random_service,
+    random_volume_claim,
     timestamp,
 )
-from plugins.resourcequota.quota_manifests import named
 from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key, Kind
@@ -66,7 +66,7 @@ class World:
     # -- what happens
 
     def do_pod(self, draw: random.Random) -> None:
-        self.cluster.put(POD, drawn_pod(draw))
+        self.cluster.put(POD, random_pod(draw))
 
     do_pod_again = do_pod
 
@@ -84,10 +84,10 @@ class World:
             self._change(POD, found, metadata={**found["metadata"], **going})
 
     def do_service(self, draw: random.Random) -> None:
-        self.cluster.put(SERVICE, drawn_service(draw))
+        self.cluster.put(SERVICE, random_service(draw))
 
     def do_volume_claim(self, draw: random.Random) -> None:
-        self.cluster.put(PERSISTENT_VOLUME_CLAIM, drawn_volume_claim(draw))
+        self.cluster.put(PERSISTENT_VOLUME_CLAIM, random_volume_claim(draw))
 
     def do_claim(self, draw: random.Random) -> None:
         self.cluster.put(RESOURCE_CLAIM, self._claim(draw))
@@ -117,7 +117,7 @@ class World:
         if found := self._any(POD, draw):
             key = Key(found["metadata"]["name"], found["metadata"]["namespace"])
             del self.cluster.objects[POD][key]
-            fresh = drawn_pod(draw)
+            fresh = random_pod(draw)
             fresh["metadata"] |= {"name": key.name, "namespace": key.namespace, "uid": "another"}
             self.cluster.put(POD, fresh)
 

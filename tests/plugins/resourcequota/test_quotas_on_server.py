@@ -87,7 +87,7 @@ def test_a_quota_without_anything_to_count_is_left_alone(place: QuotaNamespace) 
     assert place.writes("unserved") == [200]
 
 
-def test_users_are_told_about_names_that_nobody_serves(place: QuotaNamespace) -> None:
+def test_an_event_reports_names_without_evaluator(place: QuotaNamespace) -> None:
     """One Warning Event, by the controller's own right (RQ-B60, RQ-322)."""
     place.quota("pods", "limits.example.com/gpu")
     found: Any = eventually(
@@ -145,7 +145,7 @@ def test_a_resource_that_comes_later_is_counted(
     definitions.delete_custom_resource_definition(f"widgets.{group}")
 
 
-def test_a_resource_that_cannot_be_listed_hurts_only_its_names(
+def test_a_resource_that_cannot_be_listed_affects_only_its_names(
     own_api_server: Any,
 ) -> None:
     """

@@ -23,7 +23,7 @@ def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, 
     return cluster, key
 
 
-def test_requests_on_their_way_are_left_alone() -> None:
+def test_requests_in_progress_are_left_alone() -> None:
     """Admission has counted five, two have arrived, then three: never a write (RQ-T138, RQ-B31)."""
     cluster, key = with_pods(0)
     before = len(cluster.updates)
@@ -36,7 +36,7 @@ def test_requests_on_their_way_are_left_alone() -> None:
     assert cluster.used(key) == {"pods": "5"}
 
 
-def test_what_never_came_is_taken_off_after_the_settle_time() -> None:
+def test_stale_usage_is_released_after_the_settle_time() -> None:
     """A leaked reservation lives for 10 s and not for minutes (RQ-T139, RQ-252, RQ-B32 b)."""
     cluster, key = with_pods(2)
     cluster.admit(key, pods=1)
@@ -48,7 +48,7 @@ def test_what_never_came_is_taken_off_after_the_settle_time() -> None:
     assert (metrics.leaks_repaired, metrics.writes["drift"]) == (1, 1)
 
 
-def test_any_change_of_the_name_starts_the_settle_time_anew() -> None:
+def test_any_change_of_a_name_restarts_the_settle_time() -> None:
     """Neither `used` nor the total may change meanwhile; other names do not matter (RQ-B32 b)."""
     cluster, key = with_pods(2, "pods", "configmaps")
     cluster.admit(key, pods=1)
@@ -70,7 +70,7 @@ def test_too_low_a_number_is_raised_soon() -> None:
     assert cluster.used(key) == {"pods": "4"}
 
 
-def test_a_raise_whose_event_is_late_is_no_conflict() -> None:
+def test_an_increase_whose_event_is_late_is_no_conflict() -> None:
     """A pod seen before admission's own write needs no write at all (RQ-B33)."""
     cluster, key = with_pods(0)
     before = len(cluster.updates)
@@ -83,7 +83,7 @@ def test_a_raise_whose_event_is_late_is_no_conflict() -> None:
     assert len(cluster.updates) == before
 
 
-def test_a_deletion_takes_off_what_went_and_no_more() -> None:
+def test_a_deletion_releases_its_usage_and_no_more() -> None:
     """
     A create on its way keeps its reservation, so `used` never steps back.
 
@@ -101,7 +101,7 @@ def test_a_deletion_takes_off_what_went_and_no_more() -> None:
     assert len(cluster.updates) == before
 
 
-def test_what_went_before_its_raise_was_seen_is_still_taken_off() -> None:
+def test_a_deletion_before_the_event_of_its_increase_is_released() -> None:
     """The quota's own events may lag behind those of the pods (RQ-B36)."""
     cluster, key = with_pods(1)
     cluster.hold(RESOURCE_QUOTA)
@@ -114,7 +114,7 @@ def test_what_went_before_its_raise_was_seen_is_still_taken_off() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_a_conflict_does_not_forget_what_went() -> None:
+def test_a_conflict_keeps_observed_deletions() -> None:
     """Raised by admission between reading and writing: written again, both right (RQ-B36)."""
     cluster, key = with_pods(2)
     cluster.hold(RESOURCE_QUOTA)
@@ -141,7 +141,7 @@ def test_some_names_wait_while_others_are_written() -> None:
     assert cluster.used(key) == {"pods": "2", "memory": "0"}
 
 
-def test_a_start_settles_before_it_lowers() -> None:
+def test_a_new_start_waits_before_it_lowers() -> None:
     """What is above the totals at the start may be on its way (RQ-B32; Difference to RQ-15)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p"))
@@ -153,7 +153,7 @@ def test_a_start_settles_before_it_lowers() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_a_resync_takes_off_what_was_never_gone() -> None:
+def test_a_resync_releases_the_minimum_excess() -> None:
     """
     In a namespace that never rests, a leak outlasts one period, never a request on its way.
 
@@ -178,7 +178,7 @@ def test_settle_time_zero_writes_the_totals() -> None:
     assert cluster.used(key) == {"pods": "2"}
 
 
-def test_evidence_does_not_live_for_ever() -> None:
+def test_observed_deletions_expire() -> None:
     """What could not be taken off in time is no reason to lower anything later (RQ-B32)."""
     release = DeferredRelease(now=0.0, settle_seconds=10.0)
     release.usage_changed({"pods": -1}, now=0.0)
@@ -187,7 +187,7 @@ def test_evidence_does_not_live_for_ever() -> None:
     assert release.decide({"pods": 2}, {"pods": 3}, now=2.5).targets == {"pods": 3}
 
 
-def test_evidence_outlives_a_write_that_is_retried() -> None:
+def test_observed_deletions_survive_a_rejected_write() -> None:
     """While the server refuses, what went stays to be taken off (RQ-34)."""
     cluster, key = with_pods(2)
     cluster.answers += [Conflict("late", status=409)] * 9
@@ -220,7 +220,7 @@ def test_many_deletions_are_few_writes() -> None:
         pytest.param(Unreachable("no server", refused=True), id="sent again to nobody"),
     ],
 )
-def test_a_write_without_an_answer_is_not_repeated_an_hour_later(answer: BaseException) -> None:
+def test_a_write_without_a_response_is_not_repeated_an_hour_later(answer: BaseException) -> None:
     """
     It took off what went, so nothing of that is owed when admission raises `used` again.
 
@@ -236,7 +236,7 @@ def test_a_write_without_an_answer_is_not_repeated_an_hour_later(answer: BaseExc
     assert cluster.used(key) == {"pods": "5"}
 
 
-def test_a_write_that_perhaps_arrived_is_repeated_after_the_settle_time() -> None:
+def test_a_write_that_was_lost_is_repeated_after_the_settle_time() -> None:
     """What it would have taken off looks like a request on its way until then (F-5)."""
     cluster, key = with_pods(5)
     cluster.advance(60)
@@ -248,7 +248,7 @@ def test_a_write_that_perhaps_arrived_is_repeated_after_the_settle_time() -> Non
     assert cluster.used(key) == {"pods": "4"}
 
 
-def test_what_another_writer_took_off_is_not_taken_off_again() -> None:
+def test_what_another_writer_subtracted_is_not_subtracted_again() -> None:
     """A second controller lowers first; the raise that follows belongs to a request (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(RESOURCE_QUOTA)
@@ -260,7 +260,7 @@ def test_what_another_writer_took_off_is_not_taken_off_again() -> None:
     assert cluster.used(key) == {"pods": "5"}
 
 
-def test_a_resync_takes_off_nothing_that_could_not_be_counted_meanwhile() -> None:
+def test_a_resync_releases_nothing_that_could_not_be_counted() -> None:
     """While a pod is unreadable nobody sees requests arrive: the leak is no longer sure (F-5)."""
     release = DeferredRelease(now=0.0, settle_seconds=1000.0)
     release.resync_finished(release.decide({"pods": 4}, {"pods": 5}, now=1.0))
@@ -269,7 +269,7 @@ def test_a_resync_takes_off_nothing_that_could_not_be_counted_meanwhile() -> Non
     assert found.targets == {"pods": 5}
 
 
-def test_what_another_writer_took_off_first_is_not_taken_off_again() -> None:
+def test_what_another_writer_subtracted_first_is_not_subtracted_again() -> None:
     """The quota's event may come before that of the object which went (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(POD)
@@ -282,7 +282,7 @@ def test_what_another_writer_took_off_first_is_not_taken_off_again() -> None:
 
 
 @pytest.mark.parametrize("hidden", [True, False])
-def test_what_a_new_list_hides_may_have_changed(hidden: bool) -> None:
+def test_a_relist_may_hide_changes(hidden: bool) -> None:
     """
     Down by somebody and up by admission looks like nothing, and is a request on its way (F-5).
 
@@ -303,7 +303,7 @@ def test_what_a_new_list_hides_may_have_changed(hidden: bool) -> None:
     assert cluster.used(key) == {"pods": "4"}
 
 
-def test_after_a_new_list_what_goes_settles_first() -> None:
+def test_deletions_after_a_relist_wait_for_the_settle_time() -> None:
     """Somebody else may have taken it off already, in what the list has hidden (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(RESOURCE_QUOTA)

@@ -35,7 +35,7 @@ def test_a_resource_whose_group_is_missing_stays() -> None:
 
 
 @pytest.mark.parametrize("present_at_start", [False, True], ids=["T117", "T118"])
-def test_a_resource_that_cannot_be_listed_hurts_only_its_names(present_at_start: bool) -> None:
+def test_a_resource_that_cannot_be_listed_affects_only_its_names(present_at_start: bool) -> None:
     """
     Other quotas and other names are right at once, and its own once it can be listed.
 
@@ -105,7 +105,7 @@ def test_names_of_a_vanished_resource_keep_their_usage() -> None:
     assert followed(cluster) == {POD}
 
 
-def test_a_resource_in_another_version_is_followed_there() -> None:
+def test_a_resource_in_another_version_is_watched_there() -> None:
     """With a new list, and right afterwards (Q-23, D-11)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.put(WIDGET, named("w"))
@@ -178,7 +178,7 @@ def test_a_server_without_device_classes_serves_extended_names() -> None:
     assert cluster.used(key) == {"requests.example.com/gpu": "1"}
 
 
-def test_discovery_is_not_asked_for_by_a_timer() -> None:
+def test_no_timer_runs_discovery() -> None:
     """The host does that; every minute, only what nobody mentions any more is looked for (RQ-5)."""
     cluster = QuotaCluster()
     cluster.start()

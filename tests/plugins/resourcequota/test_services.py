@@ -26,7 +26,7 @@ def without_ports(*node_ports: int | None, name: str = "s") -> Manifest:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_services_serve_these_names(name: str) -> None:
+def test_services_handle_these_names(name: str) -> None:
     """Four names, by themselves and without prefixes (RQ-140)."""
     evaluator = ServiceEvaluator()
     assert evaluator.handles(name)
@@ -102,7 +102,7 @@ def test_services_are_summed() -> None:
         (service("NodePort", None), service("NodePort", 30000), False),
     ],
 )
-def test_an_update_matters_when_usage_changes(
+def test_an_update_counts_when_usage_changes(
     before: Manifest, after: Manifest, changes: bool
 ) -> None:
     """Of the updates of RQ-T70 all that change a figure are felt, ports included (D-5)."""

@@ -36,9 +36,7 @@ def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
         pytest.param(Cut(Point.ANSWER), id="the connection is cut, and the request sent again"),
     ],
 )
-def test_admission_lets_no_more_in_after_an_answer_was_lost(
-    server: ApiServer, fault: Fault
-) -> None:
+def test_admission_admits_no_more_after_a_lost_response(server: ApiServer, fault: Fault) -> None:
     """
     What a write took off that arrived is not taken off once more when admission raises `used`.
 

@@ -14,7 +14,7 @@ from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
-def test_only_mentioned_resources_are_followed() -> None:
+def test_only_needed_resources_are_watched() -> None:
     """Pods always, other things as names need them (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.start()
@@ -52,7 +52,7 @@ def test_a_resource_is_kept_for_some_minutes() -> None:
     assert cluster.used(again) == {"count/services": "1"}
 
 
-def test_an_object_wakes_the_quotas_it_concerns() -> None:
+def test_an_object_enqueues_the_quotas_it_concerns() -> None:
     """
     Those whose limits name something that changed and whose scopes it meets; no others.
 
@@ -73,7 +73,7 @@ def test_an_object_wakes_the_quotas_it_concerns() -> None:
     assert sorted(cluster.syncs, key=str) == concerned
 
 
-def test_a_delete_that_only_a_list_shows_wakes_as_well() -> None:
+def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:
     """What a broken watch has missed is found by the next list (RQ-T111, RQ-T134, RQ-B23)."""
     cluster = QuotaCluster()
     for number in range(10):
@@ -89,7 +89,7 @@ def test_a_delete_that_only_a_list_shows_wakes_as_well() -> None:
     assert cluster.used(key) == {"pods": "7"}
 
 
-def test_a_create_that_admission_has_counted_wakes_nobody() -> None:
+def test_a_creation_that_admission_has_counted_enqueues_nothing() -> None:
     """It is compared, found right, and costs no sync (RQ-T112, RQ-216, D-13)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods")
@@ -138,7 +138,7 @@ def test_a_create_that_admission_has_counted_wakes_nobody() -> None:
         ),
     ],
 )
-def test_a_pod_update_wakes_where_usage_changes(
+def test_a_pod_update_enqueues_where_usage_changes(
     fields: dict[str, dict[str, object]], expected: dict[str, str] | None
 ) -> None:
     """Whatever changes the usage is followed, and nothing else (RQ-T113, RQ-240, D-5)."""
@@ -156,7 +156,7 @@ def test_a_pod_update_wakes_where_usage_changes(
     assert bool(cluster.syncs) is (expected is not None)
 
 
-def test_an_update_of_what_is_counted_wakes_nobody() -> None:
+def test_an_update_without_effect_on_usage_enqueues_nothing() -> None:
     """Config maps, custom resources, claims whose amounts stay (RQ-T114, RQ-243, RQ-242, D-8)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     volume = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}

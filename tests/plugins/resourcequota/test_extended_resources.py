@@ -48,12 +48,12 @@ def test_a_name_of_two_classes_outlives_one_of_them(change: DeviceClass | str | 
 @pytest.mark.parametrize(
     "manifest", [{}, {"spec": None}, {"spec": {}}, {"spec": {"extendedResourceName": ""}}]
 )
-def test_a_class_without_a_name_reads_as_empty(manifest: dict[str, object]) -> None:
+def test_a_class_without_a_name_is_empty(manifest: dict[str, object]) -> None:
     """Missing, null and empty are one thing."""
     assert msgspec.convert(manifest, DeviceClass) == DeviceClass()
 
 
-def test_claims_serve_what_classes_declare() -> None:
+def test_claims_handle_what_classes_declare() -> None:
     """The name filter follows the device classes (RQ-172, RQ-173, RQ-174)."""
     space = Namespace()
     evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))

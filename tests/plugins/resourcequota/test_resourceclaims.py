@@ -133,7 +133,7 @@ def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[st
         ("requests.storage", False),
     ],
 )
-def test_claims_serve_their_count_and_every_class(name: str, served: bool) -> None:
+def test_claims_handle_their_count_and_every_class(name: str, served: bool) -> None:
     """Return whether or not the class exists (RQ-170, RQ-171)."""
     evaluator = ResourceClaimEvaluator(DeviceClasses(), OldestClaims())
     assert evaluator.handles(name) is served
@@ -146,7 +146,7 @@ def test_a_claim_for_nothing_is_counted(manifest: Manifest) -> None:
     assert space.used(COUNT, GPU_DEVICES) == nano({COUNT: 1, GPU_DEVICES: 0})
 
 
-def test_a_claim_that_is_allocated_and_leaving_is_charged() -> None:
+def test_a_claim_that_is_allocated_and_being_deleted_is_charged() -> None:
     """From creation until it is gone (RQ-182)."""
     leaving = claim(exactly("gpu", 2), deletionTimestamp=GONE)
     leaving["status"] = {"allocation": {}, "reservedFor": [{"name": "p"}]}
@@ -179,7 +179,7 @@ def test_the_other_name_is_charged_by_the_claim() -> None:
     check(Namespace(extended(), asking, classes=EXPLICIT), 2, 2, 2)
 
 
-def test_a_claim_of_more_than_the_pod_carries_the_rest() -> None:
+def test_a_claim_of_more_than_the_pod_is_charged_the_remainder() -> None:
     """What is above the pod's share stays with the claim (RQ-184)."""
     space = Namespace(extended(exactly("gpu", 5)), user(**naming("k")), classes=EXPLICIT)
     check(space, 5, 5, 5)
@@ -191,7 +191,7 @@ def test_names_without_a_class_have_an_entry() -> None:
     assert Namespace().used(name) == {name: 0}
 
 
-def test_a_claim_of_a_missing_class_is_charged_once_it_is_looked_at() -> None:
+def test_a_claim_of_a_missing_class_is_charged() -> None:
     """The name alone does not make the evaluator run, another one does (RQ-172, RQ-173)."""
     space = Namespace(claim(exactly("gpu", 2)))
     assert space.used(IMPLICIT_GPU, COUNT) == nano({IMPLICIT_GPU: 2, COUNT: 1})
@@ -244,14 +244,14 @@ ONCE = (2, 2, 2)
         pytest.param([extended(), user(**naming(""))], FULL, id="4: none is named"),
     ],
 )
-def test_a_claim_is_exempted_beyond_doubt_only(
+def test_a_claim_is_exempted_only_if_the_pod_confirms_it(
     objects: list[Manifest], expected: tuple[int, int, int]
 ) -> None:
     """One condition that fails, and it is charged in full, without error (RQ-190, RQ-193)."""
     check(Namespace(*objects, classes=EXPLICIT), *expected)
 
 
-def test_a_pod_that_cannot_be_read_takes_nothing_off() -> None:
+def test_an_undecodable_pod_exempts_nothing() -> None:
     """Its claim is charged in full, without error (RQ-193)."""
     space = Namespace(extended(), classes=EXPLICIT)
     space.put_unreadable("Pod", "p")
@@ -294,18 +294,18 @@ def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -
     ],
     ids=["ended", "expired"],
 )
-def test_an_uncharged_pod_takes_nothing_off(fields: Manifest) -> None:
+def test_an_uncharged_pod_exempts_nothing(fields: Manifest) -> None:
     """Its claim then carries the full amount until it is deleted (RQ-191)."""
     check(Namespace(extended(), user(**fields, **naming("k")), classes=EXPLICIT), 2, 2, 2)
 
 
-def test_a_pod_out_of_scope_still_takes_its_share_off() -> None:
+def test_a_pod_out_of_scope_still_exempts_its_claim() -> None:
     """Which quota asks makes no difference to a claim (RQ-192)."""
     obj = user(spec={"activeDeadlineSeconds": 5}, **naming("k"))
     check(Namespace(extended(), obj, classes=EXPLICIT), 2, 2, 2)
 
 
-def test_a_claim_that_comes_before_its_pod_is_charged_meanwhile() -> None:
+def test_a_claim_without_its_pod_is_charged() -> None:
     """Once the pod is there it is the pod that is charged (RQ-T137, RQ-B20)."""
     space = Namespace(extended(), classes=EXPLICIT)
     check(space, 2, 2, 2)

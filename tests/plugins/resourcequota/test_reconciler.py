@@ -60,7 +60,7 @@ def test_usage_is_the_sum_over_the_namespace() -> None:
     assert cluster.used(short) == {"cpu": "300m", "memory": "3Gi", "requests.cpu": "300m"}
 
 
-def test_a_name_nobody_serves_has_no_usage() -> None:
+def test_a_name_without_evaluator_has_no_usage() -> None:
     """It stays in `hard` (RQ-T6, RQ-61)."""
     cluster, key = started(pods="9", **{"foobars.example.com": "1"})
     assert cluster.used(key) == {"pods": "0"}
@@ -70,7 +70,7 @@ def test_a_name_nobody_serves_has_no_usage() -> None:
     }
 
 
-def test_the_entry_of_a_removed_limit_goes() -> None:
+def test_the_entry_of_a_removed_limit_is_removed() -> None:
     """Masked to what is still limited (RQ-T7, RQ-44)."""
     cluster = QuotaCluster()
     for name in ("p", "q"):
@@ -108,7 +108,7 @@ def test_an_empty_status_is_not_written_again_and_again(hard: dict[str, str]) ->
     assert cluster.updates == []
 
 
-def test_a_quota_that_is_gone_needs_nothing() -> None:
+def test_a_deleted_quota_needs_nothing() -> None:
     """Success without a request, also after its delete event (RQ-T13, RQ-T19, RQ-23, RQ-40)."""
     cluster, key = started(pods="1")
     cluster.delete(RESOURCE_QUOTA, key)
@@ -133,7 +133,7 @@ def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
     assert cluster.failures == {}
 
 
-def test_a_quota_that_vanishes_under_the_write_is_done_with() -> None:
+def test_a_quota_deleted_during_the_write_needs_nothing() -> None:
     """404 is an error; the retry finds nothing (RQ-53)."""
     cluster, key = started(pods="9")
     cluster.hold(RESOURCE_QUOTA)
@@ -147,7 +147,7 @@ def test_a_quota_that_vanishes_under_the_write_is_done_with() -> None:
     assert len(cluster.updates) == before
 
 
-def test_a_namesake_is_another_quota() -> None:
+def test_a_recreated_quota_is_another_quota() -> None:
     """Deleted and made again: what was known of the old one does not count (RQ-53)."""
     cluster, key = started(pods="9")
     cluster.put(POD, pod("p"))
@@ -158,7 +158,7 @@ def test_a_namesake_is_another_quota() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_usage_above_the_limit_is_told() -> None:
+def test_usage_above_the_limit_is_reported() -> None:
     """It reports, it does not evict (RQ-T22, RQ-52)."""
     cluster, key = started(pods="10")
     for number in range(12):
@@ -177,7 +177,7 @@ def test_a_changed_limit_is_copied_at_once() -> None:
     assert cluster.controller._replenishment.monitor.usage.evaluations == evaluations
 
 
-def test_urgent_quotas_go_first() -> None:
+def test_urgent_quotas_are_first() -> None:
     """
     Those whose limits or usage admission does not know go before all others.
 
@@ -279,7 +279,7 @@ def test_without_a_period_nothing_is_resynced() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_a_refused_entry_does_not_block_the_others() -> None:
+def test_a_rejected_entry_does_not_block_the_others() -> None:
     """A 422 that names entries leads to one more write, with their old texts (D-19, RQ-256)."""
     cluster, key = started(pods="9", configmaps="9")
     cluster.put(CONFIG_MAP, named("c"))
@@ -294,7 +294,7 @@ def test_a_refused_entry_does_not_block_the_others() -> None:
     assert cluster.used(key)["configmaps"] == "1"
 
 
-def test_another_refusal_is_an_error() -> None:
+def test_another_rejection_is_an_error() -> None:
     """It is raised, and the key retried (RQ-31, RQ-48)."""
     cluster, key = started(pods="9")
     cluster.put(POD, pod("p"))
@@ -304,7 +304,7 @@ def test_another_refusal_is_an_error() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_what_may_have_arrived_is_not_taken_off_twice() -> None:
+def test_what_may_have_been_stored_is_not_subtracted_twice() -> None:
     """An answer that never came could have been a success (RQ-B32)."""
     cluster, key = started(pods="9")
     for name in ("p", "q"):
@@ -321,7 +321,7 @@ def test_what_may_have_arrived_is_not_taken_off_twice() -> None:
     assert cluster.used(key) == {"pods": "2"}, "1 and the one on its way"
 
 
-def test_an_unready_resource_keeps_its_names() -> None:
+def test_a_resource_that_is_not_synced_keeps_its_names() -> None:
     """
     Other names are written; with nothing to write, nothing is sent (RQ-T10, T11, T12, RQ-71).
 
@@ -364,7 +364,7 @@ def test_a_starting_resource_is_waited_for() -> None:
     assert cluster.used(key) == {"pods": "0", "configmaps": "0"}
 
 
-def test_a_resource_that_never_starts_is_waited_for_no_longer() -> None:
+def test_the_wait_for_a_resource_is_bounded() -> None:
     """After 5 s the other names are written (D-1)."""
     cluster = QuotaCluster()
     cluster.unlistable[POD] = ""

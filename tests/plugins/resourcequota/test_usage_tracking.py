@@ -47,7 +47,7 @@ def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
     assert cluster.used_numbers(key)["pods"] == count - 1
 
 
-def test_another_limit_looks_at_no_object() -> None:
+def test_another_limit_evaluates_no_object() -> None:
     """Contributions have all their names (RQ-T131, RQ-B3, RQ-B13)."""
     cluster, key = many(1000)
     before = usage_tracker(cluster).evaluations
@@ -65,7 +65,7 @@ def test_equal_contributions_are_shared() -> None:
     assert len({id(each) for each in namespace_usage.records.values()}) == 1
 
 
-def test_a_namesake_replaces_the_old_one() -> None:
+def test_a_recreated_object_replaces_the_old_one() -> None:
     """Of delete and create only an update was seen (RQ-T132, RQ-B6)."""
     cluster, key = many(1)
     del cluster.objects[POD][Key("p0", "a")]
@@ -77,7 +77,7 @@ def test_a_namesake_replaces_the_old_one() -> None:
     assert cluster.used(key) == {"pods": "1", "cpu": "3"}
 
 
-def test_late_and_repeated_events_do_no_harm() -> None:
+def test_late_and_repeated_events_change_nothing() -> None:
     """Totals never go below zero, and what is gone is gone (RQ-T133, RQ-B6)."""
     cluster, key = many(1)
     gone = cluster.get(POD, Key("p0", "a"))
@@ -97,7 +97,7 @@ def going(cluster: QuotaCluster, seconds: int) -> Manifest:
     return pod("p", metadata=metadata)
 
 
-def test_a_pod_is_charged_until_its_time_is_over() -> None:
+def test_a_deleted_pod_is_charged_until_it_expires() -> None:
     """
     Forty seconds to the end, then not; noticed without any event.
 
@@ -116,7 +116,7 @@ def test_a_pod_is_charged_until_its_time_is_over() -> None:
     assert cluster.used(key) == {"pods": "1", "count/pods": "1"}
 
 
-def test_without_deadlines_a_tick_does_nothing() -> None:
+def test_expirations_of_deleted_pods_are_removed() -> None:
     """Deadlines of pods that are gone are forgotten (RQ-B21)."""
     cluster = QuotaCluster()
     cluster.put(POD, going(cluster, 10))
@@ -229,7 +229,7 @@ def test_the_format_follows_what_is_left() -> None:
     assert cluster.used(key) == {"memory": "100M"}
 
 
-def test_a_half_known_resource_is_no_number() -> None:
+def test_a_resource_that_is_not_synced_has_no_number() -> None:
     """Until all its objects are known its names keep what they have (RQ-T143, RQ-B22)."""
     cluster = QuotaCluster()
     hard = {"pods": "9", "services": "9"}
@@ -269,7 +269,7 @@ def test_a_claim_in_change_counts_for_both_classes() -> None:
     assert change("silver", "silver") == (none, one)
 
 
-def test_an_unreadable_object_holds_its_namespace_alone() -> None:
+def test_an_undecodable_object_blocks_only_its_namespace() -> None:
     """Its names keep their numbers there until it is mended or gone (RQ-75, RQ-B28, D-15)."""
     cluster = QuotaCluster()
     for namespace in ("a", "b"):
@@ -288,7 +288,7 @@ def test_an_unreadable_object_holds_its_namespace_alone() -> None:
     assert [cluster.used(key)["cpu"] for key in keys] == ["3", "3"]
 
 
-def test_namespaces_that_end_leave_nothing_behind() -> None:
+def test_deleted_namespaces_leave_nothing_behind() -> None:
     """Object by object, until nothing is recorded (section 20.3)."""
     cluster, _ = many(20)
     for number in range(20):
@@ -298,7 +298,7 @@ def test_namespaces_that_end_leave_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("how", ["mended", "deleted"])
-def test_what_was_unreadable_for_a_moment_does_not_keep_a_quota_waiting(how: str) -> None:
+def test_a_briefly_undecodable_object_does_not_block_a_quota(how: str) -> None:
     """It need not be there when somebody looks once a second (F-52, RQ-B28)."""
     cluster = QuotaCluster()
     cluster.start()

@@ -52,7 +52,7 @@ def test_a_group_is_part_of_the_name() -> None:
         ("example.com", "secrets", "count/secrets.example.com", False),
     ],
 )
-def test_a_counter_serves_its_names_alone(
+def test_a_counter_handles_only_its_names(
     group: str, resource: str, name: str, alias: bool
 ) -> None:
     """The alias belongs to the core group (RQ-200, RQ-201)."""
@@ -64,7 +64,7 @@ def test_a_counter_serves_its_names_alone(
     assert not any(map(evaluator.handles, (f"{name}x", f"{resource}.{group}", "count/", "pods")))
 
 
-def test_what_nobody_counts_has_no_entry() -> None:
+def test_names_without_evaluator_have_no_entry() -> None:
     """Resources that are not monitored give no entry (RQ-T103, RQ-T104, RQ-205)."""
     names = (
         "count/events",
@@ -75,7 +75,7 @@ def test_what_nobody_counts_has_no_entry() -> None:
     assert Namespace(pod()).used(*names) == {}
 
 
-def test_objects_on_their_way_out_count() -> None:
+def test_objects_being_deleted_count() -> None:
     """A config map that a finalizer holds is there (RQ-T105, RQ-200)."""
     leaving = counted(
         "ConfigMap", "c", deletionTimestamp="2027-01-15T07:00:00Z", finalizers=["example.com/f"]
@@ -83,7 +83,7 @@ def test_objects_on_their_way_out_count() -> None:
     assert Namespace(leaving).used("configmaps") == nano({"configmaps": 1})
 
 
-def test_counting_reads_nothing_of_an_object() -> None:
+def test_counted_objects_are_requested_as_metadata() -> None:
     """Metadata is enough, so that is all the host asks for (RQ-204, RQ-B50)."""
     assert reads_metadata_only(CountedObject)
     assert CountedObject.__struct_fields__ == ()

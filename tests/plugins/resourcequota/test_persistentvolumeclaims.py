@@ -53,7 +53,7 @@ def claim(
         ("limits.storage", False),
     ],
 )
-def test_volume_claims_serve(name: str, served: bool) -> None:
+def test_volume_claims_handle(name: str, served: bool) -> None:
     """Whatever stands before the class suffixes, and whether or not it exists (RQ-150, RQ-T82)."""
     assert PersistentVolumeClaimEvaluator().handles(name) is served
 
@@ -105,7 +105,7 @@ def allocated(storage: str, **more: Any) -> Manifest:
         pytest.param(claim("5Gi", status={"phase": "Lost"}), "5Gi", id="RQ-153: any phase"),
     ],
 )
-def test_the_size_is_what_is_asked_for_or_allocated(obj: Manifest, size: str | int) -> None:
+def test_the_size_is_requested_or_allocated(obj: Manifest, size: str | int) -> None:
     """The larger of both, in whole bytes; a claim without a request has none (RQ-154, RQ-155)."""
     assert Namespace(obj).used("requests.storage", "persistentvolumeclaims") == nano(
         {"requests.storage": size, "persistentvolumeclaims": 1}
@@ -196,7 +196,7 @@ def test_equal_claims_share_their_contribution() -> None:
     assert (one.metadata, one.spec, one.status) == (None, None, None)
 
 
-def test_a_claim_with_a_bad_size_cannot_be_read() -> None:
+def test_a_claim_with_an_invalid_size_is_undecodable() -> None:
     """The host keeps what it knew before (RQ-75, RQ-B28)."""
     with pytest.raises(msgspec.ValidationError, match="'1 Gi' is no quantity"):
         msgspec.convert(claim("1 Gi"), PersistentVolumeClaim)

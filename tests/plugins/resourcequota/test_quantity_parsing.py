@@ -26,7 +26,9 @@ LARGEST_EXPONENT = 2**31 - 1
     ("text", "as_shown", "written", "kind", "number"),
     [pytest.param(*fields, id=vector) for vector, *fields in PARSED],
 )
-def test_a_text_is_read(text: str, as_shown: str, written: str, kind: Format, number: str) -> None:
+def test_a_text_is_parsed(
+    text: str, as_shown: str, written: str, kind: Format, number: str
+) -> None:
     """Number, format, shown and canonical text are those of the vectors (RQ-270 to RQ-300)."""
     quantity = parse(text)
     assert quantity.nano == Fraction(number) * NANO
@@ -38,7 +40,7 @@ def test_a_text_is_read(text: str, as_shown: str, written: str, kind: Format, nu
 @pytest.mark.parametrize(
     ("text", "sort"), [pytest.param(*fields, id=vector) for vector, *fields in REFUSED]
 )
-def test_a_text_is_refused(text: str, sort: str) -> None:
+def test_an_invalid_text_is_rejected(text: str, sort: str) -> None:
     """What grammar, suffixes or exact path do not know is an error (RQ-275 to RQ-278)."""
     with pytest.raises(QuantityError) as refused:
         parse(text)
@@ -69,7 +71,7 @@ def test_only_ascii_digits_and_nothing_around_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Pi", ".Pi", "+Pi", "-.Ei", "e-10", ".e-10", "+.e-10"])
-def test_the_exact_path_wants_a_digit(text: str) -> None:
+def test_the_exact_path_requires_a_digit(text: str) -> None:
     """Without any digit the exact path fails, where the short one reads 0 (RQ-278)."""
     with pytest.raises(QuantityError, match="there is no digit before") as refused:
         parse(text)
@@ -80,7 +82,7 @@ def test_the_exact_path_wants_a_digit(text: str) -> None:
     ("text", "kind"),
     [(".", D), ("+", D), ("-", D), ("k", D), ("Ki", B), ("Ti", B), ("e3", E), ("E-9", E)],
 )
-def test_the_short_path_reads_no_digit_as_zero(text: str, kind: Format) -> None:
+def test_the_fast_path_parses_no_digit_as_zero(text: str, kind: Format) -> None:
     """A number part without any digit is 0 by accident, and is accepted (RQ-278, RQ-284)."""
     assert parse(text) == Quantity(0, kind)
 
@@ -122,7 +124,7 @@ def test_one_digit_is_enough_for_the_exact_path(text: str) -> None:
         pytest.param("+1Ei", False, id="none with Ei"),
     ],
 )
-def test_which_texts_survive(text: str, kept: bool) -> None:
+def test_which_texts_are_kept(text: str, kept: bool) -> None:
     """Only the short path keeps a text, and only in its own form (RQ-281, RQ-288, RQ-289)."""
     assert parse(text).text == (text if kept else "")
 
@@ -156,7 +158,7 @@ def test_the_exact_path(text: str, nano: int, kind: Format) -> None:
 
 
 @pytest.mark.parametrize("exponent", [LARGEST_EXPONENT + 1, -LARGEST_EXPONENT - 1, int("9" * 30)])
-def test_exponents_beyond_32_bits_are_refused(exponent: int) -> None:
+def test_exponents_beyond_32_bits_are_rejected(exponent: int) -> None:
     """They are no suffix, also where the number is 0 (RQ-279, D-16)."""
     for digit in "01":
         with pytest.raises(QuantityError, match="its suffix") as refused:
@@ -174,7 +176,7 @@ def test_exponents_beyond_32_bits_are_refused(exponent: int) -> None:
         pytest.param("!" * 10_000_000, id="nonsense"),
     ],
 )
-def test_what_would_need_too_many_digits_is_refused_at_once(text: str) -> None:
+def test_numbers_with_too_many_digits_are_rejected_at_once(text: str) -> None:
     """Nobody can fill the memory with one text; the message stays short (RQ-279, D-16)."""
     with pytest.raises(QuantityError, match=f"more than {MAX_DIGITS} digits") as refused:
         parse(text)

@@ -146,7 +146,7 @@ def test_random_texts_mean_what_the_rules_say(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_shown_texts_read_back_as_the_same_number(seed: int) -> None:
+def test_formatted_texts_parse_to_the_same_number(seed: int) -> None:
     """
     What is written is never misread (RQ-290, D-16).
 
@@ -165,7 +165,7 @@ def test_shown_texts_read_back_as_the_same_number(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_sums_are_exact_and_forget_their_order(seed: int) -> None:
+def test_sums_are_exact_in_any_order(seed: int) -> None:
     """Any order gives the same number, and subtracting gives it back (RQ-303, RQ-304)."""
     rnd = random.Random(seed)
     for _ in range(50):

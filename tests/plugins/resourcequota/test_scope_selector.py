@@ -26,7 +26,7 @@ def test_scopes_and_expressions_are_one_conjunction() -> None:
     )
 
 
-def test_no_scope_asks_for_nothing() -> None:
+def test_no_scope_is_no_requirement() -> None:
     """Without scopes there is no requirement, so every object counts (RQ-72)."""
     assert selector_for() == selector_for([], []) == Selector()
 
@@ -81,7 +81,7 @@ def test_operators(operator: str, values: list[str], met_by: list[str | None]) -
         pytest.param("In", ["a."], "asks for 'a.', which", id="ends with a point"),
     ],
 )
-def test_requirements_without_meaning_are_explained(
+def test_malformed_requirements_are_explained(
     scope: str, operator: str, values: list[str], said: str
 ) -> None:
     """The quota counts nothing then, and a reader learns why (RQ-73, RQ-92, RQ-B29, D-3)."""
@@ -102,7 +102,7 @@ def test_requirements_without_meaning_are_explained(
         pytest.param("Exists", ["x", "no label!"], id="RQ-84, RQ-88: Exists ignores values"),
     ],
 )
-def test_requirements_with_meaning(scope: str, operator: str, values: list[str]) -> None:
+def test_valid_requirements(scope: str, operator: str, values: list[str]) -> None:
     """Label values are right, and whatever stands beside `Exists` is not looked at (RQ-92)."""
     assert selector_for([], [requirement(scope, operator, *values)]).malformed == ""
 
@@ -114,7 +114,7 @@ def test_other_scopes_have_no_operator(scope: str) -> None:
     assert selector_for([scope], [*spec, requirement(scope, "In")]).malformed == ""
 
 
-def test_the_first_requirement_without_meaning_is_named() -> None:
+def test_the_first_malformed_requirement_is_described() -> None:
     """One sentence for a person; correcting it shows the next one (RQ-B29)."""
     right = requirement("PriorityClass", "In", "high")
     wrong = [requirement("VolumeAttributesClass", "In"), requirement("PriorityClass", "Foo")]
