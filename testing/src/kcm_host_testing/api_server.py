@@ -103,7 +103,7 @@ class ApiServer:
 
     @property
     def running(self) -> bool:
-        """Whether the process exists and has not ended."""
+        """Return whether the process exists and has not ended."""
         return self._process is not None and self._process.running
 
     @property
@@ -218,7 +218,7 @@ class ApiServer:
         self._running().pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
+        """Continue it after `pause`."""
         self._running().resume()
 
     def stop(self) -> None:

@@ -62,7 +62,7 @@ def _up(options: argparse.Namespace) -> int:
         path = server.kubeconfig()
         if options.kubeconfig:
             path = Path(shutil.copy(path, options.kubeconfig))
-        sys.stdout.write(_welcome(server, path, folder))
+        sys.stdout.write(_usage_text(server, path, folder))
         sys.stdout.flush()
         try:
             _wait_for_end(server)
@@ -77,7 +77,7 @@ def _wait_for_end(server: ApiServer) -> None:
     raise ServerError(f"kube-apiserver ended by itself; its last lines:\n{server.log_tail()}")
 
 
-def _welcome(server: ApiServer, path: Path, folder: Path) -> str:
+def _usage_text(server: ApiServer, path: Path, folder: Path) -> str:
     return (
         f"API server {release.kubernetes_version()} at {server.url}\n"
         f"{path}\n"

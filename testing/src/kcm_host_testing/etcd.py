@@ -68,7 +68,7 @@ class Etcd:
         self._running().pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
+        """Continue it after `pause`."""
         self._running().resume()
 
     def _running(self) -> Process:

@@ -24,7 +24,7 @@ class Request:
     lines: int = 0
     """How many lines of the answer's body went to the client, counted for watches and rules."""
     open: bool = True
-    """Whether the exchange still goes on."""
+    """Return whether the exchange still goes on."""
 
     @property
     def user_agent(self) -> str:
@@ -33,7 +33,7 @@ class Request:
 
     @property
     def watch(self) -> bool:
-        """Whether this asks for a watch."""
+        """Return whether this asks for a watch."""
         return self.query.get("watch") in {"1", "true", "True"}
 
 
@@ -109,7 +109,7 @@ class Match:
     when: Callable[[Request], bool] | None = None
 
     def __call__(self, request: Request) -> bool:
-        """Whether a request is meant."""
+        """Return whether a request is meant."""
         return (
             (self.method is None or self.method == request.method)
             and (self.path is None or re.search(self.path, request.path) is not None)
@@ -129,7 +129,7 @@ class ActiveRule:
         self.released = asyncio.Event()
 
     def takes(self, request: Request) -> bool:
-        """Whether this request falls under the rule; if so it is counted."""
+        """Return whether this request falls under the rule; if so it is counted."""
         if self.released.is_set() or self.left == 0 or not self.match(request):
             return False
         self.hits += 1

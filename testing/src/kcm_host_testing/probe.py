@@ -39,7 +39,7 @@ def request(
 
 
 def answers(url: str, *, ca_file: Path | None = None, token: str | None = None) -> bool:
-    """Whether a GET is answered with 200; no answer at all within 5 s is False."""
+    """Return whether a GET is answered with 200; False if nothing comes within 5 s."""
     try:
         return request(url, ca_file=ca_file, token=token, timeout_seconds=5.0)[0] == 200
     except (OSError, http.client.HTTPException):

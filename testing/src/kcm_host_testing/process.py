@@ -58,7 +58,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether the process exists and has not ended."""
+        """Return whether the process exists and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     @property
@@ -119,7 +119,7 @@ class Process:
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Continue a paused process (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
 
     def stop(self, *, grace_seconds: float = 5.0) -> None:

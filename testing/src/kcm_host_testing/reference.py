@@ -58,7 +58,7 @@ class Reference:
 
     @property
     def running(self) -> bool:
-        """Whether the process exists and has not ended."""
+        """Return whether the process exists and has not ended."""
         return self._process is not None and self._process.running
 
     @property

@@ -9,7 +9,7 @@ class TidyLoop(asyncio.SelectorEventLoop):
     """
     Closes the connections it opened when it is closed itself.
 
-    A TLS connection that is closed says goodbye in the background and waits for the other side;
+    A TLS connection that is closed sends close_notify in the background and waits for the peer;
     a loop that ends meanwhile leaves it open, and the warning appears in whatever test runs
     when the garbage is collected.
     """
@@ -25,7 +25,7 @@ class TidyLoop(asyncio.SelectorEventLoop):
         return transport, protocol
 
     def close(self) -> None:
-        """Close every connection without a goodbye, then the loop."""
+        """Abort every connection without close_notify, then close the loop."""
         if not self.is_closed():
             self.run_until_complete(self._abort_all())
         super().close()
