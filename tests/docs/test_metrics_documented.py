@@ -6,6 +6,7 @@ from pages import read, table
 
 from kcm_host.api.states import ControllerState, HostState, StreamState
 from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.prometheus import render
 
 PART = read("docs/operations.md").partition("## Metrics")[2].partition("## ")[0]
 ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
@@ -26,7 +27,7 @@ def scraped() -> dict[str, set[str]]:
         "", "v1", "nodes", "", "", "", True, "watching", True, 1, "7", 1, (), 0, ("ttl",)
     )
     controller = ControllerState("ttl", "running", ready=True)
-    text = metrics.render(HostState("1", "s", 1.0, True, (controller,), (stream,))).decode()
+    text = render(metrics, HostState("1", "s", 1.0, True, (controller,), (stream,))).decode()
     found = {}
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):
         suffix = "_bucket" if kind == "histogram" else ""

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from kcm_host.cli.failure import fail
 from kcm_host.cli.output import show_facts, show_json, show_table
 from kcm_host.config.errors import ConfigError, Problem
-from kcm_host.observe import http_messages
+from kcm_host.observe import endpoints
 from kcm_host.observe.escaping import printable
-from kcm_host.observe.logging import JsonLines, TextLines
+from kcm_host.observe.logging import JsonFormatter, TextFormatter
 
 #: Line ends of many kinds, C0 and C1 controls, marks of direction, what is invisible, a surrogate.
 ODD = "\n\r\x0b\x1b\x7f\x85\x9b\xa0\xad\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\ud800\U000e0001"
@@ -59,8 +59,8 @@ def test_a_log_record_is_one_printable_line(event: str, name: str, value: str) -
     """As text and as JSON, whose values are what was logged (F-23)."""
     with one_input("log record"):
         made = record(event, {name: value, "list": [value], "map": {value: value}})
-        assert TextLines().format(made).isprintable()
-        line = JsonLines().format(made)
+        assert TextFormatter().format(made).isprintable()
+        line = JsonFormatter().format(made)
         assert line.isprintable()
         found = json.loads(line)
         assert found["event"] == event
@@ -80,7 +80,7 @@ def test_a_problem_is_one_line_of_readyz(problem: str, error: str) -> None:
         state = msgspec.structs.replace(
             STATE, ready=False, controllers=(bad, waits), streams=(broken,)
         )
-        lines = http_messages.readyz(state, verbose=True).body.decode().split("\n")
+        lines = endpoints.readyz(state, verbose=True).body.decode().split("\n")
         assert all(line.isprintable() for line in lines)
         assert [line[:3] for line in lines] == ["[-]", "[-]", "rea", ""]
 
@@ -92,7 +92,7 @@ def test_status_is_printable_json(text: str) -> None:
         (controller,) = STATE.controllers
         told = msgspec.structs.replace(controller, problem=text, status={text: [text]})
         state = msgspec.structs.replace(STATE, controllers=(told,))
-        body = http_messages.status(http_messages.status_text(state)).body.decode()
+        body = endpoints.status(endpoints.status_text(state)).body.decode()
         assert body.isprintable()
         (found,) = json.loads(body)["controllers"]
         assert found["problem"] == text

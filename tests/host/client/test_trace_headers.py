@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Write
 from kcm_host.client.rest import Client
-from kcm_host.observe.tracing import SyncSpan, Tracing
+from kcm_host.observe.otel_spans import OtelSyncSpan, OtelTracing
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
@@ -43,13 +43,13 @@ async def heads() -> AsyncIterator[Heads]:
     server.close()
 
 
-def tracing(sampler: object) -> Tracing:
+def tracing(sampler: object) -> OtelTracing:
     """Give tracing whose spans nobody takes."""
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-    return Tracing(provider, version="0", stop=lambda seconds: None)
+    return OtelTracing(provider, version="0", stop=lambda seconds: None)
 
 
-def sync(made: Tracing) -> SyncSpan:
+def sync(made: OtelTracing) -> OtelSyncSpan:
     """Begin a sync."""
     return made.sync("ttl", Key("n1"), attempt=1, causes=(), merged=0, queued_seconds=0.0)
 

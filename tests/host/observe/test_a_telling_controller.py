@@ -78,6 +78,6 @@ def test_metrics_events_and_workers_of_a_plugin(telling, api_server, namespace) 
         assert shown['acme_config_maps{shop="a"}'] == 2
         assert shown["kcm_host_ready"] == 1
         assert host.controller("telling")["workers"] == 3
-        (line,) = host.log("a metric is left out")
+        (line,) = host.log("metric omitted")
         assert line["metric"] == "kcm_host_ready"
         assert host.stop() == 0

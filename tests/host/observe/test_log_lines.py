@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcm_host.observe.logging import OncePerFact, start_logging
+from kcm_host.observe.logging import start_logging
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 log = logging.getLogger("kcm_host.reconcile.worker")
@@ -185,26 +185,3 @@ def test_unknown_level_is_refused_with_the_known_ones() -> None:
     """An unknown level is an error that names those there are."""
     with pytest.raises(ValueError, match="'loud' is unknown; use debug, info, warning or error"):
         start_logging("loud")
-
-
-def test_fact_is_news_once() -> None:
-    """A fact is news when it is new, changed, or back after it was forgotten."""
-    once = OncePerFact()
-    assert once.say("nodes", "403")
-    assert not once.say("nodes", "403")
-    assert once.say("nodes", "500")
-    assert once.say("nodes", "403")
-    assert once.forget("nodes")
-    assert not once.forget("nodes")
-    assert once.say("nodes", "403")
-
-
-def test_facts_kept_are_bounded() -> None:
-    """Of more facts than there is room for, the one unheard of for longest is forgotten."""
-    once = OncePerFact(size=2)
-    once.say("a", "x")
-    once.say("b", "x")
-    assert not once.say("a", "x")
-    once.say("c", "x")
-    assert not once.say("a", "x")
-    assert once.say("b", "x")

@@ -11,6 +11,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import SyncRecord, WriteRecord
 from kcm_host.api.states import HostState, RequestRecord
 from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.prometheus import render
 
 HOST = "127.0.0.1:6443"
 #: The labels of the stream of all nodes.
@@ -28,7 +29,7 @@ def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) ->
     """Give the value of one series of a scrape; it must be there exactly once."""
     [value] = [
         one.value
-        for family in text_string_to_metric_families(metrics.render(state).decode())
+        for family in text_string_to_metric_families(render(metrics, state).decode())
         for one in family.samples
         if one.name == series and one.labels == labels
     ]
@@ -179,7 +180,7 @@ def test_watch_is_counted_but_not_timed(state: HostState) -> None:
     metrics.on_request(a_request(method="GET", verb="watch"))
     counted = {"code": "200", "method": "GET", "host": HOST}
     assert sample(metrics, state, "rest_client_requests_total", **counted) == 1
-    assert b"rest_client_request_duration_seconds_count{" not in metrics.render(state)
+    assert b"rest_client_request_duration_seconds_count{" not in render(metrics, state)
 
 
 def test_two_streams_of_one_selection_hold_its_objects_once(state: HostState) -> None:
@@ -222,7 +223,7 @@ def test_help_texts_are_plain_sentences(state: HostState) -> None:
     metrics = Metrics()
     metrics.on_sync(a_sync())
     metrics.on_request(a_request())
-    helps = re.findall(r"^# HELP (\S+) (.*)$", metrics.render(state).decode(), re.MULTILINE)
+    helps = re.findall(r"^# HELP (\S+) (.*)$", render(metrics, state).decode(), re.MULTILINE)
     assert len(helps) > 20
     for name, text in helps:
         if not name.startswith("process_"):
@@ -247,7 +248,7 @@ def test_observer_errors_are_counted(state: HostState) -> None:
 
 def test_scrape_names_the_build_and_the_process(state: HostState) -> None:
     """The host's version and the process' own metrics are part of a scrape."""
-    scrape = Metrics().render(state).decode()
+    scrape = render(Metrics(), state).decode()
     assert "kcm_host_build_info{" in scrape
     assert 'version="0.1.0"' in scrape
     assert "process_cpu_seconds_total" in scrape
@@ -260,7 +261,7 @@ def test_no_series_appears_twice(unready: HostState) -> None:
     metrics.on_request(a_request())
     seen = [
         (one.name, tuple(sorted(one.labels.items())))
-        for family in text_string_to_metric_families(metrics.render(unready).decode())
+        for family in text_string_to_metric_families(render(metrics, unready).decode())
         for one in family.samples
     ]
     assert len(seen) == len(set(seen))

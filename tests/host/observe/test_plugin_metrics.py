@@ -12,6 +12,7 @@ from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.metrics import Metric
 from kcm_host.api.states import HostState
 from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.prometheus import render
 
 CLAIMS = Metric(
     "acme_claims",
@@ -34,7 +35,7 @@ def scrape(metrics: Metrics, state: HostState, **told: Sequence[Any]) -> dict[st
     offers: dict[str, Callable[[], Any]] = {
         name: lambda answer=answer: answer for name, answer in told.items()
     }
-    text = metrics.render(state, metrics.plugins.asked(offers)).decode()
+    text = render(metrics, state, metrics.plugins.collect(offers)).decode()
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
@@ -106,7 +107,7 @@ def test_a_bad_metric_is_left_out(
         assert "acme_x" not in families
     (line,) = caplog.records
     pairs = line.__dict__["kv"]
-    assert line.getMessage() == "a metric is left out"
+    assert line.getMessage() == "metric omitted"
     assert (pairs["controller"], pairs["metric"]) == ("acme", str(wrong[0]))
     assert pairs["problem"].startswith(problem)
 
@@ -126,9 +127,9 @@ def test_a_name_of_the_host_is_taken(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture, name: str, sort: Any
 ) -> None:
     """The host's metric stays as it is, the controller's is left out."""
-    before = metrics.render(state).decode()
-    told = metrics.plugins.asked({"acme": lambda: [Metric(name, "Mine.", sort, (({}, 1.5),))]})
-    after = metrics.render(state, told).decode()
+    before = render(metrics, state).decode()
+    samples = metrics.plugins.collect({"acme": lambda: [Metric(name, "Mine.", sort, (({}, 1.5),))]})
+    after = render(metrics, state, samples).decode()
     assert after.count(f"# TYPE {name} ") == before.count(f"# TYPE {name} ")
     assert "Mine." not in after
     assert problems(caplog) == ["the host has a metric of that name"]
@@ -167,8 +168,8 @@ def test_a_controller_that_fails_to_tell(
         raise error
 
     for _ in range(3):
-        told = metrics.plugins.asked({"ttl": broken, "acme": lambda: [MADE]})
-    shown = metrics.render(state, told).decode()
+        samples = metrics.plugins.collect({"ttl": broken, "acme": lambda: [MADE]})
+    shown = render(metrics, state, samples).decode()
     assert f'{FAILURES}{{controller="ttl"}} 3.0' in shown
     assert "acme_made_total 7.0" in shown
     (line,) = [one for one in caplog.records if one.levelno == logging.WARNING]
@@ -179,9 +180,9 @@ def test_what_was_told_can_be_changed_afterwards(metrics: Metrics, state: HostSt
     """A scrape shows one moment, even if the controller goes on with the same dict."""
     labels = {"shop": "a"}
     metric = Metric("acme_claims", "Claims.", "gauge", ((labels, 3),))
-    told = metrics.plugins.asked({"acme": lambda: [metric]})
+    samples = metrics.plugins.collect({"acme": lambda: [metric]})
     labels["shop"] = "b"
-    assert 'acme_claims{shop="a"} 3.0' in metrics.render(state, told).decode()
+    assert 'acme_claims{shop="a"} 3.0' in render(metrics, state, samples).decode()
 
 
 def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
@@ -197,11 +198,13 @@ def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
 
     for number in range(3000):
         wrong = Metric("acme_x", "h", "gauge", ((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
-        told = metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)})
-        assert list(metrics.plugins.shown(told, taken=())) == []
+        samples = metrics.plugins.collect(
+            {"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)}
+        )
+        assert list(metrics.plugins.valid(samples, reserved=())) == []
     assert [record.getMessage() for record in caplog.records] == [
-        "a controller's metrics failed",
-        "a metric is left out",
+        "kcm_metrics failed",
+        "metric omitted",
     ]
 
 
@@ -215,8 +218,8 @@ def test_names_without_end_are_forgotten(
         before = 0
         for number in range(40_000):
             wrong = Metric(f"acme {number}", "h", "gauge", ())
-            told = metrics.plugins.asked({"acme": lambda wrong=wrong: [wrong]})
-            assert list(metrics.plugins.shown(told, taken=())) == []
+            samples = metrics.plugins.collect({"acme": lambda wrong=wrong: [wrong]})
+            assert list(metrics.plugins.valid(samples, reserved=())) == []
             if number == 10_000:
                 before = tracemalloc.get_traced_memory()[0]
         grown = tracemalloc.get_traced_memory()[0] - before

@@ -14,7 +14,7 @@ from kcm_host.observe.watchdog import Watchdog
 
 async def main():
     watchdog = Watchdog(
-        asyncio.get_running_loop(), plugins={}, limit_seconds=1.0, tick_seconds=0.05
+        asyncio.get_running_loop(), plugins={}, limit_seconds=1.0, check_seconds=0.05
     )
     watchdog.start()
     print("ready", flush=True)
@@ -50,6 +50,6 @@ def test_suspended_process_is_told_from_a_stalled_loop() -> None:
             time.sleep(0.01)
         os.kill(child.pid, signal.SIGCONT)
         _, errors = child.communicate("\n", timeout=60)
-    assert "process stood still" in errors
+    assert "process suspended" in errors
     assert 'reason="suspended or starved"' in errors
     assert "event loop stalled" not in errors

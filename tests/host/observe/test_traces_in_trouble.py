@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kcm_host.api.kinds import Key
-from kcm_host.observe.tracing_setup import start_tracing
+from kcm_host.observe.tracing import start_tracing
 
 
 def a_sync(tracing) -> None:
@@ -38,7 +38,7 @@ def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog) -> None:
     began = time.monotonic()
     tracing.stop(0.2)
     assert time.monotonic() - began < 5
-    assert troubles(caplog, "spans lost: not delivered in time at stop") == [{"seconds": 0.2}]
+    assert troubles(caplog, "spans lost: not exported in time at stop") == [{"seconds": 0.2}]
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
 
     try:
         deliver(4)
-        failed = [kv for kv in troubles(caplog, "traces in trouble") if "400" in kv["reason"]]
+        failed = [kv for kv in troubles(caplog, "trace export failing") if "400" in kv["reason"]]
         assert len(failed) == 1
         Handler.status = 200
         deliver(4)
@@ -92,13 +92,13 @@ def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
         server.shutdown()
         serving.join()
         server.server_close()
-    assert len(troubles(caplog, "traces are delivered again")) == 1
+    assert len(troubles(caplog, "trace export recovered")) == 1
 
 
 MISSING = """
 import sys
 sys.modules["{missing}"] = None
-from kcm_host.observe.tracing_setup import TracingUnavailable, start_tracing
+from kcm_host.observe.tracing import TracingUnavailable, start_tracing
 try:
     start_tracing("{exporter}", version="1")
 except TracingUnavailable as error:
@@ -117,7 +117,7 @@ def test_missing_exporter_names_the_extra() -> None:
 CHILDREN = """
 from opentelemetry import trace
 from kcm_host.api.kinds import Key
-from kcm_host.observe.tracing_setup import start_tracing
+from kcm_host.observe.tracing import start_tracing
 
 tracer = trace.get_tracer("acme")  # as a plugin module does when it is imported
 tracing = start_tracing("console", version="1")
@@ -152,7 +152,7 @@ def test_spans_of_plugins_are_children_of_the_sync() -> None:
 IMPORTS = """
 import sys
 import kcm_host.observe.logging, kcm_host.observe.metrics, kcm_host.observe.endpoints
-import kcm_host.observe.tracing_setup, kcm_host.observe.watchdog
+import kcm_host.observe.tracing, kcm_host.observe.watchdog
 print(sorted({name.partition(".")[0] for name in sys.modules}
              & {"opentelemetry", "prometheus_client", "requests"}))
 """

@@ -18,8 +18,8 @@ from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.writes import Write
-from kcm_host.observe.logging import JsonLines, TextLines
-from kcm_host.observe.tracing_setup import start_tracing
+from kcm_host.observe.logging import JsonFormatter, TextFormatter
+from kcm_host.observe.tracing import start_tracing
 
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 PATCH = Write(NODE, Key("n1"), "patch", b"{}", "application/strategic-merge-patch+json")
@@ -337,7 +337,7 @@ def test_log_lines_of_a_sync_name_its_span(collector) -> None:
     """From a line of the log to its trace: in a sync, in a write, and nowhere else (F-90)."""
     out = io.StringIO()
     handler = logging.StreamHandler(out)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     log = logging.getLogger("kcm_host.test.spans")
     log.setLevel(logging.INFO)
     log.propagate = False
@@ -371,7 +371,7 @@ def test_log_lines_of_a_sync_that_is_not_sampled_name_none(collector) -> None:
     def work(tracing) -> None:
         with begin(tracing):
             record = logging.LogRecord("kcm_host", logging.INFO, "", 0, "event", None, None)
-            shown.append(TextLines().format(record))
+            shown.append(TextFormatter().format(record))
 
     traced(collector, work, sample_ratio=0.0)
     assert shown[0].endswith("INFO  event")

@@ -19,7 +19,7 @@ def events(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, objec
 @pytest.fixture
 def watchdog(loop_thread) -> Iterator[Watchdog]:
     """Give a watchdog that looks often, and calls half a second a stall."""
-    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.5, tick_seconds=0.02)
+    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.5, check_seconds=0.02)
     loop_thread.call(watchdog.start)
     yield watchdog
     watchdog.stop()
@@ -42,8 +42,8 @@ def test_end_of_a_stall_is_logged_with_its_length(watchdog, loop_thread, blocker
     blocker.block(loop_thread)
     loop_thread.until(lambda: events(caplog, "event loop stalled"))
     blocker.released.set()
-    loop_thread.until(lambda: events(caplog, "event loop runs again"))
-    [pairs] = events(caplog, "event loop runs again")
+    loop_thread.until(lambda: events(caplog, "event loop stall ended"))
+    [pairs] = events(caplog, "event loop stall ended")
     assert pairs["controller"] == "acme"
     assert pairs["seconds"] >= 0.5
     assert watchdog.stalled_seconds() == 0.0
@@ -58,7 +58,9 @@ def test_second_stall_is_logged_again(watchdog, loop_thread, blocker, caplog) ->
         blocker.block(loop_thread)
         loop_thread.until(lambda count=count: len(events(caplog, "event loop stalled")) == count)
         blocker.released.set()
-        loop_thread.until(lambda count=count: len(events(caplog, "event loop runs again")) == count)
+        loop_thread.until(
+            lambda count=count: len(events(caplog, "event loop stall ended")) == count
+        )
 
 
 def test_stall_outside_of_plugins_blames_nobody(watchdog, loop_thread, caplog) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.sync_bench import Rig
+from host.reconcile.worker_rig import Rig
 
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client, user_agent_of
@@ -37,6 +37,6 @@ def live(client: Client) -> MakeSender:
     """Makes live senders: `live()`, `live("quota", qps=5)`; all of them share one client."""
 
     def make(controller: str = "ttl", **options: float) -> LiveSender:
-        return LiveSender(client, agent=user_agent_of(controller), **options)  # type: ignore[arg-type] # qps and burst
+        return LiveSender(client, user_agent=user_agent_of(controller), **options)  # type: ignore[arg-type] # qps and burst
 
     return make

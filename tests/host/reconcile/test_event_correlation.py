@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from host.reconcile.event_remarks import AT, SECOND, Clock, remark
+from host.reconcile.event_occurrences import AT, SECOND, Clock, occurrence
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator, Recent
+from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator, LRUCache
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Talk:
         """Say something now; no two remarks have one time."""
         self.said += 1
         fields = {"at": AT + self.said * SECOND, **fields}
-        return self.correlation.event(remark(message, **fields))
+        return self.correlation.event(occurrence(message, **fields))
 
     def sent(self, message: str, **fields: Any) -> Event:
         """Say something that is sent."""
@@ -48,7 +48,7 @@ def test_the_same_again_is_counted(talk: Talk) -> None:
     assert [first.count, second.count, third.count] == [1, 2, 3]
     assert first.name == second.name == third.name == f"n1.{AT + SECOND:x}"
     assert first.first == third.first == AT + SECOND
-    assert third.remark.at == AT + 3 * SECOND
+    assert third.occurrence.at == AT + 3 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_twelve_different_messages(talk: Talk) -> None:
     assert len({event.name for event in singles}) == 9
     assert [event.count for event in combined] == [1, 2, 3]
     assert {event.name for event in combined} == {f"n1.{AT + 10 * SECOND:x}"}
-    assert combined[2].remark.message == f"{COMBINED}disk 11"
+    assert combined[2].occurrence.message == f"{COMBINED}disk 11"
 
 
 def test_a_single_message_stays_single(talk: Talk) -> None:
@@ -129,7 +129,7 @@ def test_a_single_message_stays_single(talk: Talk) -> None:
     for number in range(11):
         talk.sent(f"disk {number}")
     again = talk.sent("disk 3")
-    assert (again.count, again.remark.message) == (2, "disk 3")
+    assert (again.count, again.occurrence.message) == (2, "disk 3")
 
 
 @pytest.mark.parametrize(("seconds", "combined"), [(600, True), (601, False)])
@@ -138,7 +138,7 @@ def test_a_group_ends_after_ten_quiet_minutes(talk: Talk, seconds: int, combined
     for number in range(10):
         talk.sent(f"disk {number}")
     talk.wait(seconds)
-    message = talk.sent("disk 10").remark.message
+    message = talk.sent("disk 10").occurrence.message
     assert message.startswith(COMBINED) is combined
 
 
@@ -147,22 +147,22 @@ def test_slow_messages_are_one_group_all_the_same(talk: Talk) -> None:
     for number in range(9):
         talk.sent(f"disk {number}")
         talk.wait(599)
-    assert talk.sent("disk 9").remark.message == f"{COMBINED}disk 9"
+    assert talk.sent("disk 9").occurrence.message == f"{COMBINED}disk 9"
 
 
 def test_messages_about_different_things_are_not_combined(talk: Talk) -> None:
     """A group is one reason of one source about one object (IQ-123)."""
     for number in range(20):
         event = talk.sent(f"disk {number}", reason=f"Full{number}")
-        assert event.remark.message == f"disk {number}"
+        assert event.occurrence.message == f"disk {number}"
     for number in range(20):
         event = talk.sent(f"disk {number}", key=Key(f"n{number + 2}"))
-        assert event.remark.message == f"disk {number}"
+        assert event.occurrence.message == f"disk {number}"
 
 
 def test_what_was_long_not_used_is_forgotten() -> None:
     """A full memory drops the entry that nobody asked for or put in for longest (IQ-122)."""
-    recent: Recent[str, int] = Recent(2)
+    recent: LRUCache[str, int] = LRUCache(2)
     recent.put("a", 1)
     recent.put("b", 2)
     assert recent.get("a") == 1

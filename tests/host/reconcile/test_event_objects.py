@@ -5,7 +5,7 @@ from uuid import UUID
 
 import orjson
 import pytest
-from host.reconcile.event_remarks import AT, SECOND, remark
+from host.reconcile.event_occurrences import AT, SECOND, occurrence
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT
@@ -16,7 +16,7 @@ ADDRESS = Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses")
 
 def test_a_new_event_says_everything() -> None:
     """Object, words, times, count and who says it, in the namespace `default` (IQ-121)."""
-    write = first_event(remark()).create()
+    write = first_event(occurrence()).create()
     name = f"n1.{AT:x}"
     assert (write.kind, write.verb, write.key) == (EVENT, "create", Key(name, "default"))
     assert orjson.loads(write.body) == {
@@ -44,7 +44,7 @@ def test_a_new_event_says_everything() -> None:
 
 def test_an_event_is_kept_in_the_namespace_of_its_object() -> None:
     """An Event about something in a namespace stands there, and names group and namespace."""
-    said = remark(kind=ADDRESS, key=Key("a", "shop"), warning=False)
+    said = occurrence(kind=ADDRESS, key=Key("a", "shop"), warning=False)
     write = first_event(said).create()
     body = orjson.loads(write.body)
     assert write.key.namespace == body["metadata"]["namespace"] == "shop"
@@ -55,8 +55,8 @@ def test_an_event_is_kept_in_the_namespace_of_its_object() -> None:
 
 def test_a_repetition_patches_count_time_and_words_alone() -> None:
     """What is said again changes nothing but count, lastTimestamp and message (IQ-124)."""
-    again = Event(remark("worse", at=AT + 60 * SECOND), "n1.abc", 3, AT)
-    write = again.repeat()
+    again = Event(occurrence("worse", at=AT + 60 * SECOND), "n1.abc", 3, AT)
+    write = again.update()
     assert (write.verb, write.key) == ("patch", Key("n1.abc", "default"))
     assert write.content_type == "application/strategic-merge-patch+json"
     assert orjson.loads(write.body) == {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from host.reconcile.live_senders import MakeSender
-from host.reconcile.sync_bench import CLAIM, NODE
+from host.reconcile.worker_rig import CLAIM, NODE
 from kubernetes import client as official
 
 from kcm_host.api.kinds import Key

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from host.reconcile.sync_bench import NODE
+from host.reconcile.worker_rig import NODE
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.kinds import Key
@@ -122,7 +122,7 @@ async def test_a_thousand_wait_and_no_more(
     recorder = recorder_of(server)
     for number in range(1010):
         record(recorder, key=Key(f"n{number}"))
-    assert [one.getMessage() for one in caplog.records] == ["events dropped: too many wait"]
+    assert [one.getMessage() for one in caplog.records] == ["events dropped: queue full"]
     async with running(recorder):
         await asyncio.sleep(1)
         assert len(server.writes) == 1000

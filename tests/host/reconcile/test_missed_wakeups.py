@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, Rig
+from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
 
 from kcm_host.api.errors import ApiError, NotFound
 from kcm_host.api.kinds import Key
@@ -102,7 +102,7 @@ async def swept(rig: Rig, act: Act, *, before: Callable[[], None] = bool) -> Syn
         await act(writer)
         return Done()
 
-    rig.queue.sweep(A, SWEPT)
+    rig.queue.add_resync(A, SWEPT)
     return (await rig.run(sync, seconds=0.1))[0]
 
 
@@ -166,7 +166,7 @@ async def test_a_second_write_of_what_no_store_shows_is_not_counted(
     rig.queue.add(A, CAUSE)
     async with rig.working(sync):
         await asyncio.sleep(0.1)
-        rig.queue.sweep(A, SWEPT)
+        rig.queue.add_resync(A, SWEPT)
         await asyncio.sleep(10)
     assert len(rig.syncs.records) == 2
     assert not rig.syncs.records[1].missed_wakeup

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.sync_bench import CLAIM, NODE, Notebook
+from host.reconcile.worker_rig import CLAIM, NODE, RecordingSender
 from kubernetes import client as official
 
 from kcm_host.api.errors import InvalidKey
@@ -54,7 +54,7 @@ WRONG = [
 @pytest.mark.parametrize(("kind", "key"), WRONG)
 async def test_no_request_without_one_object(request_name: str, kind: Kind, key: Key) -> None:
     """Every verb refuses every key that names no single object; nothing is sent (F-6)."""
-    sender = Notebook()
+    sender = RecordingSender()
     with pytest.raises(InvalidKey, match=f"'{kind}'"):
         await REQUESTS[request_name](SyncWriter("ttl", sender, EVERYTHING), kind, key)
     assert sender.writes == []
@@ -69,7 +69,7 @@ def test_no_path_without_one_object(kind: Kind, key: Key) -> None:
 
 async def test_objects_without_name_are_refused_too() -> None:
     """An update or a creation whose metadata has no name at all is refused alike (F-6)."""
-    writer = SyncWriter("ttl", Notebook(), EVERYTHING)
+    writer = SyncWriter("ttl", RecordingSender(), EVERYTHING)
     with pytest.raises(InvalidKey):
         await writer.update(NODE, {"metadata": {"resourceVersion": "1"}})
     with pytest.raises(InvalidKey):
@@ -78,7 +78,7 @@ async def test_objects_without_name_are_refused_too() -> None:
 
 async def test_a_refusal_names_the_mistake() -> None:
     """The author reads what was tried and what is missing (F-6)."""
-    writer = SyncWriter("ttl", Notebook(), EVERYTHING)
+    writer = SyncWriter("ttl", RecordingSender(), EVERYTHING)
     with pytest.raises(InvalidKey) as refusal:
         await writer.delete(CLAIM, Key("one"))
     assert str(refusal.value) == (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.sync_bench import CLAIM
+from host.reconcile.worker_rig import CLAIM
 from kubernetes import client as official
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
@@ -84,7 +84,7 @@ async def test_what_the_server_forbids(
     """A user without the right to write gets the server's refusal, sent once."""
     connection = connect(str(fault_proxy.kubeconfig("alice")), environ={})
     async with Client(connection, attempts) as client:
-        writer = writer_of(LiveSender(client, agent="kcm-host/0"))
+        writer = writer_of(LiveSender(client, user_agent="kcm-host/0"))
         with pytest.raises(ApiError) as error:
             await writer.patch(CLAIM, one, {"data": {}})
     assert (error.value.status, error.value.reason) == (403, "Forbidden")

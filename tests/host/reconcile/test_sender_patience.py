@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from host.informer.reflector.mirror import until
 from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.sync_bench import CLAIM
+from host.reconcile.worker_rig import CLAIM
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
@@ -138,7 +138,7 @@ async def test_a_pause_without_end_is_capped_and_told(
     assert 240 < sender.pause_seconds <= 300
     assert year.hits == 1
     (line,) = [one for one in caplog.records if one.levelname == "WARNING"]
-    assert line.getMessage() == "the server asks for a pause of all writes"
+    assert line.getMessage() == "writes paused by Retry-After"
     assert vars(line)["kv"]["seconds"] == "300"
     sending.cancel()
     await asyncio.wait({sending})

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, B, Rig, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
 
 from kcm_host.api.errors import WriterClosed
 from kcm_host.api.kinds import Key
@@ -104,7 +104,7 @@ async def test_a_stop_lets_running_syncs_end_and_begins_no_other(rig: Rig, gates
     rig.queue.add(B, CAUSE)
     async with rig.working(gates.sync) as workers:
         await asyncio.sleep(1)
-        rig.queue.close()
+        rig.queue.shut_down()
         await asyncio.sleep(1)
         (worker,) = workers.tasks
         gates.opened.set()
@@ -140,11 +140,11 @@ async def test_a_write_is_counted_when_it_was_sent(rig: Rig) -> None:
     rig.queue.add(A, CAUSE)
     async with rig.working(sync):
         await asyncio.sleep(1)
-        assert [(write.verb, write.status) for write in rig.counted] == [("patch", 200)]
+        assert [(write.verb, write.status) for write in rig.write_records] == [("patch", 200)]
         assert rig.syncs.records == []
         await asyncio.sleep(30)
         (record,) = rig.syncs.records
-    assert list(record.writes) == rig.counted
+    assert list(record.writes) == rig.write_records
 
 
 async def test_a_writer_ends_with_its_sync(rig: Rig) -> None:
@@ -172,4 +172,4 @@ async def test_a_writer_ends_with_its_sync(rig: Rig) -> None:
             await request
     with pytest.raises(WriterClosed):
         writer.event(NODE, A, reason="Late", message="too late")
-    assert len(rig.counted) == 1
+    assert len(rig.write_records) == 1

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, B, Rig, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
 
 from kcm_host.api.errors import WriterClosed
 from kcm_host.api.kinds import Key
@@ -65,7 +65,7 @@ async def test_a_sync_that_ignores_its_cancellation_is_replaced(
         assert [record.key for record in rig.syncs.records] == [B]
         assert [running.key for running in rig.stuck] == [A]
         assert len(workers.tasks) == 1
-        (line,) = told(caplog, "sync goes on after its cancellation")
+        (line,) = told(caplog, "sync stuck after its cancellation")
         assert (line["controller"], line["key"]) == ("ttl", "a")
         deaf.let_go.set()
 
@@ -121,7 +121,7 @@ async def test_nothing_waits_for_it(rig: Rig, deaf: Deaf, how: str) -> None:
     rig.queue.add(A, CAUSE)
     async with rig.working(deaf.sync, workers=2) as workers:
         await asyncio.sleep(64 if how == "drain" else 1)
-        rig.queue.close()
+        rig.queue.shut_down()
         async with asyncio.timeout(3.1):
             await (workers.drain() if how == "drain" else workers.cancel())
         assert [running.key for running in rig.stuck] == [A]
@@ -219,6 +219,6 @@ async def test_workers_that_are_asked_to_end_are_no_failure(rig: Rig) -> None:
     for end in ends:
         async with rig.working(scripted()) as workers:
             await asyncio.sleep(1)
-            rig.queue.close()
+            rig.queue.shut_down()
             await end(workers)
             assert not workers.failure.done() or workers.failure.cancelled()

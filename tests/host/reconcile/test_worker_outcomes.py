@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, B, Notebook, Rig, failing, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, failing, scripted
 
 from kcm_host.api.errors import ApiError, Conflict, UndeclaredRead, Unreachable
 from kcm_host.api.kinds import Key
@@ -192,7 +192,7 @@ async def test_writes_of_a_failed_sync_are_told_too(
         await writer.patch(NODE, key, {})
         return Done()
 
-    rig.sender = Notebook(failing(error))
+    rig.sender = RecordingSender(failing(error))
     rig.queue.add(A, CAUSE)
     (record, *_) = await rig.run(sync, seconds=0.001)
     assert record.outcome == "error"

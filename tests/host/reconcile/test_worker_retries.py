@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, B, Notebook, Rig, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
@@ -33,7 +33,7 @@ async def test_two_failures_wait_5_and_10_ms(rig: Rig) -> None:
         await writer.patch(NODE, key, {"metadata": {}})
         return Done()
 
-    notebook = Notebook(answer)
+    notebook = RecordingSender(answer)
     rig.sender = notebook
     rig.queue.add(A, CAUSE)
     records = await rig.run(sync, seconds=100)
@@ -68,7 +68,7 @@ async def test_later_forgets_failures_too(rig: Rig) -> None:
 async def test_a_change_brings_a_failing_key_forward(rig: Rig) -> None:
     """A change is synced at once; the wait that is under way still ends as it would (IQ-86)."""
     for _ in range(10):
-        rig.queue.retry(A, CAUSE)
+        rig.queue.add_rate_limited(A, CAUSE)
         rig.queue.forget(B)
     rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(ERROR, Done(), Done()), seconds=100)
@@ -112,8 +112,8 @@ async def test_a_key_comes_again_in_its_lane(
             raise step
         return step
 
-    rig.queue.add(A, CAUSE, lane=lane)
-    rig.queue.add(Key("c"), CAUSE, lane=lane)
+    rig.queue.add(A, CAUSE, priority=lane)
+    rig.queue.add(Key("c"), CAUSE, priority=lane)
     async with rig.working(sync):
         await asyncio.sleep(0.5)
         # While c is synced, a is due again and waits in the queue; then b comes.
@@ -124,7 +124,7 @@ async def test_a_key_comes_again_in_its_lane(
 
 async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
     """When its retry is due it goes before keys of lower lanes that wait for longer (F-17)."""
-    rig.queue.add(A, CAUSE, lane=Lane.URGENT)
+    rig.queue.add(A, CAUSE, priority=Lane.URGENT)
     for number in range(3):
         rig.queue.add(Key(f"k{number}"), CAUSE, after=0.004)
     slow = scripted(ValueError("no"), *[Done()] * 4)
@@ -140,10 +140,10 @@ async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
 async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
     """Fifty workers at one write every 2 s, each cut after a minute: 30 writes a minute (F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun, writes = WriteRateLimiter(0.5, 1, loop.time), loop.time(), []
+    limiter, begun, writes = WriteRateLimiter(0.5, 1, loop.time), loop.time(), []
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
-        await turns.take()
+        await limiter.wait()
         writes.append(loop.time() - begun)
         return Later(timedelta(0))
 
@@ -165,7 +165,7 @@ async def test_the_same_failure_of_many_keys_is_one_line(
         await writer.patch(NODE, key, {})
         return Done()
 
-    rig.sender = Notebook(answer)
+    rig.sender = RecordingSender(answer)
     for number in range(400):
         rig.queue.add(Key(f"n{number}"), CAUSE)
     async with rig.working(sync, workers=5):

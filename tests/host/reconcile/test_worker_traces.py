@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.reconcile.sync_bench import CAUSE, NODE, A, B, Notebook, Rig, failing, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, failing, scripted
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -17,8 +17,7 @@ from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
 from kcm_host.api.writes import Receipt, Writer
-from kcm_host.observe.tracing import Tracing
-from kcm_host.reconcile.links import WriteLinks
+from kcm_host.observe.otel_spans import OtelTracing
 
 pytestmark = pytest.mark.virtual_time
 
@@ -30,7 +29,7 @@ class Spans:
         self._exporter = InMemorySpanExporter()
         provider = TracerProvider(shutdown_on_exit=False, **options)
         provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.tracing = Tracing(provider, version="0", stop=lambda seconds: None)
+        self.tracing = OtelTracing(provider, version="0", stop=lambda seconds: None)
 
     def named(self, name: str) -> Sequence[ReadableSpan]:
         """Give the spans of that name, in the order of their ends."""
@@ -39,9 +38,9 @@ class Spans:
 
 @pytest.fixture
 async def spans(rig: Rig) -> Spans:
-    """Switch tracing on, with echoes as the host does."""
+    """Switch tracing on."""
     spans = Spans()
-    rig.tracing, rig.echoes = spans.tracing, WriteLinks()
+    rig.tracing = spans.tracing
     return spans
 
 
@@ -117,7 +116,7 @@ async def test_a_span_tells_how_its_sync_ended(rig: Rig, spans: Spans) -> None:
 
 async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None:
     """Its parent is the sync; it tells the server's answer and how often it was sent."""
-    rig.sender = Notebook(lambda write: Receipt("8", "u1", attempts=3))
+    rig.sender = RecordingSender(lambda write: Receipt("8", "u1", attempts=3))
     rig.queue.add(A, CAUSE)
     await rig.run(patching, seconds=1)
     (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
@@ -130,7 +129,7 @@ async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None
 
 async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
     """An error answer is the status of the write's span and fails the sync's."""
-    rig.sender = Notebook(failing(Conflict("patch nodes: 409", status=409)))
+    rig.sender = RecordingSender(failing(Conflict("patch nodes: 409", status=409)))
     rig.queue.add(A, CAUSE)
     await rig.run(patching, seconds=0.001)
     (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
@@ -140,7 +139,7 @@ async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
 
 async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
     """Without sampling no cause carries a link that would lead nowhere."""
-    rig.tracing, rig.echoes = Spans(sampler=ALWAYS_OFF).tracing, WriteLinks()
+    rig.tracing = Spans(sampler=ALWAYS_OFF).tracing
     rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(ValueError("no"), Done()), seconds=10)
     assert [cause.link for record in records for cause in record.causes] == [None, None]

@@ -1,7 +1,7 @@
 """A writer sends what the controller declared, and keeps a record of all it sent."""
 
 import pytest
-from host.reconcile.sync_bench import CLAIM, NODE, A, Notebook, failing
+from host.reconcile.worker_rig import CLAIM, NODE, A, RecordingSender, failing
 
 from kcm_host.api.errors import Conflict, UndeclaredWrite, Unreachable
 from kcm_host.api.kinds import Key, Kind
@@ -10,12 +10,12 @@ from kcm_host.reconcile.writer import SyncWriter
 
 
 @pytest.fixture
-def notebook() -> Notebook:
+def notebook() -> RecordingSender:
     """A sender that answers every write."""
-    return Notebook()
+    return RecordingSender()
 
 
-def writer(sender: Notebook, *permissions: Permission) -> SyncWriter:
+def writer(sender: RecordingSender, *permissions: Permission) -> SyncWriter:
     """Give a writer of a controller with these permissions."""
     return SyncWriter("ttl", sender, frozenset(permissions))
 
@@ -32,7 +32,7 @@ def writer(sender: Notebook, *permissions: Permission) -> SyncWriter:
     ids=["nothing", "another kind", "another verb", "a subresource alone", "another version"],
 )
 async def test_what_is_not_declared_is_refused(
-    notebook: Notebook, permissions: list[Permission]
+    notebook: RecordingSender, permissions: list[Permission]
 ) -> None:
     """Kind with its version, verb and subresource all have to be declared; nothing is sent."""
     refusing = writer(notebook, *permissions)
@@ -41,7 +41,7 @@ async def test_what_is_not_declared_is_refused(
     assert (notebook.writes, refusing.records) == ([], [])
 
 
-async def test_the_refusal_says_what_to_declare(notebook: Notebook) -> None:
+async def test_the_refusal_says_what_to_declare(notebook: RecordingSender) -> None:
     """The message names controller, verb, kind and the permission that is missing."""
     with pytest.raises(UndeclaredWrite) as refusal:
         await writer(notebook).patch(NODE, A, {})
@@ -51,7 +51,7 @@ async def test_the_refusal_says_what_to_declare(notebook: Notebook) -> None:
     )
 
 
-async def test_the_refusal_of_a_subresource_names_it(notebook: Notebook) -> None:
+async def test_the_refusal_of_a_subresource_names_it(notebook: RecordingSender) -> None:
     """A permission for the object is none for its status; the message tells the difference."""
     with pytest.raises(UndeclaredWrite) as refusal:
         await writer(notebook, Permission(NODE, "patch")).patch(NODE, A, {}, subresource="status")
@@ -61,7 +61,7 @@ async def test_the_refusal_of_a_subresource_names_it(notebook: Notebook) -> None
     )
 
 
-async def test_what_is_declared_is_sent(notebook: Notebook) -> None:
+async def test_what_is_declared_is_sent(notebook: RecordingSender) -> None:
     """Each write goes to the sender once, and the writer gives back its receipt."""
     allowed = writer(notebook, Permission(NODE, "patch"), Permission(NODE, "patch", "status"))
     receipt = await allowed.patch(NODE, A, {"a": 1})
@@ -78,7 +78,7 @@ async def test_every_write_is_recorded_with_its_answer() -> None:
     permission = Permission(CLAIM, "patch")
     errors = [(Conflict("no", status=409), 409), (Unreachable("cut"), 0)]
     for error, status in errors:
-        failed = writer(Notebook(failing(error)), permission)
+        failed = writer(RecordingSender(failing(error)), permission)
         with pytest.raises(type(error)):
             await failed.patch(CLAIM, Key("one", "team"), {})
         (record,) = failed.records

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from host.reconcile.live_senders import MakeSender
-from host.reconcile.sync_bench import CLAIM
+from host.reconcile.worker_rig import CLAIM
 from host.runtime.definitions import Definitions
 from kubernetes import client as official
 

@@ -20,7 +20,7 @@ from kcm_host.runtime.periodic import BATCH, JITTER
 HOUR = timedelta(hours=1)
 #: By then the first sweep has begun, whatever the jitter, and ended.
 ONE_SWEEP = HOUR.total_seconds() * (1 + JITTER) + 60
-TOLD = "wake-up missed, found by the slow sweep"
+TOLD = "wake-up missed, found by the periodic resync"
 
 
 def copying_world(
@@ -123,7 +123,7 @@ async def test_a_timer_is_a_wakeup() -> None:
         for round_ in range(40):
             want(world, "timed-1", str(round_))
             await asyncio.sleep(1)
-            run.queue.sweep(Key("timed-1"), Cause("resync", 0.0, "nodes"))
+            run.queue.add_resync(Key("timed-1"), Cause("resync", 0.0, "nodes"))
             await asyncio.sleep(0.5)
         assert wrong(world) == []
         assert newest().own_resyncs == 0
@@ -155,7 +155,7 @@ async def test_what_is_still_being_told_is_not_counted() -> None:
         want(world, "gone-1", "a")
         await world.quiet()
         handler.is_synced = False
-        run.queue.sweep(Key("gone-1"), Cause("resync", 0.0, "nodes"))
+        run.queue.add_resync(Key("gone-1"), Cause("resync", 0.0, "nodes"))
         await world.quiet()
         assert wrong(world) == []
     assert world.counted() == []

@@ -66,7 +66,7 @@ def test_what_is_missed_is_mended_and_counted_once(
     for name, number in before.items():
         eventually(lambda: syncs(host, name) > number + 10, f"{name} is swept again")  # noqa: B023
     assert (missed(host, "forgetful"), missed(host, "careful")) == (1, 0)
-    (line,) = host.log("wake-up missed, found by the slow sweep")
+    (line,) = host.log("wake-up missed, found by the periodic resync")
     key = f"{namespace}/missed"
     assert (line["controller"], line["key"]) == ("forgetful", key)
     assert line["write"] == f"patch configmaps '{key}'"

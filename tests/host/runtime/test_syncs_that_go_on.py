@@ -19,9 +19,9 @@ while key.name == "deaf" and not Path("FOLDER/go").exists():
 """
 #: A sync may take half a second instead of a minute; the module is in the host's process.
 HASTY = """
-from kcm_host.reconcile import limits
-limits.SYNC_SECONDS = 0.5
-limits.GRACE_SECONDS = 0.5
+from kcm_host.reconcile import time_limit
+time_limit.SYNC_SECONDS = 0.5
+time_limit.GRACE_SECONDS = 0.5
 """
 
 
@@ -55,7 +55,7 @@ def test_it_is_told_and_its_worker_replaced(
     create(core, namespace, "deaf", "other")
     eventually(lambda: host.page("/readyz")[0] == 503, "it is not ready")
     assert b"syncs go on though they were cancelled: 1 (" in host.page("/readyz")[1]
-    (line,) = host.log("sync goes on after its cancellation")
+    (line,) = host.log("sync stuck after its cancellation")
     assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
     eventually(lambda: synced(host, "other"), "the one worker goes on")
     (tmp_path / "go").touch()
@@ -71,7 +71,7 @@ def test_a_restart_does_not_wait_for_it(
     site.plugin("one", source.replace('"deaf"', '"deaf" and self.start == 1') + HASTY)
     create(core, namespace, "deaf")
     host = run_loops("one", ready=False)
-    eventually(lambda: host.log("sync goes on after its cancellation"), "it is told")
+    eventually(lambda: host.log("sync stuck after its cancellation"), "it is told")
     create(core, namespace, "fail")
     eventually(lambda: host.controller("one")["status"].get("start") == 2, "it started again")
     eventually(lambda: synced(host, "fail"), "the new instance syncs")
@@ -90,7 +90,7 @@ def test_a_stop_names_it(
     create(core, namespace, "deaf")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
-    (line,) = host.log("sync goes on after its cancellation")
+    (line,) = host.log("sync stuck after its cancellation")
     assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
     (left,) = host.log("syncs left behind")
     assert left["problem"].startswith("syncs go on though they were cancelled: 1 (")

@@ -77,7 +77,7 @@ async def test_causes_that_come_during_a_sync_belong_to_the_next(queue: WorkQueu
 
 async def test_a_retry_and_a_change_are_told_together(queue: WorkQueue) -> None:
     """A change that comes while a retry waits, and its own delay, are one item with both causes."""
-    queue.retry(A, why("failed", reason="retry"))
+    queue.add_rate_limited(A, why("failed", reason="retry"))
     queue.add(A, why("changed"), after=0.001)
     item = await queue.get()
     assert [cause.reason for cause in item.causes] == ["retry", "updated"]

@@ -10,7 +10,7 @@ from virtual_time import VirtualTimeLoop
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.wakes import Lane
-from kcm_host.workqueue.priority import PATIENCE
+from kcm_host.workqueue.priority import STARVATION_LIMIT
 from kcm_host.workqueue.queue import Item, WorkQueue
 
 KEYS = [Key(name) for name in "abcdefghijkl"]
@@ -68,7 +68,7 @@ class Model:
         lanes = sorted({self.dirty[key] for key in free})
         if not lanes:
             return None
-        patient = [lane for lane in lanes if self.passed_over[lane] >= PATIENCE]
+        patient = [lane for lane in lanes if self.passed_over[lane] >= STARVATION_LIMIT]
         lane = (patient or lanes)[0]
         self.passed_over[lane] = 0
         for other in lanes:
@@ -104,7 +104,7 @@ async def _play(steps: list[tuple[Any, ...]]) -> None:
         model.advance(loop.time())
         if name == "add":
             key, lane, after = words
-            queue.add(key, why(), lane=lane, after=after)
+            queue.add(key, why(), priority=lane, after=after)
             model.add(key, lane, loop.time() + after, loop.time())
         elif name == "take":
             items += await _take(queue, model)
@@ -126,7 +126,7 @@ async def _take(queue: WorkQueue, model: Model) -> list[Item]:
         assert len(queue) == 0
         return []
     item = await queue.get()
-    assert (item.key, item.lane) == expected
+    assert (item.key, item.priority) == expected
     return [item]
 
 
@@ -134,10 +134,10 @@ def _finish(queue: WorkQueue, model: Model, name: str, item: Item, after: float 
     """End the sync of an item as the worker does: its lane goes with it."""
     now = asyncio.get_running_loop().time()
     if name == "retry":
-        seconds = queue.retry(item.key, why(), lane=item.lane)
+        seconds = queue.add_rate_limited(item.key, why(), priority=item.priority)
         model.add(item.key, model.taken[item.key], now + seconds, now)
     elif name == "later":
-        queue.later(item.key, why(), after=after, lane=item.lane)
+        queue.add_after(item.key, why(), after=after, priority=item.priority)
         model.add(item.key, model.taken[item.key], now + after, now)
     queue.done(item.key)
     model.done(item.key)

@@ -92,7 +92,7 @@ async def test_each_add_wakes_one_waiting_worker(queue: WorkQueue) -> None:
     await settle()
     assert [worker.done() for worker in workers] == [True, True, False]
     assert [workers[0].result().key, workers[1].result().key] == [A, B]
-    queue.close()
+    queue.shut_down()
     await asyncio.wait(workers)
     workers[2].exception()
 

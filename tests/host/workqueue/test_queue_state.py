@@ -46,10 +46,10 @@ async def test_adds_count_keys_that_become_dirty(queue: WorkQueue) -> None:
 async def test_retries_count_failures_and_timers(queue: WorkQueue) -> None:
     """Each failure and each time a sync asked for; an add is none (IQ-89, queue metrics)."""
     queue.add(A, why())
-    queue.retry(A, why())
-    queue.retry(A, why())
-    queue.later(B, why(), after=1)
-    queue.later(B, why(), after=1)
+    queue.add_rate_limited(A, why())
+    queue.add_rate_limited(A, why())
+    queue.add_after(B, why(), after=1)
+    queue.add_after(B, why(), after=1)
     assert queue.state().retries == 4
 
 
@@ -71,9 +71,9 @@ async def test_running_syncs_are_told_by_their_ages(queue: WorkQueue) -> None:
 async def test_failing_keys_are_named_with_their_failures(queue: WorkQueue) -> None:
     """Keys are named as people write them, until they succeed."""
     key = Key("claim", "team", "resourceclaim")
-    queue.retry(key, why())
-    queue.retry(key, why())
-    queue.retry(A, why())
+    queue.add_rate_limited(key, why())
+    queue.add_rate_limited(key, why())
+    queue.add_rate_limited(A, why())
     assert queue.state().failing == {"resourceclaim:team/claim": 2, "a": 1}
     queue.forget(key)
     assert queue.state().failing == {"a": 1}
@@ -83,7 +83,7 @@ async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
     """Of thirty failing keys the ten worst are named."""
     for number in range(30):
         for _ in range(2 if number % 3 == 0 else 1):
-            queue.retry(Key(f"k{number}"), why())
+            queue.add_rate_limited(Key(f"k{number}"), why())
     failing = queue.state().failing
     assert set(failing) == {f"k{number}" for number in range(0, 30, 3)}
     assert set(failing.values()) == {2}
@@ -96,11 +96,11 @@ def test_the_worst_keys_are_found_without_a_sort() -> None:
     failures = Random(1).choices(range(1, 9), k=len(keys))
     for key, times in zip(keys, failures, strict=True):
         for _ in range(times):
-            limiter.when(key)
+            limiter.next_delay(key)
     expected = sorted(failures, reverse=True)[:10]
-    assert list(limiter.worst(10).values()) == expected
+    assert list(limiter.most_failing(10).values()) == expected
     sort = min(_cpu_seconds(lambda: sorted(keys, key=limiter.failures)) for _ in range(5))
-    assert min(_cpu_seconds(lambda: limiter.worst(10)) for _ in range(5)) < sort / 2
+    assert min(_cpu_seconds(lambda: limiter.most_failing(10)) for _ in range(5)) < sort / 2
 
 
 def _cpu_seconds(work: Callable[[], object]) -> float:

@@ -133,6 +133,6 @@ async def test_any_sequence_of_steps_follows_the_rules(queue: WorkQueue, seed: i
     for _ in range(150):
         await trial.turn()
     assert trial.handed, "the run handed out nothing, so it showed nothing"
-    queue.close()
+    queue.shut_down()
     await settle()
     assert not [getter for getter in trial.getters if not getter.done()]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.reconcile.sync_bench import CAUSE, Rig
+from host.reconcile.worker_rig import CAUSE, Rig
 from plugins.servicecidrs.fake_cluster import (
     FIN_MINUS,
     FIN_PLUS,

@@ -133,5 +133,5 @@ def test_a_long_pause_is_shown(paused: Nodes, new_name: Callable[[], str]) -> No
     eventually(
         lambda: 0 < paused.host.controller("ttl")["writePauseSeconds"] <= 300, "the pause is shown"
     )
-    (line,) = paused.host.log("the server asks for a pause of all writes")
+    (line,) = paused.host.log("writes paused by Retry-After")
     assert (line["controller"], line["seconds"]) == ("ttl", "300")

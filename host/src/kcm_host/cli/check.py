@@ -13,7 +13,7 @@ from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.escaping import printable
-from kcm_host.observe.tracing_setup import TracingUnavailable
+from kcm_host.observe.tracing import TracingUnavailable
 from kcm_host.runtime.bootstrap import PluginVerdict, load_plugins, plugin_verdicts, started_tracing
 
 
@@ -43,8 +43,7 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
         fail(error, BAD_CONFIG, form=settings.log.format)
     except ConnectionProblem as problem:
         fail(problem, problem.exit_code, form=settings.log.format)
-    if tracing is not None:
-        tracing.stop(timeout_seconds=1)
+    tracing.stop(timeout_seconds=1)
     found = [_record(verdict) for verdict in plugin_verdicts(plugins)]
     warnings = [*loaded.warnings, *plugins.warnings, *(connection.warnings if connection else ())]
     if output == "json":

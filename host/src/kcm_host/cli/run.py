@@ -15,7 +15,7 @@ from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.endpoints import AddressUnusable
 from kcm_host.observe.logging import start_logging
-from kcm_host.observe.tracing_setup import TracingUnavailable
+from kcm_host.observe.tracing import TracingUnavailable
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined
 from kcm_host.runtime.bootstrap import LoadedPlugins, bootstrap, load_plugins
 from kcm_host.runtime.host import Host

@@ -32,7 +32,7 @@ from kcm_host.client.errors import (
     refuse_encoded,
 )
 from kcm_host.client.line_reader import read_lines
-from kcm_host.observe.logging import trace_headers
+from kcm_host.observe.trace_context import trace_headers
 
 CONNECT_SECONDS = 30
 #: Half the time limit of a sync: a sync whose request gets no response can still handle that.

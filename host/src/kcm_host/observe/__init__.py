@@ -1,1 +1,1 @@
-"""What the host tells about itself: log lines, metrics, pages, spans, and a stalled loop."""
+"""Observability: logs, metrics, traces, HTTP endpoints and the watchdog."""

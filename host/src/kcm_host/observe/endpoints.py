@@ -1,52 +1,65 @@
-"""The HTTP pages: health, readiness, status and metrics, answered beside the event loop."""
+"""The HTTP endpoints `/livez`, `/readyz`, `/status` and `/metrics`, in a thread of their own."""
 
 import asyncio
 import errno
+import json
 import socket
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from kcm_host.api.states import HostState
-from kcm_host.observe import http_messages
-from kcm_host.observe.http_messages import Answer, Request, text
-from kcm_host.observe.http_server import REQUEST_SECONDS, HttpServer
-from kcm_host.observe.loop_bridge import LoopBridge, NoReply
+import msgspec
+
+from kcm_host.api.states import ControllerState, HostState, StreamState
+from kcm_host.observe.escaping import printable
+from kcm_host.observe.http_messages import Request, Response, text
+from kcm_host.observe.http_server import LIMITS, HttpServer, Limits
+from kcm_host.observe.loop_bridge import LoopBridge, LoopUnavailable
 from kcm_host.observe.metrics import Metrics
-from kcm_host.observe.plugin_metrics import Offers, Told
+from kcm_host.observe.plugin_metrics import MetricsHooks, Samples
 from kcm_host.observe.watchdog import Watchdog
 
-PATIENCE_SECONDS = 2.0
-#: A stall as long as this is not going to end; whoever probes `/livez` may restart the host.
+JSON = "application/json"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+INDEX = """\
+kcm-host
+
+/livez            is the event loop alive
+/readyz           does every enabled controller run; ?verbose names them all
+/status           the state of the host and its controllers, as JSON
+/metrics          for Prometheus
+"""
+
+CALL_SECONDS = 2.0
+#: A stall this long is not going to end; a liveness probe may restart the host.
 DEAD_SECONDS = 30.0
-FACTS = {
+ADDRESS_ERRORS = {
     errno.EADDRINUSE: "it is in use",
     errno.EACCES: "this user may not use that port",
     errno.EADDRNOTAVAIL: "no interface of this machine has that address",
 }
 
 
-class StateOf(Protocol):
-    """Gives the state of the host."""
+class StateFunction(Protocol):
+    """Returns the state of the host."""
 
     def __call__(self, *, with_status: bool) -> HostState:
         """Return the state at this moment; see `Host.state`."""
 
 
 class AddressUnusable(Exception):
-    """The pages cannot be served at the configured address."""
+    """The endpoints cannot be served at the configured address."""
 
 
 class Endpoints:
     """
-    `/livez`, `/readyz`, `/status` and `/metrics` at one address, in a thread of their own.
+    `/livez`, `/readyz`, `/status` and `/metrics` at one address.
 
-    The thread is why `/livez` still answers while a plugin blocks the event loop, and why it
-    can turn 500 when the loop has not answered the watchdog for `dead_seconds`. The other
-    pages show the state of one moment on the loop: `host_state` is called there, once a request,
-    and must not block. `with_status` is True for `/status` alone: what a plugin says of itself may
-    cost more than a probe should. `plugin_metrics`, which says what to call for the metrics of each
-    controller, is called there too. When the loop does not get to it in 2 s these pages are 503
-    and say so.
+    Their thread lets `/livez` answer while a plugin blocks the event loop, with 500 when the loop
+    has not answered the watchdog for `dead_seconds`. The other endpoints show the state of one
+    moment: `host_state` is called on the loop, once a request, and must not block. `with_status` is
+    True for `/status` alone, because the status of a plugin may cost more than a probe should.
+    `plugin_metrics`, which returns the metrics hook of each controller, is called there too. When
+    the loop does not make the call within `call_seconds`, the response is 503 with the reason.
     """
 
     def __init__(
@@ -54,13 +67,13 @@ class Endpoints:
         bind: str,
         *,
         loop: asyncio.AbstractEventLoop,
-        host_state: StateOf,
+        host_state: StateFunction,
         watchdog: Watchdog,
         metrics: Metrics,
-        plugin_metrics: Callable[[], Offers] = dict,
-        patience_seconds: float = PATIENCE_SECONDS,
+        plugin_metrics: Callable[[], MetricsHooks] = dict,
+        call_seconds: float = CALL_SECONDS,
         dead_seconds: float = DEAD_SECONDS,
-        request_seconds: float = REQUEST_SECONDS,
+        limits: Limits = LIMITS,
     ) -> None:
         self._bind = bind
         self._host_state = host_state
@@ -68,28 +81,26 @@ class Endpoints:
         self._metrics = metrics
         self._plugin_metrics = plugin_metrics
         self._dead_seconds = dead_seconds
-        self._questions = LoopBridge(loop, patience_seconds=patience_seconds)
-        self._request_seconds = request_seconds
+        self._bridge = LoopBridge(loop, timeout_seconds=call_seconds)
+        self._limits = limits
         self._server: HttpServer | None = None
 
     def start(self) -> None:
         """
-        Bind and begin to answer.
+        Bind the address and start the thread.
 
         Raises `AddressUnusable` when the address is in use, not permitted or malformed.
         """
         try:
             family, address = resolve(self._bind)
-            self._server = HttpServer(
-                family, address, self._respond, request_seconds=self._request_seconds
-            )
+            self._server = HttpServer(family, address, self._respond, limits=self._limits)
         except (OSError, ValueError) as error:
-            raise AddressUnusable(_error_text(self._bind, error)) from error
+            raise AddressUnusable(_address_problem(self._bind, error)) from error
         self._server.start()
 
     @property
     def address(self) -> str:
-        """Where the pages are, as `host:port` with the real port; empty while they are nowhere."""
+        """The address as `host:port` with the real port; empty before `start`."""
         if self._server is None:
             return ""
         host, port = self._server.address
@@ -97,77 +108,128 @@ class Endpoints:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
-        return self._server.connections if self._server is not None else 0
+        """The number of connected clients."""
+        return len(self._server.connections) if self._server is not None else 0
 
     def stop(self) -> None:
         """
-        Stop answering, and wait for the thread: milliseconds, unless a client is slow to read.
+        Close the server and wait for its thread: milliseconds, unless a client is slow to read.
 
-        May be called on the loop: nobody waits for it any longer then.
+        May be called on the loop: the thread does not wait for the loop then.
         """
-        self._questions.close()
+        self._bridge.close()
         server, self._server = self._server, None
         if server is not None:
             server.stop()
 
-    async def _respond(self, request: Request) -> Answer:
+    async def _respond(self, request: Request) -> Response:
+        try:
+            return await self._dispatch(request)
+        except LoopUnavailable as error:
+            seconds = self._watchdog.stalled_seconds()
+            reason = stall_text(seconds, self._watchdog.plugin) if seconds else error
+            return text(503, f"{reason}\n")
+
+    async def _dispatch(self, request: Request) -> Response:
         match request.path:
             case "/livez":
                 return self._livez()
             case "/readyz":
-                verbose = _is_verbose(request.query)
-                return await self._asked(
-                    lambda: http_messages.readyz(
-                        self._host_state(with_status=False), verbose=verbose
-                    )
-                )
+                return await self._readyz(verbose=_is_verbose(request.query))
             case "/status":
                 return await self._status()
             case "/metrics":
                 return await self._scrape()
             case "/":
-                return text(200, http_messages.INDEX)
+                return text(200, INDEX)
             case _:
-                return text(404, "not found; / lists the pages\n")
+                return text(404, "not found; / lists the endpoints\n")
 
-    def _livez(self) -> Answer:
+    def _livez(self) -> Response:
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
         if seconds < self._dead_seconds:
             return text(200, "ok")
-        return text(500, f"{http_messages.stalled(seconds, plugin)}\n")
+        return text(500, f"{stall_text(seconds, plugin)}\n")
 
-    async def _status(self) -> Answer:
-        # Written down on the loop, because what plugins say of themselves may change afterwards.
-        try:
-            shown = await self._questions.ask(
-                lambda: http_messages.status_text(self._host_state(with_status=True))
-            )
-        except NoReply as error:
-            return self._silent(error)
-        return http_messages.status(shown)
+    async def _readyz(self, *, verbose: bool) -> Response:
+        return await self._bridge.call(
+            lambda: readyz(self._host_state(with_status=False), verbose=verbose)
+        )
 
-    async def _asked(self, question: Callable[[], Answer]) -> Answer:
-        try:
-            return await self._questions.ask(question)
-        except NoReply as error:
-            return self._silent(error)
+    async def _status(self) -> Response:
+        # Encoded on the loop, because plugins may change their status objects afterwards.
+        body = await self._bridge.call(lambda: status_text(self._host_state(with_status=True)))
+        return status(body)
 
-    async def _scrape(self) -> Answer:
-        # Ten milliseconds of text belong into this thread, not on the loop.
-        try:
-            state, told = await self._questions.ask(self._moment)
-        except NoReply as error:
-            return self._silent(error)
-        return Answer(200, self._metrics.render(state, told), http_messages.PROMETHEUS)
+    async def _scrape(self) -> Response:
+        # Imported late, because only a scrape needs its 4 MiB.
+        from kcm_host.observe.prometheus import render  # noqa: PLC0415 - see above
 
-    def _moment(self) -> tuple[HostState, Told]:
+        # Rendered in this thread, because ten milliseconds are too long for the loop.
+        state, samples = await self._bridge.call(self._collect)
+        return Response(200, render(self._metrics, state, samples), PROMETHEUS)
+
+    def _collect(self) -> tuple[HostState, Samples]:
         state = self._host_state(with_status=False)
-        return state, self._metrics.plugins.asked(self._plugin_metrics())
+        return state, self._metrics.plugins.collect(self._plugin_metrics())
 
-    def _silent(self, error: NoReply) -> Answer:
-        plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
-        return text(503, f"{http_messages.stalled(seconds, plugin) if seconds else error}\n")
+
+def stall_text(seconds: float, plugin: str) -> str:
+    """Return one sentence about a stall and its cause."""
+    holder = f"controller '{plugin}' blocks it" if plugin else "no plugin's code was found in it"
+    return printable(f"the event loop has not answered for {seconds:.0f} s: {holder}")
+
+
+def readyz(state: HostState, *, verbose: bool) -> Response:
+    """
+    Return 200 when the host is ready, else 503 with a line for each controller that is not.
+
+    `verbose` adds lines for those that are. The lines have the format of Kubernetes' own health
+    endpoints, but reasons are not withheld.
+    """
+    if state.ready and not verbose:
+        return text(200, "ok")
+    lines = [
+        printable(
+            f"[+]{one.name} ok{f', idle: {one.idle}' if one.idle else ''}"
+            if one.ready
+            else f"[-]{one.name} failed: {not_ready_reason(one, state.streams)}"
+        )
+        for one in state.controllers
+        if verbose or not one.ready
+    ]
+    lines.append(f"readyz check {'passed' if state.ready else 'failed'}\n")
+    return text(200 if state.ready else 503, "\n".join(lines))
+
+
+def not_ready_reason(controller: ControllerState, streams: tuple[StreamState, ...]) -> str:
+    """Return why a controller is not ready: its own problem, or the watches it waits for."""
+    if controller.problem:
+        return controller.problem
+    unsynced = [
+        f"{one.resource}: {one.error}" if one.error else one.resource
+        for one in streams
+        if controller.name in one.controllers and not one.synced
+    ]
+    return f"{controller.phase}, waits for {', '.join(unsynced)}" if unsynced else controller.phase
+
+
+def status_text(state: HostState) -> str:
+    """Return the full state as JSON; values of a plugin's status beyond JSON become text."""
+    try:
+        return msgspec.json.encode(state, enc_hook=as_json).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(msgspec.to_builtins(state, enc_hook=as_json, str_keys=True))
+
+
+def status(body: str) -> Response:
+    """Return the response with a `status_text`."""
+    return Response(200, printable(body).encode(), JSON)
+
+
+def as_json(value: object) -> Any:
+    """Return the nearest JSON value of a value that JSON does not have."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _is_verbose(query: str) -> bool:
@@ -176,7 +238,7 @@ def _is_verbose(query: str) -> bool:
 
 def resolve(bind: str) -> tuple[int, tuple[str, int]]:
     """
-    Give the address family and the address of `host:port` or `[ipv6]:port`.
+    Return the address family and the address of `host:port` or `[ipv6]:port`.
 
     Without a host it is every IPv4 interface; `[::]` is every interface. Raises `ValueError` for
     another form, `OSError` for a name that does not resolve.
@@ -192,10 +254,10 @@ def resolve(bind: str) -> tuple[int, tuple[str, int]]:
     return family, (str(address[0]), int(address[1]))
 
 
-def _error_text(bind: str, error: Exception) -> str:
+def _address_problem(bind: str, error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else None
-    fact = FACTS.get(number or 0, str(error))
+    reason = ADDRESS_ERRORS.get(number or 0, str(error))
     return (
-        f"pages cannot be served at '{bind}': {fact}; "
+        f"endpoints cannot be served at '{bind}': {reason}; "
         f"set http.bind to a free address, or to port 0 for any free port"
     )

@@ -1,23 +1,23 @@
-"""What is not printable, made visible: the one way in which foreign text leaves the host."""
+"""The escape of unprintable characters in all foreign text that the host writes."""
 
 import json
 import re
 
-#: Everything but printable ASCII; most texts have none of it.
-_OTHERS = re.compile(r"[^ -~]+")
+#: Everything but printable ASCII; most texts have no such character.
+_NOT_ASCII = re.compile(r"[^ -~]+")
 
 
 def printable(text: str) -> str:
     r"""
-    Return `text` with each character that is not printable as an escape of JSON, such as `\n`.
+    Return `text` with each unprintable character as an escape of JSON, such as `\n`.
 
     Names and messages come from users of the cluster and from plugins. A line end in one could fake
-    a line of a log or a page, control characters could rewrite a terminal, and marks for the
-    direction of writing could show a line in another order than it has. Separators other than the
-    blank, unassigned characters and lone surrogates are escaped too. A backslash stays as it is;
-    inside the strings of a JSON text, which escapes it, the outcome means the same as before.
+    a line of a log or a response, control characters could rewrite a terminal, and bidirectional
+    marks could show a line in another order than it has. Separators other than the blank,
+    unassigned characters and lone surrogates are escaped too. A backslash is not escaped: inside
+    the strings of a JSON text, which escapes it, the result has the same meaning.
     """
-    return _OTHERS.sub(_escaped, text)
+    return _NOT_ASCII.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:

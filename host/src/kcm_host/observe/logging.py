@@ -1,57 +1,15 @@
-"""Logging: one formatter for text and JSON, and its set-up."""
+"""Logging: formatters for text and JSON, and the set-up of the root logger."""
 
 import json
 import logging
 import os
 import sys
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping
-from contextvars import ContextVar, Token
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-import msgspec
-
 from kcm_host.observe.escaping import printable
-
-
-class SpanIds(msgspec.Struct, frozen=True, gc=False):
-    """The ids of a span, and whether it is recorded."""
-
-    trace_id: int
-    span_id: int
-    sampled: bool
-
-
-#: The innermost span of the host's own, None outside of syncs and while tracing is off.
-_current: ContextVar[SpanIds | None] = ContextVar("kcm_host_span", default=None)
-
-
-def enter_span(ids: SpanIds) -> Token[SpanIds | None]:
-    """Make this the current span, and return what `leave_span` needs."""
-    return _current.set(ids)
-
-
-def leave_span(token: Token[SpanIds | None]) -> None:
-    """Make the span before this one the current one again."""
-    _current.reset(token)
-
-
-def trace_headers() -> dict[str, str]:
-    """Return the header that carries the current span to the server (W3C Trace Context)."""
-    ids = _current.get()
-    if ids is None:
-        return {}
-    return {"traceparent": f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{ids.sampled:02x}"}
-
-
-def trace_pairs() -> dict[str, str]:
-    """Return what a log line says of the current span; nothing of one that is not recorded."""
-    ids = _current.get()
-    if ids is None or not ids.sampled:
-        return {}
-    return {"trace_id": f"{ids.trace_id:032x}", "span_id": f"{ids.span_id:016x}"}
-
+from kcm_host.observe.trace_context import trace_pairs
 
 LEVELS = {
     logging.DEBUG: "DEBUG",
@@ -68,17 +26,17 @@ COLOURS = {
     logging.CRITICAL: "\x1b[1;31m",
 }
 RESET = "\x1b[0m"
-#: Loggers of this name and below say enough by their events; others are named in the line.
-OWN = "kcm_host"
+#: The names of other loggers than this one and those below it are shown in the line.
+OWN_LOGGER = "kcm_host"
 
 
-class TextLines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """
     Lines for people: `2026-11-21T07:50:01.123Z INFO  event  controller=ttl key=n1`.
 
-    Values that would blur the line (blanks, quotes, what is not printable) are quoted as JSON
-    strings, so one record is one line whatever it contains. `stacks` appends the traceback of
-    an exception, indented, below its line.
+    Values with blanks, quotes or unprintable characters are quoted as JSON strings, so one record
+    is one line whatever it contains. `stacks` appends the traceback of an exception, indented,
+    below its line.
     """
 
     def __init__(self, *, colour: bool = False, stacks: bool = False) -> None:
@@ -87,14 +45,16 @@ class TextLines(logging.Formatter):
         self._stacks = stacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line of one record, without the line end."""
-        pairs = facts(record)
-        if not record.name.startswith(OWN):
+        """Return the line of one record, without the line end."""
+        pairs = pairs_of(record)
+        if not record.name.startswith(OWN_LOGGER):
             pairs.setdefault("logger", record.name)
-        line = f"{stamp(record)} {self._level(record)} {printable(record.getMessage())}"
+        line = f"{timestamp(record)} {self._level(record)} {printable(record.getMessage())}"
         if pairs:
-            shown_pairs = (f"{printable(name)}={shown(value)}" for name, value in pairs.items())
-            line += "  " + " ".join(shown_pairs)
+            formatted = (
+                f"{printable(name)}={format_value(value)}" for name, value in pairs.items()
+            )
+            line += "  " + " ".join(formatted)
         if self._stacks and has_error(record):
             line += "\n" + indented(self.formatException(record.exc_info or (None, None, None)))
         return line
@@ -105,12 +65,12 @@ class TextLines(logging.Formatter):
         return f"{colour}{name}{RESET}" if colour else name
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """
     Lines for machines: one object with `time`, `level`, `logger`, `event` and the pairs.
 
     A pair named like one of these four gets a trailing underscore. Values that JSON does not
-    know are shown as text. `stacks` adds the traceback of an exception as `stack`.
+    have become text. `stacks` adds the traceback of an exception as `stack`.
     """
 
     def __init__(self, *, stacks: bool = False) -> None:
@@ -118,29 +78,29 @@ class JsonLines(logging.Formatter):
         self._stacks = stacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line of one record, without the line end."""
+        """Return the line of one record, without the line end."""
         line: dict[str, Any] = {
-            "time": stamp(record),
+            "time": timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
         }
-        for name, value in facts(record).items():
+        for name, value in pairs_of(record).items():
             line[f"{name}_" if name in line else name] = value
         if self._stacks and has_error(record):
             line["stack"] = self.formatException(record.exc_info or (None, None, None))
         return printable(json.dumps(line, default=str, ensure_ascii=False))
 
 
-def facts(record: logging.LogRecord) -> dict[str, Any]:
+def pairs_of(record: logging.LogRecord) -> dict[str, Any]:
     """
-    Give the key-value pairs of a record; an exception is the pair `error`, in one line.
+    Return the key-value pairs of a record; an exception is the pair `error`, in one line.
 
-    To be called where the record was made: within a sync that is traced, its ids are added.
+    To be called in the context of the log call: in a traced sync, its trace ids are added.
     """
-    given = getattr(record, "kv", None)
+    values = getattr(record, "kv", None)
     pairs = (
-        {str(name): value for name, value in given.items()} if isinstance(given, Mapping) else {}
+        {str(name): value for name, value in values.items()} if isinstance(values, Mapping) else {}
     )
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
@@ -149,34 +109,34 @@ def facts(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """Give the type and message of an exception."""
+    """Return the type and message of an exception."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def stamp(record: logging.LogRecord) -> str:
-    """Give the time of a record in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def timestamp(record: logging.LogRecord) -> str:
+    """Return the time of a record in UTC, to the millisecond."""
+    time = datetime.fromtimestamp(record.created, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def has_error(record: logging.LogRecord) -> bool:
-    """Whether the record was logged with an exception."""
+    """Return whether the record was logged with an exception."""
     return bool(record.exc_info and record.exc_info[1])
 
 
-def shown(value: object) -> str:
-    """Give one value as it appears in a line of text."""
+def format_value(value: object) -> str:
+    """Return one value as it is written in a line of text."""
     if isinstance(value, str):
         return value if _is_plain(value) else printable(json.dumps(value, ensure_ascii=False))
     if isinstance(value, float):
         return f"{value:.6g}"
     if value is None or isinstance(value, bool | Mapping | list | tuple):
         return printable(json.dumps(value, default=str, ensure_ascii=False))
-    return shown(str(value))
+    return format_value(str(value))
 
 
 def indented(text: str) -> str:
-    """Give every line of a traceback four blanks in front."""
+    """Return a traceback with each line indented by four blanks."""
     return "\n".join(f"    {printable(line)}" for line in text.splitlines())
 
 
@@ -184,15 +144,14 @@ def _is_plain(value: str) -> bool:
     return value.isprintable() and value != "" and not any(c in value for c in ' "=')
 
 
-#: Libraries whose chatter below a warning concerns nobody who runs a host.
+#: Libraries whose records below a warning are of no use to operators.
 THIRD_PARTY = ("aiohttp", "asyncio", "kubernetes", "opentelemetry", "urllib3")
-FACTS_KEPT = 1024
 
 Form = Literal["text", "json"]
 
 
 class HostHandler(logging.StreamHandler[TextIO]):
-    """The one handler of the host; a type of its own so that it can be found again."""
+    """The handler of the host; its type identifies it among the handlers of the root logger."""
 
 
 def start_logging(
@@ -221,40 +180,10 @@ def start_logging(
 
 def _formatter(form: Form, stream: TextIO, *, stacks: bool) -> logging.Formatter:
     if form == "json":
-        return JsonLines(stacks=stacks)
-    return TextLines(colour=_takes_colour(stream), stacks=stacks)
+        return JsonFormatter(stacks=stacks)
+    return TextFormatter(colour=_takes_colour(stream), stacks=stacks)
 
 
 def _takes_colour(stream: TextIO) -> bool:
     refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return not refused and stream.isatty()
-
-
-class OncePerFact:
-    """
-    Tells news from repetition, so that a lasting fact is logged once and not once a second.
-
-    The last `size` keys are remembered; the one unheard of for longest is forgotten first.
-    """
-
-    def __init__(self, size: int = FACTS_KEPT) -> None:
-        self._size = size
-        self._said: OrderedDict[Hashable, str] = OrderedDict()
-
-    def say(self, key: Hashable, text: str) -> bool:
-        """Whether `text` about `key` is new or has changed, and so ought to be logged."""
-        known = self._said.pop(key, None) == text
-        self._said[key] = text
-        if len(self._said) > self._size:
-            self._said.popitem(last=False)
-        return not known
-
-    def forget(self, key: Hashable) -> bool:
-        """End a fact, so that its return is news again; whether there was one."""
-        return self._said.pop(key, None) is not None
-
-    def clear(self) -> bool:
-        """End all facts; whether there were any."""
-        any_said = bool(self._said)
-        self._said.clear()
-        return any_said

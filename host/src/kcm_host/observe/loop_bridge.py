@@ -1,4 +1,4 @@
-"""Asking the host's event loop from the loop of another thread, with an end to the patience."""
+"""Calls on the host's event loop from the loop of another thread, with a timeout."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,71 +8,72 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class NoReply(Exception):
-    """The event loop did not answer in time, or never will again."""
+class LoopUnavailable(Exception):
+    """The event loop did not make a call in time, or is stopping."""
 
 
 class LoopBridge:
     """
-    Runs plain functions on the host's event loop for tasks of another loop.
+    Calls plain functions on the host's event loop for tasks of another loop.
 
-    `close` ends the wait of everybody who asks, now and later, so that a loop which is stopping
-    never waits for somebody who waits for it.
+    `close` ends the wait of all callers, present and future ones, so that a loop which is stopping
+    never waits for a thread that waits for the loop.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, patience_seconds: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, timeout_seconds: float) -> None:
         self._loop = loop
-        self._patience = patience_seconds
-        self._open: set[Future[Any]] = set()
+        self._timeout_seconds = timeout_seconds
+        self._pending: set[Future[Any]] = set()
         self._closed = False
 
     @property
-    def open(self) -> int:
-        """How many questions wait for the loop."""
-        return len(self._open)
+    def pending(self) -> int:
+        """The number of calls that wait for the loop."""
+        return len(self._pending)
 
-    async def ask(self, question: Callable[[], T]) -> T:
+    async def call(self, function: Callable[[], T]) -> T:
         """
-        Return what `question` returns when it is called on the host's loop.
+        Call `function` on the host's loop and return its result.
 
-        What it raises is raised here. Raises `NoReply` when the loop did not get to it in time;
-        it is not called later then.
+        What it raises is raised here. Raises `LoopUnavailable` when the loop did not call it in
+        time; it is not called later then.
         """
-        reply: Future[T] = Future()
-        waited = asyncio.wrap_future(reply)
-        self._open.add(reply)
+        future: Future[T] = Future()
+        result = asyncio.wrap_future(future)
+        self._pending.add(future)
         try:
-            self._put(question, reply)
-            await asyncio.wait({waited}, timeout=self._patience)
-            if waited.cancelled():
-                raise NoReply("the host is stopping")
-            if not waited.done():
-                raise NoReply(f"the event loop did not answer within {self._patience:g} s")
-            return waited.result()
+            self._schedule(function, future)
+            await asyncio.wait({result}, timeout=self._timeout_seconds)
+            if result.cancelled():
+                raise LoopUnavailable("the host is stopping")
+            if not result.done():
+                seconds = f"{self._timeout_seconds:g} s"
+                raise LoopUnavailable(f"the event loop did not answer within {seconds}")
+            return result.result()
         finally:
-            waited.cancel()
-            reply.cancel()
-            self._open.discard(reply)
+            result.cancel()
+            future.cancel()
+            self._pending.discard(future)
 
     def close(self) -> None:
-        """Give up every open question, and every later one at once."""
+        """Cancel all pending calls, and later ones at once."""
         self._closed = True
-        for reply in list(self._open):
-            reply.cancel()
+        for future in list(self._pending):
+            future.cancel()
 
-    def _put(self, question: Callable[[], T], reply: Future[T]) -> None:
+    def _schedule(self, function: Callable[[], T], future: Future[T]) -> None:
         if self._closed or self._loop.is_closed():
-            raise NoReply("the host is stopping")
+            raise LoopUnavailable("the host is stopping")
         try:
-            self._loop.call_soon_threadsafe(_answer, question, reply)
-        except RuntimeError:  # closed between the question and here
-            raise NoReply("the host is stopping") from None
+            self._loop.call_soon_threadsafe(_call, function, future)
+        except RuntimeError:  # closed after the check
+            raise LoopUnavailable("the host is stopping") from None
 
 
-def _answer(question: Callable[[], T], reply: Future[T]) -> None:
-    if not reply.set_running_or_notify_cancel():
+def _call(function: Callable[[], T], future: Future[T]) -> None:
+    if not future.set_running_or_notify_cancel():
         return
     try:
-        reply.set_result(question())
-    except Exception as error:  # noqa: BLE001 - belongs to whoever asked
-        reply.set_exception(error)
+        future.set_result(function())
+    except Exception as error:  # noqa: BLE001 - raised by `LoopBridge.call`
+        future.set_exception(error)

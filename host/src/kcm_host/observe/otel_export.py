@@ -1,4 +1,4 @@
-"""How spans leave the process: sampling, batches, the exporter, and its complaints."""
+"""The export of spans: sampling, batches, the exporter, and the log of export errors."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-from kcm_host.observe.logging import OncePerFact
+from kcm_host.observe.deduplication import LogOnce
 
 log = logging.getLogger(__name__)
 
@@ -25,66 +25,66 @@ TRACES_PATH = "/v1/traces"
 
 class ExportErrors(logging.Handler):
     """
-    Passes on what OpenTelemetry logs, each message once until delivery works again.
+    A log handler for OpenTelemetry: logs each of its messages once until the export recovers.
 
-    A collector that is down is one fact; the libraries report it at every batch and retry.
+    A collector that is down is one fact; the libraries log it at every batch and retry.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._once = OncePerFact()
+        self._logged = LogOnce()
         self._logger = logging.getLogger("opentelemetry")
         self._logger.addHandler(self)
         self._logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record as one of ours if it is news."""
-        if self._once.say((record.name, record.msg), ""):
+        """Log the record under the host's logger, if it is new."""
+        if self._logged.is_new((record.name, record.msg)):
             pairs = {"reason": record.getMessage(), "source": record.name}
-            known = record.exc_info
-            log.log(record.levelno, "traces in trouble", extra={"kv": pairs}, exc_info=known)
+            error = record.exc_info
+            log.log(record.levelno, "trace export failing", extra={"kv": pairs}, exc_info=error)
 
-    def settle(self) -> None:
-        """Take all trouble as over."""
-        if self._once.clear():
-            log.info("traces are delivered again")
+    def recovered(self) -> None:
+        """Treat all errors as over; logged when there were any."""
+        if self._logged.clear():
+            log.info("trace export recovered")
 
-    def leave(self) -> None:
-        """Let the libraries log as before."""
+    def uninstall(self) -> None:
+        """Remove the handler, so that the libraries log as before."""
         self._logger.removeHandler(self)
         self._logger.propagate = True
 
 
 class ReportingExporter(SpanExporter):
-    """An exporter that also ends complaints when a batch has arrived."""
+    """An exporter that reports each exported batch to `ExportErrors`."""
 
-    def __init__(self, exporter: SpanExporter, complaints: ExportErrors) -> None:
+    def __init__(self, exporter: SpanExporter, errors: ExportErrors) -> None:
         self._exporter = exporter
-        self._complaints = complaints
-        self._ended = False
+        self._errors = errors
+        self._is_shut_down = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Deliver one batch."""
+        """Export one batch."""
         result = self._exporter.export(spans)
         if result is SpanExportResult.SUCCESS:
-            self._complaints.settle()
+            self._errors.recovered()
         return result
 
     def shutdown(self) -> None:
-        """End waits for a retry, and refuse further batches; once, however often it is called."""
-        if not self._ended:
-            self._ended = True
+        """Interrupt waits for a retry and refuse further batches; further calls do nothing."""
+        if not self._is_shut_down:
+            self._is_shut_down = True
             self._exporter.shutdown()
 
 
-class ExportProcessor:
-    """The SDK, set up for one exporter; `provider` makes the tracers."""
+class SpanExport:
+    """The SDK, set up for one exporter; `provider` returns the tracers."""
 
     def __init__(self, exporter: SpanExporter, *, sample_ratio: float, version: str) -> None:
-        self._complaints = ExportErrors()
-        self._exporter = ReportingExporter(exporter, self._complaints)
+        self._errors = ExportErrors()
+        self._exporter = ReportingExporter(exporter, self._errors)
         names = {"service.name": "kcm-host", "service.version": version}
-        # Of the SDK's own accord, what the program says would win over what the operator says.
+        # By default the attributes of the program would take precedence over the environment.
         resource = Resource.create(names).merge(OTELResourceDetector().detect())
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
@@ -94,21 +94,21 @@ class ExportProcessor:
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
 
     def stop(self, timeout_seconds: float) -> None:
-        """Deliver what is left within the time, then shut down."""
-        # The SDK's own shutdown takes no time limit from here and waits for 30 s.
+        """Export the remaining spans within the time, then shut down."""
+        # The shutdown of the SDK has no time limit of ours and waits for 30 s.
         flush = threading.Thread(target=self.provider.shutdown, daemon=True)
         flush.start()
         flush.join(timeout_seconds)
         if flush.is_alive():
             pairs = {"seconds": timeout_seconds}
-            log.warning("spans lost: not delivered in time at stop", extra={"kv": pairs})
+            log.warning("spans lost: not exported in time at stop", extra={"kv": pairs})
             self._exporter.shutdown()
-        self._complaints.leave()
+        self._errors.uninstall()
 
 
 def console() -> SpanExporter:
     """
-    Give an exporter that prints one JSON object a line to stdout.
+    Return an exporter that prints one JSON object a line to stdout.
 
     Not to stderr, where the logs go: spans can be piped to a program while logs stay readable.
     """
@@ -117,10 +117,10 @@ def console() -> SpanExporter:
 
 def otlp(endpoint: str) -> SpanExporter:
     """
-    Give an exporter to a collector, OTLP over HTTP.
+    Return an exporter to a collector, OTLP over HTTP.
 
-    `endpoint` is a base URL, to which `/v1/traces` is added as OpenTelemetry specifies; one that
-    ends with it is taken as it is. Headers and certificates come from the standard
+    `endpoint` is a base URL, to which `/v1/traces` is added as OpenTelemetry specifies, unless it
+    ends with that already. Headers and certificates come from the standard
     `OTEL_EXPORTER_OTLP_*` variables. Raises `ImportError` without its package.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - another extra

@@ -1,4 +1,4 @@
-"""The metrics of plugins: asked for, validated and copied."""
+"""The metrics of plugins: collected, copied and validated."""
 
 import logging
 import re
@@ -7,23 +7,24 @@ from typing import Any
 
 from kcm_host.api.errors import PLUGIN_FAILURES, HostError
 from kcm_host.api.metrics import Metric
-from kcm_host.observe.logging import OncePerFact, one_line
+from kcm_host.observe.deduplication import LogOnce
+from kcm_host.observe.logging import one_line
 
 log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 _TYPES = ("counter", "gauge")
-#: Of a wrong value, so much is told.
-_SHOWN = 100
+#: The number of characters of an invalid value or name that are shown.
+MAX_SHOWN = 100
 
 
 def problem_of(metric: Metric) -> str:
-    """Give what is wrong with a metric and what to do, empty when nothing is."""
+    """Return what is invalid in a metric and the remedy; empty when it is valid."""
     return next(_problems(metric), "")
 
 
 def copy_of(metric: Metric) -> Metric:
-    """Give a metric as one that nobody can change any more; what is wrong in it stays."""
+    """Return an immutable copy of a metric; invalid parts are kept."""
     if isinstance(metric.series, str) or not isinstance(metric.series, Sequence):
         return metric
     return Metric(metric.name, metric.help, metric.type, tuple(map(_copied, metric.series)))
@@ -38,7 +39,7 @@ def _copied(series: Any) -> Any:
 
 
 def _problems(metric: Metric) -> Iterator[str]:
-    """Give everything that is wrong; each problem assumes that there was none before."""
+    """Return all problems; each assumes that there was none before it."""
     if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
         yield "this is no name; use letters, digits and '_', with no digit first"
     if not isinstance(metric.help, str):
@@ -88,7 +89,7 @@ def _is_float(value: float) -> bool:
 
 def _seen(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def _label_problems(all_labels: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -99,7 +100,7 @@ def _label_problems(all_labels: Sequence[Mapping[str, str]]) -> Iterator[str]:
                 yield f"{_seen(name)} is no name of a label; use letters, digits and '_'"
         if labels.keys() != all_labels[0].keys():
             first, other = (", ".join(sorted(one)) or "none" for one in (all_labels[0], labels))
-            first, other = first[:_SHOWN], other[:_SHOWN]
+            first, other = first[:MAX_SHOWN], other[:MAX_SHOWN]
             yield f"its series have different labels, {first} and {other}; give all the same"
         values = frozenset(labels.items())
         if values in seen:
@@ -107,81 +108,79 @@ def _label_problems(all_labels: Sequence[Mapping[str, str]]) -> Iterator[str]:
         seen.add(values)
 
 
-#: Of a name that is wrong in itself, so much is told.
-NAME_SHOWN = 100
-#: Why a metric was left out, as keys of what was logged.
-BAD, TAKEN = "bad", "taken"
+#: Why a metric was omitted.
+INVALID, NAME_TAKEN = "invalid", "name taken"
 
-Ask = Callable[[], Sequence[Metric]]
-#: By controller, what to call for its metrics now; that may raise.
-Offers = Mapping[str, Ask]
+MetricsHook = Callable[[], Sequence[Metric]]
+#: By controller, the function that returns its metrics at the moment; it may raise.
+MetricsHooks = Mapping[str, MetricsHook]
 #: By controller, its metrics at one moment.
-Told = Mapping[str, Sequence[Metric]]
+Samples = Mapping[str, Sequence[Metric]]
 
 
 class PluginMetrics:
     """
-    Asks controllers for their metrics.
+    Collects the metrics of controllers.
 
-    Prometheus refuses a whole scrape for one bad line, so a bad metric is left out and the others
-    are shown. Each mistake is logged once, whatever its text, which may differ at
-    every scrape.
+    Prometheus refuses a complete scrape for one invalid line, so an invalid metric is omitted and
+    the others are shown. Each problem is logged once, whatever its text, which may differ at every
+    scrape.
     """
 
     def __init__(self) -> None:
-        #: By controller, exceptions out of its `kcm_metrics`.
+        #: By controller, exceptions of its `kcm_metrics`.
         self.errors: dict[str, int] = {}
-        # One for each thread: a scrape is asked for on the loop and shown beside it.
-        self._failed = OncePerFact()
-        self._left_out = OncePerFact()
+        # One for each thread: samples are collected on the loop and validated beside it.
+        self._failures = LogOnce()
+        self._omissions = LogOnce()
 
-    def asked(self, offers: Offers) -> Told:
+    def collect(self, hooks: MetricsHooks) -> Samples:
         """
-        Give what each controller tells, right or wrong.
+        Return the samples of each controller, valid or not.
 
-        Belongs to the event loop, so it does no more than it must: what comes out is a copy, which
-        any thread may check and show.
+        Belongs to the event loop, so it does as little as possible: the result is a copy, which
+        any thread may validate.
         """
-        return {name: self._answer(name, ask) for name, ask in offers.items()}
+        return {name: self._call(name, hook) for name, hook in hooks.items()}
 
-    def shown(self, told: Told, *, taken: Iterable[str]) -> Iterator[Metric]:
+    def valid(self, samples: Samples, *, reserved: Iterable[str]) -> Iterator[Metric]:
         """
-        Give the metrics that are right and whose names nobody else has; `taken` are the host's.
+        Return the valid metrics with unique names; `reserved` are the names of the host.
 
-        Belongs to the thread of the pages. Of controllers that use one name, the one that comes
-        first by its own name has it.
+        Belongs to the thread of the endpoints. Of several controllers that use one metric name, the
+        first one by its own name keeps it.
         """
-        owners = dict.fromkeys(taken, "the host")
-        for controller, metrics in sorted(told.items()):
-            for metric in self._sound(controller, metrics):
+        owners = dict.fromkeys(reserved, "the host")
+        for controller, metrics in sorted(samples.items()):
+            for metric in self._with_valid_values(controller, metrics):
                 owner = owners.get(metric.name)
                 if owner is None:
                     owners[metric.name] = f"controller '{controller}'"
                     yield metric
                 else:
                     problem = f"{owner} has a metric of that name"
-                    self._leave_out(TAKEN, controller, metric.name, problem)
+                    self._log_omission(NAME_TAKEN, controller, metric.name, problem)
 
-    def _sound(self, controller: str, metrics: Iterable[Metric]) -> Iterator[Metric]:
+    def _with_valid_values(self, controller: str, metrics: Iterable[Metric]) -> Iterator[Metric]:
         for metric in metrics:
             problem = problem_of(metric)
             if problem:
-                self._leave_out(BAD, controller, str(metric.name)[:NAME_SHOWN], problem)
+                self._log_omission(INVALID, controller, str(metric.name)[:MAX_SHOWN], problem)
             else:
                 yield metric
 
-    def _answer(self, controller: str, ask: Ask) -> Sequence[Metric]:
+    def _call(self, controller: str, hook: MetricsHook) -> Sequence[Metric]:
         try:
-            return tuple(map(copy_of, ask()))
+            return tuple(map(copy_of, hook()))
         except PLUGIN_FAILURES as error:
             self.errors[controller] = self.errors.get(controller, 0) + 1
             text = str(error) if isinstance(error, HostError) else one_line(error)
-            if self._failed.say((controller, type(error).__name__), ""):
+            if self._failures.is_new((controller, type(error).__name__)):
                 pairs = {"controller": controller, "error": text}
-                log.warning("a controller's metrics failed", extra={"kv": pairs})
+                log.warning("kcm_metrics failed", extra={"kv": pairs})
             return ()
 
-    def _leave_out(self, why: str, controller: str, name: str, problem: str) -> None:
-        if self._left_out.say((why, controller, name), ""):
+    def _log_omission(self, why: str, controller: str, name: str, problem: str) -> None:
+        if self._omissions.is_new((why, controller, name)):
             pairs = {"controller": controller, "metric": name, "problem": problem}
-            log.warning("a metric is left out", extra={"kv": pairs})
+            log.warning("metric omitted", extra={"kv": pairs})

@@ -1,8 +1,9 @@
-"""The host's metrics as Prometheus reads them: names, labels and text."""
+"""The metrics in the text format of Prometheus: names, labels and values."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
+from types import MappingProxyType
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -17,10 +18,10 @@ from prometheus_client.utils import floatToGoString
 
 from kcm_host.api.metrics import Metric as PluginMetric
 from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
-from kcm_host.observe.metrics import Histogram, Metrics, Requests, Syncs
-from kcm_host.observe.plugin_metrics import Told
+from kcm_host.observe.metrics import Histogram, Metrics, RequestMetrics, SyncMetrics
+from kcm_host.observe.plugin_metrics import Samples
 
-#: How the reference calls its main queues (H-16); a queue of ours is one controller's.
+#: The names of the main queues in kube-controller-manager (H-16), by controller.
 QUEUE_NAMES = {
     "clusterrole-aggregation": "ClusterRoleAggregator",
     "resourceclaim": "resource_claim",
@@ -39,60 +40,66 @@ NO_QUEUE = QueueState(
     longest_seconds=0.0,
     failing={},
 )
-#: What the names of a family's series end with, by its type; the bare name is taken too.
+#: The suffixes of the series names of a family, by its type; the bare name is reserved too.
 SUFFIXES = {
     "counter": ("", "_total"),
     "histogram": ("", "_bucket", "_count", "_sum"),
 }
-RESOURCE = ("group", "version", "resource")
-SELECTION = (*RESOURCE, "namespace", "label_selector", "field_selector")
+RESOURCE_LABELS = ("group", "version", "resource")
+INFORMER_LABELS = (*RESOURCE_LABELS, "namespace", "label_selector", "field_selector")
+
+NO_SAMPLES: Samples = MappingProxyType({})
 
 _process = ProcessCollector(registry=None)
 
 
-class Moment(Collector):
-    """What one scrape sees."""
+class ScrapeCollector(Collector):
+    """The metric families of one scrape."""
 
-    def __init__(self, metrics: Metrics, state: HostState, told: Told) -> None:
+    def __init__(self, metrics: Metrics, state: HostState, samples: Samples) -> None:
         self._metrics = metrics
         self._state = state
-        self._told = told
+        self._samples = samples
 
     def collect(self) -> Iterator[Metric]:
-        """Give all families, every series of a known controller included, even at zero."""
-        taken: set[str] = set()
-        for family in self._of_host():
-            taken |= names_of(family)
+        """Return all families; every series of an enabled controller exists, even at zero."""
+        reserved: set[str] = set()
+        for family in self._host_families():
+            reserved |= names_of(family)
             yield family
-        for metric in self._metrics.plugins.shown(self._told, taken=taken):
+        for metric in self._metrics.plugins.valid(self._samples, reserved=reserved):
             yield plugin_family(metric)
 
-    def _of_host(self) -> Iterator[Metric]:
+    def _host_families(self) -> Iterator[Metric]:
         controllers = self._state.controllers
         yield from queue_families(controllers)
-        yield from sync_families(self._with_idle(controllers))
+        yield from sync_families(self._with_zeros(controllers))
         yield from controller_families(controllers, self._metrics)
         yield from request_families(self._metrics)
         yield from stream_families(self._state.streams)
         yield from host_families(self._metrics, self._state)
         yield from _process.collect()
 
-    def _with_idle(self, controllers: tuple[ControllerState, ...]) -> dict[str, Syncs]:
-        return {one.name: Syncs() for one in controllers} | dict(self._metrics.syncs)
+    def _with_zeros(self, controllers: tuple[ControllerState, ...]) -> dict[str, SyncMetrics]:
+        return {one.name: SyncMetrics() for one in controllers} | dict(self._metrics.syncs)
 
 
-def render(metrics: Metrics, state: HostState, told: Told) -> bytes:
-    """Give the text of one scrape."""
-    return generate_latest(Moment(metrics, state, told))
+def render(metrics: Metrics, state: HostState, samples: Samples = NO_SAMPLES) -> bytes:
+    """
+    Return all metrics as text for Prometheus (version 0.0.4).
+
+    `state` and the `samples` of the controllers are of one moment. May be called in any thread.
+    """
+    return generate_latest(ScrapeCollector(metrics, state, samples))
 
 
 def names_of(family: Metric) -> set[str]:
-    """Give every name that a family has in a scrape."""
+    """Return all series names of a family."""
     return {f"{family.name}{suffix}" for suffix in SUFFIXES.get(family.type, ("",))}
 
 
 def plugin_family(metric: PluginMetric) -> Metric:
-    """Give a metric of a controller in the form of prometheus-client."""
+    """Return a metric of a controller as a family of prometheus-client."""
     names = sorted(metric.series[0][0]) if metric.series else []
     sort = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
     family = sort(metric.name, metric.help, labels=names)
@@ -102,12 +109,12 @@ def plugin_family(metric: PluginMetric) -> Metric:
 
 
 def queue_name(controller: str) -> str:
-    """Give the name of a controller's queue, as existing dashboards know it."""
+    """Return the queue name of a controller, as existing dashboards use it."""
     return QUEUE_NAMES.get(controller, controller)
 
 
 def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
-    """Give the state of the work queues; a controller without one counts as empty."""
+    """Return the families of the work queues; a controller without a queue counts as empty."""
     states = {queue_name(one.name): one.queue or NO_QUEUE for one in controllers}
     depth = GaugeMetricFamily(
         "workqueue_depth",
@@ -141,8 +148,8 @@ def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
     yield from (depth, adds, retries, unfinished, longest)
 
 
-def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
-    """Give how syncs ended and how long they took."""
+def sync_families(syncs: dict[str, SyncMetrics]) -> Iterator[Metric]:
+    """Return the families of sync outcomes and durations."""
     queued = HistogramMetricFamily(
         "workqueue_queue_duration_seconds",
         "Time that a key waits in the queue until a worker takes it.",
@@ -161,7 +168,7 @@ def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
     )
     missed = CounterMetricFamily(
         "kcm_host_missed_wakeups",
-        "Syncs that wrote though only the slow sweep had asked for them: always 0.",
+        "Syncs that wrote although only the resync requested them: always 0.",
         labels=["controller"],
     )
     for name, one in syncs.items():
@@ -177,23 +184,23 @@ def sync_families(syncs: dict[str, Syncs]) -> Iterator[Metric]:
 def controller_families(
     controllers: Iterable[ControllerState], metrics: Metrics
 ) -> Iterator[Metric]:
-    """Give which controllers run, are ready, were restarted, and failed to tell their metrics."""
+    """Return the families of controllers: running, ready, restarts, errors of metrics hooks."""
     running = GaugeMetricFamily(
         "running_managed_controllers", "1 while the controller runs.", labels=["name", "manager"]
     )
     ready = GaugeMetricFamily(
         "kcm_host_controller_ready",
-        "1 while the controller runs and all its watches follow the server.",
+        "1 while the controller runs and all its watches are synced.",
         labels=["controller"],
     )
     restarts = CounterMetricFamily(
         "kcm_host_controller_restarts",
-        "Times that a controller was started again.",
+        "Restarts of a controller.",
         labels=["controller"],
     )
     errors = CounterMetricFamily(
         "kcm_host_plugin_metrics_errors",
-        "Exceptions that the kcm_metrics hook of a controller raised.",
+        "Exceptions of the kcm_metrics hook of a controller.",
         labels=["controller"],
     )
     for one in controllers:
@@ -205,86 +212,88 @@ def controller_families(
 
 
 def request_families(metrics: Metrics) -> Iterator[Metric]:
-    """Give the requests to the API server, under the names of client-go."""
+    """Return the families of requests to the API server, under the names of client-go."""
     total = CounterMetricFamily(
         "rest_client_requests",
-        "Attempts of requests to the API server, by status code of the answer.",
+        "Attempts of requests to the API server, by status code of the response.",
         labels=["code", "method", "host"],
     )
-    for series, count in list(metrics.answers.items()):
+    for series, count in list(metrics.responses.items()):
         total.add_metric(series, count)
     yield total
-    seen = list(metrics.requests.items())
+    requests = list(metrics.requests.items())
     yield _per_host(
-        seen,
+        requests,
         "duration_seconds",
-        "Time until the whole answer was read, watches left out.",
+        "Time until the full response was read, watches excluded.",
         lambda one: one.seconds,
     )
     yield _per_host(
-        seen,
+        requests,
         "size_bytes",
-        "Size of request bodies, watches left out.",
+        "Size of request bodies, watches excluded.",
         lambda one: one.sent,
         "request",
     )
     yield _per_host(
-        seen,
+        requests,
         "size_bytes",
-        "Size of answer bodies, watches left out.",
+        "Size of response bodies, watches excluded.",
         lambda one: one.received,
         "response",
     )
 
 
 def _per_host(
-    seen: list[tuple[tuple[str, str], Requests]],
+    requests: list[tuple[tuple[str, str], RequestMetrics]],
     name: str,
     text: str,
-    pick: Callable[[Requests], Histogram],
+    pick: Callable[[RequestMetrics], Histogram],
     side: str = "request",
 ) -> Metric:
-    # The reference puts the HTTP method under `verb` here, and dashboards ask for GET and PATCH.
+    # As in client-go, the label `verb` has the HTTP method here: dashboards query GET and PATCH.
     family = HistogramMetricFamily(f"rest_client_{side}_{name}", text, labels=["verb", "host"])
-    for series, requests in seen:
-        _add(family, series, pick(requests))
+    for series, one in requests:
+        _add(family, series, pick(one))
     return family
 
 
 def stream_families(streams: Iterable[StreamState]) -> Iterator[Metric]:
     """
-    Return the streams, one series for each selection of a resource.
+    Return the families of informers, one series for each resource and its list-watch options.
 
-    Two streams with one selection (a controller that came later reads other fields) hold the same
-    objects: these are counted once, and are synced when both are.
+    Two informers with the same options (one controller reads other fields than another one) hold
+    the same objects: these are counted once, and are synced when both informers are.
     """
-    of: dict[tuple[str, ...], list[StreamState]] = {}
+    groups: dict[tuple[str, ...], list[StreamState]] = {}
     for one in streams:
         resource = (one.group, one.version, one.resource)
-        selection = (*resource, one.namespace, one.label_selector, one.field_selector)
-        of.setdefault(selection, []).append(one)
+        labels = (*resource, one.namespace, one.label_selector, one.field_selector)
+        groups.setdefault(labels, []).append(one)
     synced = GaugeMetricFamily(
         "kcm_host_stream_synced",
-        "1 while all objects are known and the changes of the server are followed.",
-        labels=SELECTION,
+        "1 while all objects are cached and their changes are watched.",
+        labels=INFORMER_LABELS,
     )
-    objects = GaugeMetricFamily("kcm_host_stream_objects", "Objects held.", labels=SELECTION)
+    objects = GaugeMetricFamily("kcm_host_stream_objects", "Objects held.", labels=INFORMER_LABELS)
     undecodable = GaugeMetricFamily(
         "kcm_host_stream_undecodable_objects",
         "Objects whose fields are not as a controller expects them.",
-        labels=SELECTION,
+        labels=INFORMER_LABELS,
     )
-    lists = CounterMetricFamily("kcm_host_stream_lists", "Complete lists read.", labels=SELECTION)
-    for labels, those in of.items():
-        synced.add_metric(labels, all(one.synced and not one.error for one in those))
-        objects.add_metric(labels, max(one.objects for one in those))
-        undecodable.add_metric(labels, max(one.undecodable_count for one in those))
-        lists.add_metric(labels, sum(one.lists for one in those))
+    lists = CounterMetricFamily(
+        "kcm_host_stream_lists", "Complete lists read.", labels=INFORMER_LABELS
+    )
+    for group_labels, group in groups.items():
+        synced.add_metric(group_labels, all(one.synced and not one.error for one in group))
+        objects.add_metric(group_labels, max(one.objects for one in group))
+        undecodable.add_metric(group_labels, max(one.undecodable_count for one in group))
+        lists.add_metric(group_labels, sum(one.lists for one in group))
     yield from (synced, objects, undecodable, lists, _versions(streams))
 
 
 def _versions(streams: Iterable[StreamState]) -> Metric:
-    """Return the newest version of each resource, under the name and labels of client-go."""
+    """Return the newest resource version of each resource, under the name of client-go."""
     newest: dict[tuple[str, str, str], int] = {}
     for one in streams:
         resource = (one.group, one.version, one.resource)
@@ -292,7 +301,7 @@ def _versions(streams: Iterable[StreamState]) -> Metric:
     family = GaugeMetricFamily(
         "informer_store_resource_version",
         "Last 15 digits of the newest resource version seen.",
-        labels=("name", *RESOURCE),
+        labels=("name", *RESOURCE_LABELS),
     )
     for resource, version in newest.items():
         family.add_metric((PROGRAM, *resource), version)
@@ -300,16 +309,16 @@ def _versions(streams: Iterable[StreamState]) -> Metric:
 
 
 def version_number(stream: StreamState) -> int:
-    """Give the last 15 digits of a resource version: as many as a float holds exactly."""
+    """Return the last 15 digits of a resource version: as many as a float can represent."""
     digits = stream.resource_version[-15:]
     return int(digits) if digits.isdecimal() else 0
 
 
 def host_families(metrics: Metrics, state: HostState) -> Iterator[Metric]:
-    """Give writes, and what concerns the host as a whole."""
+    """Return the families of writes and of the host itself."""
     writes = CounterMetricFamily(
         "kcm_host_writes",
-        "Writes to the API server, by status code of the answer.",
+        "Writes to the API server, by status code of the response.",
         labels=["controller", "verb", "kind", "code"],
     )
     for series, count in list(metrics.writes.items()):
@@ -317,10 +326,10 @@ def host_families(metrics: Metrics, state: HostState) -> Iterator[Metric]:
     yield writes
     yield CounterMetricFamily(
         "kcm_host_observer_errors",
-        "Exceptions that the kcm_observe hooks of extensions raised.",
+        "Exceptions of the kcm_observe hooks of extensions.",
         value=metrics.observer_errors,
     )
-    yield GaugeMetricFamily("kcm_host_ready", "1 while /readyz answers 200.", value=state.ready)
+    yield GaugeMetricFamily("kcm_host_ready", "1 while /readyz returns 200.", value=state.ready)
     yield GaugeMetricFamily(
         "kcm_host_tasks", "Tasks of the event loop that have not ended.", value=state.tasks
     )

@@ -1,52 +1,73 @@
 """
-One span for each sync, and one for each write in it.
+Tracing: one span for each sync and one for each write in it.
 
-Imports OpenTelemetry, so other modules import this one for type checking only; what they need at
-run time is `trace.start_tracing`.
+OpenTelemetry is imported by `start_tracing` alone. Without it `NoTracing` takes its place.
 """
 
-import time
-from asyncio import CancelledError
-from collections.abc import Callable, Iterable
-from contextvars import Token
+from collections import OrderedDict
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
+from typing import Literal, Protocol, Self
 
-from opentelemetry import context as context_api
-from opentelemetry.context import Context
-from opentelemetry.trace import (
-    Link,
-    Span,
-    SpanContext,
-    SpanKind,
-    StatusCode,
-    TraceFlags,
-    Tracer,
-    TracerProvider,
-    set_span_in_context,
-)
+import msgspec
 
-from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
-from kcm_host.api.writes import Write
-from kcm_host.observe.logging import SpanIds, enter_span, leave_span, one_line
+from kcm_host.api.writes import Receipt, Write
 
-CAUSES_SHOWN = 16
-FAILED = frozenset({"error", "timeout"})
-_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-#: A span without a parent, whatever happens to be current where the sync is called.
-_ROOT = Context()
+Exporter = Literal["otlp", "console"]
+#: The extra that has the OTLP exporter; the SDK is always installed.
+EXTRA = "kcm-host[otlp]"
+#: The event of a write arrives within moments, so older writes are not kept.
+MAX_WRITE_LINKS = 1000
+
+#: Trace id and span id.
+SpanContext = tuple[int, int]
 
 
-class Tracing:
-    """Makes the spans of a host; exists only while tracing is on."""
+class WriteSpan(Protocol):
+    """The span of one write, retries by the sender included; a child of the current span."""
 
-    def __init__(
-        self, provider: TracerProvider, *, version: str, stop: Callable[[float], None]
+    def answered(self, status: int, *, attempts: int = 1) -> None:
+        """Record the HTTP status of the response and the number of attempts."""
+
+
+class SyncSpan(Protocol):
+    """The span of one running sync."""
+
+    @property
+    def context(self) -> SpanContext | None:
+        """
+        Trace id and span id, for the causes to which this sync leads.
+
+        None when the span is not sampled: a link to it would have no target.
+        """
+
+    def finish(
+        self,
+        outcome: str,
+        *,
+        reads: int,
+        error: str = "",
+        retry_after_seconds: float | None = None,
     ) -> None:
-        self._tracer = provider.get_tracer("kcm-host", version)
-        self._stop = stop
+        """Record the result of the sync, as in `SyncRecord`. To be called inside the `with`."""
+
+    def write(self, write: Write) -> AbstractContextManager[WriteSpan]:
+        """Return the span of one write: `with span.write(write) as sent:` around the request."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class Tracing(Protocol):
+    """The source of the spans of a host."""
 
     def sync(
         self,
@@ -57,7 +78,7 @@ class Tracing:
         causes: tuple[Cause, ...],
         merged: int,
         queued_seconds: float,
-    ) -> "SyncSpan":
+    ) -> SyncSpan:
         """
         Begin the span of one sync.
 
@@ -65,48 +86,39 @@ class Tracing:
         current one inside, so that a plugin's own spans become its children. `merged` counts
         all causes, of which the first 16 are shown.
         """
-        attributes: dict[str, str | int | float] = {
-            "kcm.controller": controller,
-            "kcm.key": str(key),
-            "kcm.attempt": attempt,
-            "kcm.causes": merged,
-            "kcm.queued_seconds": queued_seconds,
-        }
-        span = self._tracer.start_span(
-            f"sync {controller}", context=_ROOT, attributes=attributes, links=_links(causes)
-        )
-        if span.is_recording():
-            _add_causes(span, causes, merged)
-        return SyncSpan(self._tracer, span)
 
     def stop(self, timeout_seconds: float) -> None:
         """
-        Deliver the spans that are left, then end.
+        Export the remaining spans, then end.
 
-        Blocks for at most `timeout_seconds`; what is not delivered by then is lost, with a
-        warning.
+        Blocks for at most `timeout_seconds`; spans not exported by then are lost, with a warning.
         """
-        self._stop(timeout_seconds)
 
 
-class SyncSpan:
-    """The span of one running sync."""
+class NoTracing:
+    """Tracing that is off: every span is the same one, which does nothing."""
 
-    def __init__(self, tracer: Tracer, span: Span) -> None:
-        self._tracer = tracer
-        self._span = span
-        self._token: Token[Context] | None = None
-        self._ids: Token[SpanIds | None] | None = None
+    def sync(
+        self,
+        controller: str,
+        key: Key,
+        *,
+        attempt: int,
+        causes: tuple[Cause, ...],
+        merged: int,
+        queued_seconds: float,
+    ) -> "NoSpan":
+        """See `Tracing.sync`."""
+        return NO_SPAN
 
-    @property
-    def context(self) -> tuple[int, int] | None:
-        """
-        Trace and span id, to be kept in causes that this sync gives rise to.
+    def stop(self, timeout_seconds: float) -> None:
+        """See `Tracing.stop`."""
 
-        None when the span is not sampled: a link to it would lead nowhere.
-        """
-        own = self._span.get_span_context()
-        return (own.trace_id, own.span_id) if own.trace_flags.sampled else None
+
+class NoSpan:
+    """The span of a sync or a write while tracing is off."""
+
+    context: SpanContext | None = None
 
     def finish(
         self,
@@ -116,63 +128,16 @@ class SyncSpan:
         error: str = "",
         retry_after_seconds: float | None = None,
     ) -> None:
-        """Say how the sync ended, in the words of `SyncRecord`. To be called inside the `with`."""
-        if not self._span.is_recording():
-            return
-        self._span.set_attributes({"kcm.outcome": outcome, "kcm.reads": reads})
-        if retry_after_seconds is not None:
-            self._span.set_attribute("kcm.retry_after_seconds", retry_after_seconds)
-        if outcome in FAILED:
-            self._span.set_status(StatusCode.ERROR, error)
+        """See `SyncSpan.finish`."""
 
-    def write(self, write: Write) -> "WriteSpan":
-        """Give the span of one write: `with span.write(write) as sent:` around the request."""
-        return WriteSpan(self._tracer, write)
-
-    def __enter__(self) -> Self:
-        self._token = context_api.attach(set_span_in_context(self._span))
-        self._ids = enter_span(_ids(self._span))
+    def write(self, _write: Write) -> "NoSpan":
+        """See `SyncSpan.write`."""
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._token is not None:
-            context_api.detach(self._token)
-        if self._ids is not None:
-            leave_span(self._ids)
-        if error is not None and not isinstance(error, CancelledError):
-            self._span.set_status(StatusCode.ERROR, one_line(error))
-        self._span.end()
-
-
-class WriteSpan:
-    """The span of one write, retries by the sender included; a child of what is current."""
-
-    def __init__(self, tracer: Tracer, write: Write) -> None:
-        self._tracer = tracer
-        self._write = write
 
     def answered(self, status: int, *, attempts: int = 1) -> None:
-        """Say what the server answered, and to the how-manieth attempt."""
-        self._span.set_attributes({"http.response.status_code": status, "kcm.attempts": attempts})
+        """See `WriteSpan.answered`."""
 
     def __enter__(self) -> Self:
-        write = self._write
-        attributes = {
-            "kcm.verb": write.verb,
-            "kcm.kind": str(write.kind),
-            "kcm.object": str(write.key),
-        }
-        if write.subresource:
-            attributes["kcm.subresource"] = write.subresource
-        self._span = self._tracer.start_span(
-            f"{write.verb} {write.kind}", kind=SpanKind.CLIENT, attributes=attributes
-        )
-        self._ids = enter_span(_ids(self._span))
         return self
 
     def __exit__(
@@ -181,39 +146,72 @@ class WriteSpan:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        leave_span(self._ids)
-        if isinstance(error, ApiError):
-            self._span.set_attribute("http.response.status_code", error.status)
-        if error is not None:
-            self._span.set_status(StatusCode.ERROR, one_line(error))
-        self._span.end()
+        """Do nothing."""
 
 
-def _ids(span: Span) -> SpanIds:
-    own = span.get_span_context()
-    return SpanIds(own.trace_id, own.span_id, own.trace_flags.sampled)
+NO_SPAN = NoSpan()
 
 
-def _links(causes: Iterable[Cause]) -> list[Link]:
-    earlier = dict.fromkeys(cause.link for cause in causes if cause.link is not None)
-    return [
-        Link(SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED))
-        for trace_id, span_id in earlier
-    ]
+class WriteLinks:
+    """The last writes of one controller with the spans of their syncs."""
+
+    def __init__(self) -> None:
+        self._spans: OrderedDict[tuple[str, str, str], SpanContext] = OrderedDict()
+
+    def remember(self, write: Write, response: Receipt, span: SpanContext | None) -> None:
+        """Keep the span of a write, by the resource version that the write led to."""
+        if span is None or not response.version:
+            return
+        self._spans[str(write.kind), str(write.key), response.version] = span
+        if len(self._spans) > MAX_WRITE_LINKS:
+            self._spans.popitem(last=False)
+
+    def linked(self, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+        """
+        Return the causes, each event of an own write with a link to the sync that wrote.
+
+        To be called when a sync begins: the event may arrive before the response to the write.
+        """
+        return tuple(map(self._link, causes)) if self._spans else causes
+
+    def _link(self, cause: Cause) -> Cause:
+        span = self._spans.get((cause.kind, cause.object, cause.version))
+        return cause if span is None else msgspec.structs.replace(cause, link=span)
 
 
-def _add_causes(span: Span, causes: tuple[Cause, ...], merged: int) -> None:
-    """Add an event for each of the first 16 causes, at its own time, and one for the rest."""
-    # Both clocks are read anew: the wall clock may have been set since the last sync.
-    epoch = time.time_ns() - time.monotonic_ns()
-    for cause in causes[:CAUSES_SHOWN]:
-        span.add_event(
-            cause.reason,
-            {"kcm.kind": cause.kind, "kcm.object": cause.object, "kcm.version": cause.version}
-            if cause.kind
-            else None,
-            timestamp=epoch + int(cause.received * 1e9),
-        )
-    shown = min(len(causes), CAUSES_SHOWN)
-    if merged > shown:
-        span.add_event("more causes", {"kcm.causes": merged - shown})
+class TracingUnavailable(Exception):
+    """Tracing is configured, but a package that it needs is not installed."""
+
+
+def start_tracing(
+    exporter: Exporter,
+    *,
+    endpoint: str = "http://127.0.0.1:4318",
+    sample_ratio: float = 1.0,
+    version: str,
+) -> Tracing:
+    """
+    Set up tracing for the whole process and return the source of its spans.
+
+    `otlp` sends batches to the collector at `endpoint`, over HTTP; `console` prints one JSON
+    object a span to stdout. `sample_ratio` is the share of syncs that are traced. A collector
+    that is down is no error: it is logged once, and again when it is back.
+
+    Raises `TracingUnavailable`, with the extra to install, when the exporter is missing.
+    """
+    # The SDK costs 35 ms and 2 MiB, the exporter 90 ms and 5 MiB: imported only where it is used.
+    try:
+        from opentelemetry import trace  # noqa: PLC0415 - see above
+
+        from kcm_host.observe import otel_export, otel_spans  # noqa: PLC0415 - see above
+
+        span_exporter = otel_export.otlp(endpoint) if exporter == "otlp" else otel_export.console()
+    except ImportError as error:
+        raise TracingUnavailable(
+            f"traces exporter '{exporter}' needs a package that is not installed ({error}); "
+            f"install it with: pip install '{EXTRA}'"
+        ) from error
+    export = otel_export.SpanExport(span_exporter, sample_ratio=sample_ratio, version=version)
+    # Plugins get the global provider from the API; that is how their spans become children.
+    trace.set_tracer_provider(export.provider)
+    return otel_spans.OtelTracing(export.provider, version=version, stop=export.stop)

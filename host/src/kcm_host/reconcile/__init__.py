@@ -1,1 +1,1 @@
-"""Calls syncs, handles their results, and sends what they write."""
+"""Reconciliation: workers, the writer of a sync, and the sender of requests and Events."""

@@ -1,4 +1,4 @@
-"""Which Event an occurrence becomes: a new one, a repetition, a summary, or none."""
+"""The event correlator: aggregation, deduplication and spam filter of event occurrences."""
 
 import re
 import uuid
@@ -14,9 +14,9 @@ from kcm_host.api.writes import EVENT, Write
 from kcm_host.client.rest import JSON
 from kcm_host.reconcile.requests import STRATEGIC_MERGE, encode
 
-#: Where Events about objects without a namespace are kept (IQ-121).
+#: The namespace of Events about objects without a namespace (IQ-121).
 CLUSTER_NAMESPACE = "default"
-LONGEST_NAME = 253
+MAX_NAME_LENGTH = 253
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
@@ -24,9 +24,9 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 
 class EventOccurrence(msgspec.Struct, frozen=True, gc=False):
     """
-    What users are to be told about an object, at one moment.
+    What happened to an object, at one moment.
 
-    `at` is in nanoseconds since the epoch; `version` is the resourceVersion that was seen.
+    `at` is in nanoseconds since the epoch; `version` is the resourceVersion in the store.
     """
 
     kind: Kind
@@ -46,99 +46,99 @@ class EventOccurrence(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> Hashable:
-        """Who says something of this type about which object: what the spam filter goes by."""
+        """The key of the spam filter: component, object and type."""
         kind = (self.kind.api_version, self.kind.name)
         return self.component, kind, self.key.namespace, self.key.name, self.uid, self.warning
 
     @property
     def group(self) -> Hashable:
-        """All but the message: what remarks that differ in words alone have in common."""
+        """The key of the aggregation: everything but the message."""
         return self.source, self.reason
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One Event as it is to be on the server: the remark it says last, and how often by now."""
+    """One Event as it is to be on the server: its last occurrence, and the count of all."""
 
-    remark: EventOccurrence
+    occurrence: EventOccurrence
     name: str
     count: int
-    #: When it was first said, in nanoseconds since the epoch.
+    #: Time of the first occurrence, in nanoseconds since the epoch.
     first: int
 
     @property
     def key(self) -> Key:
         """Name and namespace of the Event itself."""
-        return Key(self.name, self.remark.key.namespace or CLUSTER_NAMESPACE)
+        return Key(self.name, self.occurrence.key.namespace or CLUSTER_NAMESPACE)
 
     def create(self) -> Write:
-        """Give the request that makes it (IQ-121)."""
+        """Return the request that creates it (IQ-121)."""
         return Write(EVENT, self.key, "create", encode(self._body()), JSON)
 
-    def repeat(self) -> Write:
-        """Give the request that brings an older state of it up to this one (IQ-124)."""
-        return Write(EVENT, self.key, "patch", encode(self._repeated()), STRATEGIC_MERGE)
+    def update(self) -> Write:
+        """Return the request that updates an earlier state of it to this one (IQ-124)."""
+        return Write(EVENT, self.key, "patch", encode(self._changed_fields()), STRATEGIC_MERGE)
 
     def _body(self) -> dict[str, Any]:
-        remark = self.remark
+        occurrence = self.occurrence
         return {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.name,
             "metadata": {"name": self.name, "namespace": self.key.namespace},
-            "involvedObject": _reference(remark),
-            "type": remark.type,
-            "reason": remark.reason,
+            "involvedObject": _reference(occurrence),
+            "type": occurrence.type,
+            "reason": occurrence.reason,
             "firstTimestamp": rfc3339(self.first),
-            **self._repeated(),
-            "source": {"component": remark.component},
-            "reportingComponent": remark.component,
+            **self._changed_fields(),
+            "source": {"component": occurrence.component},
+            "reportingComponent": occurrence.component,
             "reportingInstance": "",
         }
 
-    def _repeated(self) -> dict[str, Any]:
+    def _changed_fields(self) -> dict[str, Any]:
         return {
             "count": self.count,
-            "lastTimestamp": rfc3339(self.remark.at),
-            "message": self.remark.message,
+            "lastTimestamp": rfc3339(self.occurrence.at),
+            "message": self.occurrence.message,
         }
 
 
-def first_event(remark: EventOccurrence) -> Event:
-    """Give the Event that says a remark for the first time."""
-    return Event(remark, event_name(remark.key.name, remark.at), 1, remark.at)
+def first_event(occurrence: EventOccurrence) -> Event:
+    """Return the Event of a first occurrence."""
+    return Event(occurrence, event_name(occurrence.key.name, occurrence.at), 1, occurrence.at)
 
 
 def event_name(name: str, at: int) -> str:
     """
-    Give the name of an Event about an object called `name`: that and the time in hex.
+    Return the name of an Event: the name of its object and the time in hex.
 
-    Objects may have names that an Event cannot have (`system:node`): then it is a UUID (IQ-121).
+    Objects may have names that an Event cannot have (`system:node`): it is a UUID then (IQ-121).
     """
-    wanted = f"{name}.{at:x}"
-    if len(wanted) <= LONGEST_NAME and _SUBDOMAIN.fullmatch(wanted):
-        return wanted
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, wanted))
+    preferred = f"{name}.{at:x}"
+    if len(preferred) <= MAX_NAME_LENGTH and _SUBDOMAIN.fullmatch(preferred):
+        return preferred
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, preferred))
 
 
 def rfc3339(at: int) -> str:
-    """Give a time as the API writes it, to the second."""
+    """Return a time in the format of the API, to the second."""
     return datetime.fromtimestamp(at // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _reference(remark: EventOccurrence) -> dict[str, str]:
+def _reference(occurrence: EventOccurrence) -> dict[str, str]:
     fields = {
-        "apiVersion": remark.kind.api_version,
-        "kind": remark.kind.name,
-        "namespace": remark.key.namespace,
-        "name": remark.key.name,
-        "uid": remark.uid,
-        "resourceVersion": remark.version,
+        "apiVersion": occurrence.kind.api_version,
+        "kind": occurrence.kind.name,
+        "namespace": occurrence.key.namespace,
+        "name": occurrence.key.name,
+        "uid": occurrence.uid,
+        "resourceVersion": occurrence.version,
     }
     return {name: value for name, value in fields.items() if value}
 
 
-#: How many groups, Events and sources are remembered, each (IQ-122).
-REMEMBERED = 4096
-MOST_SINGLE_MESSAGES = 9
+#: The number of groups, Events and sources that are kept, each (IQ-122).
+MAX_ENTRIES = 4096
+MAX_SINGLE_MESSAGES = 9
 GROUP_SECONDS = 600.0
 COMBINED = "(combined from similar events): "
 SPAM_BURST = 25
@@ -149,22 +149,22 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
-    """A mapping that keeps what was used last and forgets the rest."""
+class LRUCache(Generic[K, V]):
+    """A mapping that keeps the `size` entries that were used most recently."""
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = MAX_ENTRIES) -> None:
         self._size = size
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Give the value, which counts as a use."""
+        """Return the value, which counts as a use; None when it is missing."""
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)
         return self._entries[key]
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; when there are too many, the one unused for longest goes."""
+        """Store a value; beyond `size` the least recently used one is removed."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._size:
@@ -178,45 +178,46 @@ class _Group(msgspec.Struct, frozen=True):
 
 class EventAggregator:
     """
-    Combines remarks that differ in their messages alone, once there are ten of them (IQ-123).
+    Combines occurrences that differ only in their messages, from the tenth message on (IQ-123).
 
-    The first nine messages of a group stay Events of their own however often they come again; all
-    others share one. After 600 s without any it begins afresh.
+    The first nine messages of a group stay separate Events, however often they repeat; all others
+    share one. After 600 s without an occurrence the group is reset.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: Recent[Hashable, _Group] = Recent()
+        self._groups: LRUCache[Hashable, _Group] = LRUCache()
 
-    def aggregated(self, remark: EventOccurrence) -> tuple[EventOccurrence, Hashable]:
-        """Give what to say, and by what its repetitions are known."""
+    def aggregated(self, occurrence: EventOccurrence) -> tuple[EventOccurrence, Hashable]:
+        """Return the occurrence to send, and the key by which its repetitions are counted."""
         now = self._clock()
-        group = self._groups.get(remark.group)
-        known: frozenset[str] = frozenset()
+        group = self._groups.get(occurrence.group)
+        messages: frozenset[str] = frozenset()
         if group is not None and now - group.last <= GROUP_SECONDS:
-            known = group.messages
-        single = remark.message in known or len(known) < MOST_SINGLE_MESSAGES
-        messages = known | {remark.message} if single else known
-        self._groups.put(remark.group, _Group(messages, now))
-        if single:
-            return remark, (remark.group, remark.message)
-        combined = msgspec.structs.replace(remark, message=f"{COMBINED}{remark.message}")
-        return combined, remark.group
+            messages = group.messages
+        is_single = occurrence.message in messages or len(messages) < MAX_SINGLE_MESSAGES
+        if is_single:
+            messages |= {occurrence.message}
+        self._groups.put(occurrence.group, _Group(messages, now))
+        if is_single:
+            return occurrence, (occurrence.group, occurrence.message)
+        combined = msgspec.structs.replace(occurrence, message=f"{COMBINED}{occurrence.message}")
+        return combined, occurrence.group
 
 
 class EventCounter:
-    """Knows what was said before, so that a repetition only raises a count (IQ-124)."""
+    """Keeps the last Events, so that a repetition only increases a count (IQ-124)."""
 
     def __init__(self) -> None:
-        self._said: Recent[Hashable, Event] = Recent()
+        self._events: LRUCache[Hashable, Event] = LRUCache()
 
-    def counted(self, remark: EventOccurrence, known_by: Hashable) -> Event:
-        """Give the Event with this remark counted in."""
-        before = self._said.get(known_by)
-        event = first_event(remark)
+    def counted(self, occurrence: EventOccurrence, identity: Hashable) -> Event:
+        """Return the Event with this occurrence counted."""
+        before = self._events.get(identity)
+        event = first_event(occurrence)
         if before is not None:
-            event = Event(remark, before.name, before.count + 1, before.first)
-        self._said.put(known_by, event)
+            event = Event(occurrence, before.name, before.count + 1, before.first)
+        self._events.put(identity, event)
         return event
 
 
@@ -226,36 +227,36 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class SpamFilter:
-    """Lets 25 Events about one object through, then one each 300 s, for each source (IQ-125)."""
+    """Admits 25 Events about one object, then one each 300 s, for each source (IQ-125)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sources: Recent[Hashable, _Tokens] = Recent()
+        self._sources: LRUCache[Hashable, _Tokens] = LRUCache()
 
-    def admits(self, remark: EventOccurrence) -> bool:
-        """Whether it may be sent; if so, that is one less."""
+    def admits(self, occurrence: EventOccurrence) -> bool:
+        """Return whether it may be sent, and take a token if so."""
         now = self._clock()
-        tokens = self._sources.get(remark.source) or _Tokens(SPAM_BURST, now)
+        tokens = self._sources.get(occurrence.source) or _Tokens(SPAM_BURST, now)
         left = min(SPAM_BURST, tokens.left + (now - tokens.at) / SPAM_SECONDS)
         admitted = left >= 1
-        self._sources.put(remark.source, _Tokens(left - admitted, now))
+        self._sources.put(occurrence.source, _Tokens(left - admitted, now))
         return admitted
 
 
 class EventCorrelator:
-    """All three, in their order (IQ-122)."""
+    """Aggregation, counting and spam filter, in this order (IQ-122)."""
 
     def __init__(self, clock: Clock) -> None:
-        self._aggregation = EventAggregator(clock)
-        self._counting = EventCounter()
-        self._spam = SpamFilter(clock)
+        self._aggregator = EventAggregator(clock)
+        self._counter = EventCounter()
+        self._spam_filter = SpamFilter(clock)
 
-    def event(self, remark: EventOccurrence) -> Event | None:
+    def event(self, occurrence: EventOccurrence) -> Event | None:
         """
-        Give the Event to send for a remark, None when there were too many.
+        Return the Event to send for an occurrence; None when there were too many.
 
-        What is not sent is counted all the same: the next one that is sent tells the whole count.
+        An Event that is not sent is counted too: the next one that is sent holds the full count.
         """
-        said, known_by = self._aggregation.aggregated(remark)
-        event = self._counting.counted(said, known_by)
-        return event if self._spam.admits(said) else None
+        aggregated, identity = self._aggregator.aggregated(occurrence)
+        event = self._counter.counted(aggregated, identity)
+        return event if self._spam_filter.admits(aggregated) else None

@@ -1,31 +1,48 @@
-"""Tells users about objects by Kubernetes Events, in the background of syncs."""
+"""The event recorder: sends Kubernetes Events about objects, in the background of syncs."""
 
 import asyncio
 import logging
 import random
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from kcm_host.api.errors import Conflict, HostError, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.observe.repeats import Repeats, sort_of_error
+from kcm_host.informer.cache_view import Stores
+from kcm_host.observe.deduplication import DeduplicatedLog, fingerprint
 from kcm_host.reconcile.event_correlator import Clock, Event, EventCorrelator, EventOccurrence
 from kcm_host.reconcile.sender import Sender
 
 log = logging.getLogger(__name__)
 
-#: More remarks than this wait for nobody (IQ-120).
-MOST_WAITING = 1000
-MOST_TRIES = 12
+#: Further occurrences are dropped (IQ-120).
+MAX_WAITING = 1000
+MAX_ATTEMPTS = 12
 RETRY_SECONDS = 10.0
+
+
+class RecordEvent(Protocol):
+    """Records an Event about an object; never waits and never fails."""
+
+    def __call__(
+        self, kind: Kind, key: Key, *, reason: str, message: str, warning: bool, component: str
+    ) -> None:
+        """Record one occurrence."""
+
+
+def record_nothing(
+    kind: Kind, key: Key, *, reason: str, message: str, warning: bool, component: str
+) -> None:
+    """Do nothing: the `RecordEvent` of a controller without Events."""
 
 
 class EventRecorder:
     """
-    The Events of one start of a controller.
+    The Events of one run of a controller.
 
-    `record` is for syncs: it costs microseconds and nothing can go wrong in it. `run` sends, one
-    Event at a time. Neither tells a sync whether an Event arrived: nobody may rely on Events.
+    `record` is for syncs: it takes microseconds and raises nothing. `run` sends one Event at a
+    time. Events are best effort: a sync never learns whether one arrived.
     """
 
     def __init__(
@@ -39,11 +56,11 @@ class EventRecorder:
         self._sender = sender
         self._wall_nanoseconds = wall_nanoseconds
         self._jitter = jitter
-        self._correlation = EventCorrelator(clock)
-        self._waiting: asyncio.Queue[EventOccurrence] = asyncio.Queue(MOST_WAITING)
-        self._full = False
-        self._over = False
-        self._not_sent = Repeats(log, "event not sent")
+        self._correlator = EventCorrelator(clock)
+        self._waiting: asyncio.Queue[EventOccurrence] = asyncio.Queue(MAX_WAITING)
+        self._is_full = False
+        self._stopped = False
+        self._errors = DeduplicatedLog(log, "event not sent")
 
     def record(
         self,
@@ -58,73 +75,105 @@ class EventRecorder:
         component: str,
     ) -> None:
         """
-        Say something about an object, soon.
+        Enqueue one event occurrence.
 
-        Dropped when 1000 remarks wait already, which is logged once until there is room again,
-        and after the end of `run` (IQ-120).
+        Dropped when 1000 occurrences wait already, which is logged once until the queue has room
+        again, and after the end of `run` (IQ-120).
         """
-        if self._over:
+        if self._stopped:
             return
         at = self._wall_nanoseconds()
-        remark = EventOccurrence(kind, key, uid, version, reason, message, warning, component, at)
+        occurrence = EventOccurrence(
+            kind, key, uid, version, reason, message, warning, component, at
+        )
         try:
-            self._waiting.put_nowait(remark)
-            self._full = False
+            self._waiting.put_nowait(occurrence)
+            self._is_full = False
         except asyncio.QueueFull:
-            if not self._full:
-                log.warning("events dropped: too many wait", extra={"kv": _pairs(remark)})
-            self._full = True
+            if not self._is_full:
+                log.warning("events dropped: queue full", extra={"kv": _pairs(occurrence)})
+            self._is_full = True
+
+    def for_stores(self, stores: Stores) -> RecordEvent:
+        """
+        Return a `RecordEvent` that takes uid and resource version from these stores.
+
+        An object that no store holds gets no Event, because an Event names the uid.
+        """
+
+        def record(
+            kind: Kind, key: Key, *, reason: str, message: str, warning: bool, component: str
+        ) -> None:
+            entries = (store.entry(key) for (its, _), store in stores.items() if its == kind)
+            entry = next((entry for entry in entries if entry), None)
+            if entry is not None:
+                self.record(
+                    kind,
+                    key,
+                    uid=entry.uid,
+                    version=entry.resource_version,
+                    reason=reason,
+                    message=message,
+                    warning=warning,
+                    component=component,
+                )
+
+        return record
 
     async def run(self) -> None:
-        """Send what was recorded until cancelled; what waits then is dropped (IQ-127)."""
+        """Send the recorded events until cancelled; the waiting ones are dropped then (IQ-127)."""
         try:
             while True:
-                await self._tell(await self._waiting.get())
+                await self._process(await self._waiting.get())
         finally:
-            self._over = True
-            self._not_sent.close()
+            self._stopped = True
+            self._errors.close()
 
-    async def _tell(self, remark: EventOccurrence) -> None:
-        event = self._correlation.event(remark)
+    async def _process(self, occurrence: EventOccurrence) -> None:
+        event = self._correlator.event(occurrence)
         if event is None:
             return
         try:
-            await self._deliver(event)
+            await self._send_with_retries(event)
         except Conflict:
-            # A create is sent again when its answer was lost: then the Event is there.
-            log.debug("event exists", extra={"kv": _pairs(remark)})
-        except Exception as error:  # noqa: BLE001 - one bad event must not silence those after it
-            self._complain(remark, error)
+            # A create is sent again when its response was lost: the Event exists then.
+            log.debug("event exists", extra={"kv": _pairs(occurrence)})
+        except Exception as error:  # noqa: BLE001 - one bad event must not stop those after it
+            self._log_error(occurrence, error)
 
-    async def _deliver(self, event: Event) -> None:
-        """Send until the server has answered, whatever it says, or patience ends (IQ-126)."""
-        for attempt in range(1, MOST_TRIES + 1):
+    async def _send_with_retries(self, event: Event) -> None:
+        """Send until the server has answered, with whatever status, at most 12 times (IQ-126)."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 await self._send(event)
             except Unreachable:
-                if attempt == MOST_TRIES:
+                if attempt == MAX_ATTEMPTS:
                     raise
             else:
                 return
-            # The first wait differs, so that controllers do not come back all at once.
+            # The first wait is random, so that controllers do not all retry at once.
             await asyncio.sleep(RETRY_SECONDS * (self._jitter() if attempt == 1 else 1))
 
     async def _send(self, event: Event) -> None:
-        write = event.repeat() if event.count > 1 else event.create()
+        write = event.update() if event.count > 1 else event.create()
         try:
             await self._sender.send(write)
         except NotFound:
             if write.verb == "create":
                 raise
-            # Events end after an hour or so, and the first one may never have arrived.
+            # The server removes Events after an hour, and the first one may not have arrived.
             await self._sender.send(event.create())
 
-    def _complain(self, remark: EventOccurrence, error: Exception) -> None:
-        """Log why an Event was not sent; for each reason and sort of error a line and counts."""
+    def _log_error(self, occurrence: EventOccurrence, error: Exception) -> None:
+        """Log why an Event was not sent, deduplicated by its reason and the error."""
         text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
-        fact = (remark.reason, sort_of_error(error))
-        self._not_sent.say(fact, {**_pairs(remark), "error": text})
+        fact = (occurrence.reason, fingerprint(error))
+        self._errors.log(fact, {**_pairs(occurrence), "error": text})
 
 
-def _pairs(remark: EventOccurrence) -> dict[str, str]:
-    return {"kind": str(remark.kind), "key": str(remark.key), "reason": remark.reason}
+def _pairs(occurrence: EventOccurrence) -> dict[str, str]:
+    return {
+        "kind": str(occurrence.kind),
+        "key": str(occurrence.key),
+        "reason": occurrence.reason,
+    }

@@ -1,4 +1,4 @@
-"""Holds a key until the stores show what its own last sync did."""
+"""Read-your-writes: a key is synced again when the stores show the writes of its last sync."""
 
 import asyncio
 import logging
@@ -13,170 +13,171 @@ from kcm_host.informer.store import Entry, Store
 
 log = logging.getLogger(__name__)
 
-#: An echo arrives within milliseconds; a stream that is broken for longer holds nothing up.
-LIMIT_SECONDS = 1.0
-#: What nobody has waited for until then is forgotten.
-KEPT_SECONDS = 10.0
+#: The event of a write arrives within milliseconds; a failed watch must not block a key for longer.
+MAX_WAIT_SECONDS = 1.0
+#: Expectations that nothing has waited for until then are removed.
+EXPIRY_SECONDS = 10.0
 
 
-class _Awaited(msgspec.Struct, frozen=True):
+class _Expectation(msgspec.Struct, frozen=True):
     """
-    An object that a store has not shown yet as it must be.
+    The state of one object that a store does not show yet.
 
-    At this version, only newer ones where it is `beyond`; a `created` one must be there, one
-    that is `gone` must be there no more, or be another one.
+    The object must be at `version`, or beyond it if `newer`. One that was `created` must exist;
+    one that was `deleted` must not exist, or must have another uid.
     """
 
     store: Store[Any]
     name: Key
     version: str
     uid: str = ""
-    beyond: bool = False
+    newer: bool = False
     created: bool = False
-    gone: bool = False
+    deleted: bool = False
 
-    def shown(self) -> bool:
-        """Whether the store has it so; where it lacks the object, whether nothing is to come."""
-        known = self.store.entry(self.name)
-        if known is None:
+    def is_visible(self) -> bool:
+        """Return whether the store shows it; without the object, whether none is to appear."""
+        entry = self.store.entry(self.name)
+        if entry is None:
             return not self.created
-        if self.gone:
-            return known.uid != self.uid or self._is_newer(known)
-        return reaches(known.resource_version, self.version) and not (
-            self.beyond and known.resource_version == self.version
+        if self.deleted:
+            return entry.uid != self.uid or self._was_written_since(entry)
+        return is_at_least(entry.resource_version, self.version) and not (
+            self.newer and entry.resource_version == self.version
         )
 
-    def _is_newer(self, known: Entry[Any]) -> bool:
-        """Whether the object was still there after the write, against what its answer said."""
+    def _was_written_since(self, entry: Entry[Any]) -> bool:
+        """Return whether the object exists after the write, contrary to its response."""
         return bool(self.version) and (
-            known.resource_version != self.version and reaches(known.resource_version, self.version)
+            entry.resource_version != self.version
+            and is_at_least(entry.resource_version, self.version)
         )
 
 
-class _Unseen:
-    """What the last sync of one key did, and when it did the last of it."""
+class _Expectations:
+    """The expectations of the last sync of one key, and the loop time of the last of them."""
 
-    __slots__ = ("at", "awaited")
+    __slots__ = ("at", "items")
 
     def __init__(self, at: float) -> None:
         self.at = at
-        self.awaited: list[_Awaited] = []
+        self.items: list[_Expectation] = []
 
     def is_over(self, now: float) -> bool:
-        """Whether nobody has to wait for it any more."""
-        return now - self.at > KEPT_SECONDS or all(one.shown() for one in self.awaited)
+        """Return whether no sync has to wait for them any more."""
+        return now - self.at > EXPIRY_SECONDS or all(one.is_visible() for one in self.items)
 
 
 class ReadYourWrites:
     """
-    What the syncs of one controller did that its stores have not shown yet, by their keys.
+    The writes of one controller that its stores do not show yet, by the keys of their syncs.
 
-    A sync that reads from before its own last write would write the same once more, and one that
-    met a conflict would meet it again.
+    A sync that reads a state from before its own last write would write the same again, and one
+    that met a conflict would meet it again.
     """
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
         #: In the order of their last writes.
-        self._unseen: dict[Key, _Unseen] = {}
+        self._expectations: dict[Key, _Expectations] = {}
 
-    def of(self, key: Key) -> "SyncWrites":
-        """Give what the sync of `key` that is about to begin tells about its writes."""
-        return SyncWrites(self, key)
+    def tracker(self, key: Key) -> "WriteTracker":
+        """Return the tracker of the writes of one sync of `key`."""
+        return WriteTracker(self, key)
 
-    async def seen(self, key: Key) -> bool:
-        """Wait until the stores show what the last sync of `key` did, 1 s at most; whether so."""
-        unseen = self._unseen.pop(key, None)
-        if unseen is None:
+    async def wait_until_visible(self, key: Key) -> bool:
+        """Wait, at most 1 s, until the stores show the writes of the last sync of `key`."""
+        expectations = self._expectations.pop(key, None)
+        if expectations is None:
             return True
         try:
-            async with asyncio.timeout(LIMIT_SECONDS):
-                for one in unseen.awaited:
-                    while not one.shown():
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                for one in expectations.items:
+                    while not one.is_visible():
                         await one.store.wait_for_change(one.name)
         except TimeoutError:
-            log.debug("own write not seen in time", extra={"kv": {"key": str(key)}})
+            log.debug("own write not visible in time", extra={"kv": {"key": str(key)}})
             return False
         return True
 
-    def following(self, kind: Kind) -> list[Store[Any]]:
-        """Give the stores that hold objects of a kind."""
+    def stores_of(self, kind: Kind) -> list[Store[Any]]:
+        """Return the stores that hold objects of a kind."""
         return [store for (its, _), store in self._stores.items() if its == kind]
 
-    def expect(self, key: Key, awaited: _Awaited) -> None:
-        """Let the next sync of `key` wait for this, if the store does not show it yet."""
+    def expect(self, key: Key, expectation: _Expectation) -> None:
+        """Let the next sync of `key` wait for this, unless the store shows it already."""
         now = asyncio.get_running_loop().time()
-        self._forget_old(now)
-        if awaited.shown():
+        self._expire(now)
+        if expectation.is_visible():
             return
-        unseen = self._unseen.pop(key, None) or _Unseen(now)
-        unseen.at = now
-        unseen.awaited.append(awaited)
-        self._unseen[key] = unseen
+        expectations = self._expectations.pop(key, None) or _Expectations(now)
+        expectations.at = now
+        expectations.items.append(expectation)
+        self._expectations[key] = expectations
 
-    def _forget_old(self, now: float) -> None:
-        """Forget keys that were not synced again: echoes come in about the order of writes."""
-        while self._unseen:
-            oldest = next(iter(self._unseen))
-            if not self._unseen[oldest].is_over(now):
+    def _expire(self, now: float) -> None:
+        """Remove keys that were not synced again: events come in about the order of writes."""
+        while self._expectations:
+            oldest = next(iter(self._expectations))
+            if not self._expectations[oldest].is_over(now):
                 return
-            del self._unseen[oldest]
+            del self._expectations[oldest]
 
     def __len__(self) -> int:
-        return len(self._unseen)
+        return len(self._expectations)
 
 
-class SyncWrites:
-    """Takes note of what one sync does."""
+class WriteTracker:
+    """Records what one sync has written, for the next sync of its key."""
 
-    def __init__(self, own: ReadYourWrites, key: Key) -> None:
-        self._own = own
+    def __init__(self, read_your_writes: ReadYourWrites, key: Key) -> None:
+        self._read_your_writes = read_your_writes
         self._key = key
         self._written: dict[tuple[Kind, Key], str] = {}
 
-    def remember(self, write: Write, receipt: Receipt) -> None:
-        """Note a write that arrived: what its answer says of the object will be shown."""
-        name = Key(receipt.name or write.key.name, write.key.namespace)
-        if not receipt.deleted:
-            self._written[write.kind, name] = receipt.version
-        for store in self._own.following(write.kind):
-            self._own.expect(self._key, _awaited(store, name, receipt))
+    def written(self, write: Write, response: Receipt) -> None:
+        """Record a successful write: the stores will show the state in its response."""
+        name = Key(response.name or write.key.name, write.key.namespace)
+        if not response.deleted:
+            self._written[write.kind, name] = response.version
+        for store in self._read_your_writes.stores_of(write.kind):
+            self._read_your_writes.expect(self._key, _expectation(store, name, response))
 
-    def outdated(self, write: Write, version: str) -> None:
-        """Note that the server has something newer than this version, or nothing any more."""
-        for store in self._own.following(write.kind):
-            self._own.expect(self._key, _Awaited(store, write.key, version, beyond=True))
+    def conflicted(self, write: Write, version: str) -> None:
+        """Record that the server has a newer version than this one, or no object any more."""
+        for store in self._read_your_writes.stores_of(write.kind):
+            expectation = _Expectation(store, write.key, version, newer=True)
+            self._read_your_writes.expect(self._key, expectation)
 
-    def newest(self, write: Write) -> str:
-        """Give the newest version known of an object, from this sync's writes or the stores."""
+    def newest_version(self, write: Write) -> str:
+        """Return the newest known version of an object, of this sync's writes or the stores."""
         newest = self._written.get((write.kind, write.key), "")
-        for store in self._own.following(write.kind):
-            known = store.resource_version_of(write.key)
-            if known is not None and (not newest or reaches(known, newest)):
-                newest = known
+        for store in self._read_your_writes.stores_of(write.kind):
+            version = store.resource_version_of(write.key)
+            if version is not None and (not newest or is_at_least(version, newest)):
+                newest = version
         return newest
 
 
-def _awaited(store: Store[Any], name: Key, receipt: Receipt) -> _Awaited:
-    known = store.entry(name)
-    uid = receipt.uid or (known.uid if known is not None else "")
-    return _Awaited(
+def _expectation(store: Store[Any], name: Key, response: Receipt) -> _Expectation:
+    entry = store.entry(name)
+    return _Expectation(
         store,
         name,
-        receipt.version,
-        uid,
-        created=receipt.created,
-        gone=receipt.deleted,
+        response.version,
+        response.uid or (entry.uid if entry is not None else ""),
+        created=response.created,
+        deleted=response.deleted,
     )
 
 
-def reaches(known: str, written: str) -> bool:
+def is_at_least(version: str, other: str) -> bool:
     """
-    Whether a stored version is as new as a written one.
+    Return whether a resource version is as new as another one.
 
-    Versions of one resource are numbers that grow; where a server uses others, only the very
-    version written counts.
+    Versions of one resource are numbers that grow; where a server uses other forms, only equal
+    versions count.
     """
-    if known == written or not written:
+    if version == other or not other:
         return True
-    return known.isdecimal() and written.isdecimal() and int(known) >= int(written)
+    return version.isdecimal() and other.isdecimal() and int(version) >= int(other)

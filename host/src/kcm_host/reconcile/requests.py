@@ -1,4 +1,4 @@
-"""From what a sync wants to say to the request that says it."""
+"""The requests of `Writer` methods, as `Write` values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from kcm_host.client.rest import JSON
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
-#: Fields that are `msgspec.Raw` are sent as they are.
+#: Fields of type `msgspec.Raw` are sent unchanged.
 encode = msgspec.json.Encoder().encode
 
 
@@ -32,39 +32,39 @@ def apply(
     subresource: str,
     uid: str = "",
 ) -> Write:
-    """See `Writer.apply`; with `uid` the server refuses it unless that very object is there."""
+    """See `Writer.apply`; with `uid` the server refuses it when no object with that uid exists."""
     name = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
-    of = {"uid": uid} if uid else {}
-    whole = {**_of_kind(kind, body), "metadata": {**of, **body.get("metadata", {}), **name}}
+    precondition = {"uid": uid} if uid else {}
+    metadata = {**precondition, **body.get("metadata", {}), **name}
+    full = {**_with_kind(kind, body), "metadata": metadata}
     query = (("fieldManager", field_manager), *((("force", "true"),) if force else ()))
-    return Write(kind, key, "patch", encode(whole), APPLY, subresource, query)
+    return Write(kind, key, "patch", encode(full), APPLY, subresource, query)
 
 
 def create(kind: Kind, body: Mapping[str, Any], namespace: str) -> Write:
     """See `Writer.create`."""
     metadata = body.get("metadata", {})
     key = Key(metadata.get("name") or metadata.get("generateName", ""), namespace)
-    whole = encode(_of_kind(kind, body))
-    return Write(kind, key, "create", whole, JSON, whole=True)
+    return Write(kind, key, "create", encode(_with_kind(kind, body)), JSON, whole=True)
 
 
-def update(kind: Kind, whole: Mapping[str, Any], subresource: str) -> Write:
-    """See `Writer.update`; raises `HostError` for an object that would overwrite any version."""
-    metadata = whole.get("metadata", {})
+def update(kind: Kind, full: Mapping[str, Any], subresource: str) -> Write:
+    """See `Writer.update`; raises `HostError` for an object without resourceVersion."""
+    metadata = full.get("metadata", {})
     if not metadata.get("resourceVersion"):
         raise HostError(
-            f"update of a '{kind}' without resourceVersion; change what Objects.whole gave, "
+            f"update of a '{kind}' without resourceVersion; change the object of Objects.whole, "
             "so that nothing newer is overwritten"
         )
     key = Key(metadata.get("name", ""), metadata.get("namespace", ""))
-    body = encode(_of_kind(kind, whole))
+    body = encode(_with_kind(kind, full))
     return Write(kind, key, "update", body, JSON, subresource, whole=True)
 
 
 def delete(kind: Kind, key: Key, *, uid: str, version: str) -> Write:
     """See `Writer.delete`."""
-    wanted = {"uid": uid, "resourceVersion": version}
-    preconditions = {name: value for name, value in wanted.items() if value}
+    given = {"uid": uid, "resourceVersion": version}
+    preconditions = {name: value for name, value in given.items() if value}
     if not preconditions:
         return Write(kind, key, "delete")
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
@@ -76,5 +76,5 @@ def read(kind: Kind, key: Key) -> Write:
     return Write(kind, key, "get", whole=True)
 
 
-def _of_kind(kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
+def _with_kind(kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.name, **body}

@@ -1,4 +1,4 @@
-"""Where writes go: the seam at which another sender can plan or compare instead of sending."""
+"""The sender of writes; another one can record or compare writes instead of sending them."""
 
 import logging
 import time
@@ -16,22 +16,22 @@ from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 log = logging.getLogger(__name__)
 
-#: A pause at least as long as this is told; shorter ones are how busy servers work.
+#: A pause this long is logged as a warning; shorter ones are normal for busy servers.
 LONG_PAUSE_SECONDS = 10.0
-#: How often one write is sent when the server says when to come back (IQ-111).
-MOST_ATTEMPTS = 11
+#: The number of attempts of one write while the server answers with Retry-After (IQ-111).
+MAX_ATTEMPTS = 11
 
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "get": "GET"}
 
 
 class Sender(Protocol):
-    """Takes a write and gives what became of it."""
+    """Carries out writes."""
 
     async def send(self, write: Write) -> Receipt:
-        """Carry out one write; raises `ApiError` or `Unreachable`."""
+        """Carry out one write and return the response; raises `ApiError` or `Unreachable`."""
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     resource_version: str = ""
     uid: str = ""
@@ -42,9 +42,9 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def is_gone(self) -> bool:
         """
-        Whether the server deletes an object that looks like this after a write.
+        Return whether the server deletes an object with this metadata after a write.
 
-        It answers with the object as it was, its old version included.
+        Its response holds the object as it was, its old version included.
         """
         return not self.finalizers and not self.deletion_grace_period_seconds
 
@@ -53,108 +53,107 @@ class _Details(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _ResponseBody(msgspec.Struct):
     """The object after the write; after most deletions a Status, whose details have the uid."""
 
-    metadata: _Meta = _Meta()
+    metadata: _ObjectMeta = _ObjectMeta()
     details: _Details | None = None
 
 
-_answer = ResponseDecoder(_Answer)
+_decode = ResponseDecoder(_ResponseBody)
 
 
 class LiveSender:
     """
     Sends writes to the API server, for one controller.
 
-    Without `qps` there is no throttle of ours. When the server asks for patience, no write of
-    this controller goes out until the time it named, 5 minutes at most; other controllers are not
-    held up.
+    Without `qps` there is no client-side rate limit. When the server sends Retry-After, no write of
+    this controller is sent until then, 5 minutes at most; other controllers are not affected.
     """
 
     def __init__(
         self,
         client: Client,
         *,
-        agent: str,
+        user_agent: str,
         qps: float | None = None,
         burst: int | None = None,
         clock: Callable[[], float] = time.monotonic,
-        heard: Callable[[Write, HostError | None], None] = lambda _write, _error: None,
+        on_result: Callable[[Write, HostError | None], None] = lambda _write, _error: None,
     ) -> None:
         self._client = client
-        self._agent = agent
-        self._heard = heard
-        self._turns = WriteRateLimiter(qps, burst, clock)
+        self._user_agent = user_agent
+        self._on_result = on_result
+        self._rate_limiter = WriteRateLimiter(qps, burst, clock)
 
     async def send(self, write: Write) -> Receipt:
         """See `Sender.send`."""
         try:
-            receipt = await self._send_patiently(write)
+            response = await self._send_with_retries(write)
         except HostError as error:
-            self._heard(write, error)
+            self._on_result(write, error)
             raise
-        self._heard(write, None)
-        return receipt
+        self._on_result(write, None)
+        return response
 
-    async def _send_patiently(self, write: Write) -> Receipt:
-        for attempt in range(1, MOST_ATTEMPTS + 1):
-            await self._turns.take()
+    async def _send_with_retries(self, write: Write) -> Receipt:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            await self._rate_limiter.wait()
             try:
                 return await self._send(write, attempt)
             except ApiError as error:
-                wait = error.retry_after_seconds
-                asks = error.status == 429 or error.status >= 500
-                if wait is None or not asks or attempt == MOST_ATTEMPTS:
+                retry_after = error.retry_after_seconds
+                is_retryable = error.status == 429 or error.status >= 500
+                if retry_after is None or not is_retryable or attempt == MAX_ATTEMPTS:
                     raise
-                self._pause(wait, error)
+                self._pause(retry_after, error)
         raise AssertionError("the last attempt returns or raises")
 
     @property
     def pause_seconds(self) -> float:
-        """How long no write goes out yet, because the server asked for it."""
-        return self._turns.pause_seconds
+        """Seconds until the next write may be sent, because of Retry-After; 0 without a pause."""
+        return self._rate_limiter.pause_seconds
 
     def _pause(self, seconds: float, error: ApiError) -> None:
-        long = seconds >= LONG_PAUSE_SECONDS and self.pause_seconds < LONG_PAUSE_SECONDS
+        is_long = seconds >= LONG_PAUSE_SECONDS and self.pause_seconds < LONG_PAUSE_SECONDS
         pairs = {
-            "controller": self._agent.rpartition(" ")[2],
+            "controller": self._user_agent.rpartition(" ")[2],
             "seconds": f"{seconds:g}",
             "error": str(error),
         }
-        level = logging.WARNING if long else logging.DEBUG
-        log.log(level, "the server asks for a pause of all writes", extra={"kv": pairs})
-        self._turns.pause(seconds)
+        level = logging.WARNING if is_long else logging.DEBUG
+        log.log(level, "writes paused by Retry-After", extra={"kv": pairs})
+        self._rate_limiter.pause(seconds)
 
     async def _send(self, write: Write, attempt: int) -> Receipt:
-        answer = await self._client.request(
+        response = await self._client.request(
             METHODS[write.verb],
             _path(write),
             verb=write.verb,
-            user_agent=self._agent,
+            user_agent=self._user_agent,
             query=write.query,
             body=write.body or None,
             content_type=write.content_type,
-            # An answer that is not read beyond its version: the metadata alone costs a fifth less.
+            # Where only the version is needed, the metadata alone cost a fifth less.
             accept=JSON if write.whole else METADATA_ONLY,
         )
-        return _receipt(write, answer, attempt)
+        return _write_response(write, response, attempt)
 
 
-def _receipt(write: Write, answer: Response, attempts: int) -> Receipt:
-    body = answer.body if write.whole else b""
+def _write_response(write: Write, response: Response, attempts: int) -> Receipt:
+    body = response.body if write.whole else b""
     try:
-        found = _answer(answer.body, write.verb)
+        decoded = _decode(response.body, write.verb)
     except Unreadable:
-        return Receipt(attempts=attempts, body=body, status=answer.status)
-    meta = found.metadata
+        return Receipt(attempts=attempts, body=body, status=response.status)
+    meta = decoded.metadata
     deleted = meta.is_gone and (write.verb == "delete" or meta.deletion_timestamp is not None)
     return Receipt(
         meta.resource_version,
-        meta.uid or (found.details.uid if found.details is not None else ""),
+        meta.uid or (decoded.details.uid if decoded.details is not None else ""),
         attempts,
         body,
-        answer.status,
+        response.status,
         meta.name,
         deleted and write.verb != "get",
     )

@@ -1,38 +1,35 @@
-"""Workers: take a key, run one sync, settle what comes of it."""
+"""Workers: take a key from the queue, run one sync, handle its result."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from kcm_host.api.errors import HostError
-from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.kinds import Key
 from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.api.writes import Permission, Write, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
-from kcm_host.observe.repeats import Repeats, sort_of_error
-from kcm_host.reconcile.links import WriteLinks
+from kcm_host.observe.deduplication import DeduplicatedLog, fingerprint
+from kcm_host.observe.tracing import NoTracing, SyncSpan, Tracing, WriteLinks
+from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
-from kcm_host.reconcile.time_limit import SYNC_SECONDS, Running, SyncTimeLimit
-from kcm_host.reconcile.writer import OnWrite, SyncWriter, TellUsers
+from kcm_host.reconcile.time_limit import SYNC_SECONDS, RunningSync, SyncTimeLimit
+from kcm_host.reconcile.writer import OnWrite, SyncWriter
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
-
-if TYPE_CHECKING:
-    from kcm_host.observe.tracing import SyncSpan, Tracing
-    from kcm_host.reconcile.event_recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
 
-class Sync(Protocol):
-    """One sync of a plugin."""
+class SyncFunction(Protocol):
+    """The `kcm_sync` hook of a plugin."""
 
     def __call__(self, key: Key, view: View, writer: Writer, settings: Any) -> Awaitable[Outcome]:
         """Call `kcm_sync`."""
@@ -42,7 +39,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
     """What the workers of one controller share."""
 
     controller: str
-    sync: Sync
+    sync: SyncFunction
     settings: Any
     queue: WorkQueue
     stores: Stores
@@ -50,228 +47,203 @@ class WorkerContext(msgspec.Struct, frozen=True):
     permissions: frozenset[Permission]
     on_sync: Callable[[SyncRecord], None]
     on_write: OnWrite
-    #: Whether only the slow sweep has asked for a running key.
-    is_unasked: Callable[[Key], bool]
-    own_writes: ReadYourWrites
-    #: What tells of failed syncs.
-    failures: Repeats
-    tracing: "Tracing | None" = None
-    echoes: WriteLinks | None = None
-    events: "EventRecorder | None" = None
+    #: Whether nothing but the resync requested a key that is being synced.
+    is_resync_only: Callable[[Key], bool]
+    read_your_writes: ReadYourWrites
+    failed_syncs: DeduplicatedLog
+    record_event: RecordEvent = record_nothing
+    tracing: Tracing = msgspec.field(default_factory=NoTracing)
+    write_links: WriteLinks = msgspec.field(default_factory=WriteLinks)
 
 
-def failed_syncs() -> Repeats:
-    """Give what tells of failed syncs: the same failure of many keys is one line and a count."""
-    return Repeats(log, "sync failed")
+def failed_sync_log() -> DeduplicatedLog:
+    """Return the log of failed syncs: the same failure of many keys is one line and a count."""
+    return DeduplicatedLog(log, "sync failed")
 
 
-class _End(msgspec.Struct, frozen=True):
-    """How one sync ended, and when its key runs again."""
+class _Result(msgspec.Struct, frozen=True):
+    """How one sync ended, and after how many seconds its key is requeued."""
 
     outcome: str
-    again_seconds: float | None = None
+    requeue_seconds: float | None = None
     error: str = ""
 
 
-async def work(bench: WorkerContext, limits: SyncTimeLimit) -> None:
-    """Sync keys until the queue is closed, the task is cancelled, or a sync was stuck in it."""
+class _Attempt(msgspec.Struct, frozen=True):
+    """One sync of one item."""
+
+    item: Item
+    number: int
+    view: SyncView
+    writer: SyncWriter
+    span: SyncSpan
+
+
+async def run_worker(context: WorkerContext, limit: SyncTimeLimit) -> None:
+    """Sync keys until the queue is shut down, the task is cancelled, or a sync in it is stuck."""
     while True:
         try:
-            item = await bench.queue.get()
+            item = await context.queue.get()
         except QueueShutDown:
             return
         try:
-            goes_on = await sync_one(bench, limits, item)
+            continues = await sync_item(context, limit, item)
         finally:
-            bench.queue.done(item.key)
-        if not goes_on:
+            context.queue.done(item.key)
+        if not continues:
             return
-        # A sync with nothing to write never waits: without this, a long queue of them would keep
-        # the loop from watches, neighbours and the stop signal.
+        # A sync with nothing to write never waits: without this, a long queue of them would block
+        # watches, other controllers and the stop signal.
         await asyncio.sleep(0)
 
 
-async def sync_one(bench: WorkerContext, limits: SyncTimeLimit, item: Item) -> bool:
+async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) -> bool:
     """
-    Run one sync and settle it: forget its failures, queue it again, tell the observers.
+    Run one sync and handle its result: forget failures, requeue the key, call the observers.
 
-    Give whether its worker goes on: it was neither replaced nor cancelled meanwhile.
+    Return whether the worker continues: it was neither replaced nor cancelled meanwhile.
     """
-    if not await bench.own_writes.seen(item.key):
-        # It reads from before its own last write, so it may write the same once more.
-        bench.queue.doubt(item.key)
-    attempt = bench.queue.failures(item.key) + 1
-    if bench.tracing is None:
-        return await _sync(bench, limits, item, attempt, None)
-    with bench.tracing.sync(
-        bench.controller,
+    if not await context.read_your_writes.wait_until_visible(item.key):
+        # It reads a state from before its own last write, so it may repeat that write.
+        context.queue.clear_resync_only(item.key)
+    number = context.queue.failures(item.key) + 1
+    with context.tracing.sync(
+        context.controller,
         item.key,
-        attempt=attempt,
-        causes=bench.echoes.linked(item.causes) if bench.echoes else item.causes,
+        attempt=number,
+        causes=context.write_links.linked(item.causes),
         merged=item.merged,
         queued_seconds=item.queued_seconds,
     ) as span:
-        return await _sync(bench, limits, item, attempt, span)
-
-
-async def _sync(
-    bench: WorkerContext, limits: SyncTimeLimit, item: Item, attempt: int, span: "SyncSpan | None"
-) -> bool:
-    view = SyncView(bench.controller, bench.stores)
-    writer = SyncWriter(
-        bench.controller,
-        bench.sender,
-        bench.permissions,
-        span,
-        own_writes=bench.own_writes.of(item.key),
-        on_written=_linked(bench.echoes, span),
-        on_write=bench.on_write,
-        uid_read=view.uid_read,
-        tell_users=_told(bench),
-        is_unasked=partial(bench.is_unasked, item.key),
-    )
-    started = time.monotonic()
-    end = _End("cancelled")
-    running = limits.begin(item.key, writer)
-    try:
-        end = await _end_of(bench, item, running, view, span)
-    finally:
-        limits.end(running)
-        writer.close("its sync has ended")
-        record = SyncRecord(
-            bench.controller,
-            item.key,
-            end.outcome,
-            attempt,
-            item.queued_seconds,
-            time.monotonic() - started,
-            item.causes,
-            item.merged,
-            tuple(writer.records),
-            view.reads,
-            end.error,
-            end.again_seconds,
-            writer.missed is not None,
+        view = SyncView(context.controller, context.stores)
+        writer = SyncWriter(
+            context.controller,
+            context.sender,
+            context.permissions,
+            span=span,
+            tracker=context.read_your_writes.tracker(item.key),
+            write_links=context.write_links,
+            on_write=context.on_write,
+            uid_read=view.uid_read,
+            record_event=context.record_event,
+            is_resync_only=partial(context.is_resync_only, item.key),
         )
-        if writer.missed is not None:
-            _report_missed(bench, item.key, writer.missed)
-        if span is not None:
-            span.finish(
-                record.outcome,
-                reads=record.reads,
-                error=record.error,
-                retry_after_seconds=record.retry_after_seconds,
-            )
-        bench.on_sync(record)
+        return await _run_attempt(context, limit, _Attempt(item, number, view, writer, span))
+
+
+async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _Attempt) -> bool:
+    started = time.monotonic()
+    result = _Result("cancelled")
+    running = limit.begin(attempt.item.key, attempt.writer)
+    try:
+        result = await _call_sync(context, attempt, running)
+    finally:
+        limit.end(running)
+        attempt.writer.close("its sync has ended")
+        _report(context, attempt, result, seconds=time.monotonic() - started)
     return not (running.stuck or running.cancelled)
 
 
-async def _end_of(
-    bench: WorkerContext, item: Item, running: Running, view: View, span: "SyncSpan | None"
-) -> _End:
-    """Call the plugin's sync and settle how it ends; raises what ends the worker too."""
+def _report(context: WorkerContext, attempt: _Attempt, result: _Result, *, seconds: float) -> None:
+    item, writer = attempt.item, attempt.writer
+    if writer.missed is not None:
+        _log_missed_wakeup(context, item.key, writer.missed)
+    attempt.span.finish(
+        result.outcome,
+        reads=attempt.view.reads,
+        error=result.error,
+        retry_after_seconds=result.requeue_seconds,
+    )
+    record = SyncRecord(
+        context.controller,
+        item.key,
+        result.outcome,
+        attempt.number,
+        item.queued_seconds,
+        seconds,
+        item.causes,
+        item.merged,
+        tuple(writer.records),
+        attempt.view.reads,
+        result.error,
+        result.requeue_seconds,
+        writer.missed is not None,
+    )
+    context.on_sync(record)
+
+
+async def _call_sync(context: WorkerContext, attempt: _Attempt, running: RunningSync) -> _Result:
+    """Call the plugin's sync and handle its result; raises what ends the worker too."""
+    key = attempt.item.key
     try:
-        outcome = await bench.sync(item.key, view, running.writer, bench.settings)
+        outcome = await context.sync(key, attempt.view, attempt.writer, context.settings)
     except BaseException as error:
-        running.over()
+        running.note_end()
         if _ends_worker(error, running):
             raise
-        pairs = {"controller": bench.controller, "key": str(item.key)}
+        pairs = {"controller": context.controller, "key": str(key)}
         log.debug("sync raised", exc_info=True, extra={"kv": pairs})
-        return _retry(bench, item, error, span, late=running.late)
-    running.over()
-    if running.late:
-        # It answered its cancellation with a result, but was cut somewhere on the way to it.
-        return _retry(bench, item, TimeoutError(), span, late=True)
-    return _handle_result(bench, item, outcome, span)
+        return _handle_error(context, attempt, error, timed_out=running.timed_out)
+    running.note_end()
+    if running.timed_out:
+        # It returned a result in spite of its cancellation, but was interrupted somewhere.
+        return _handle_error(context, attempt, TimeoutError(), timed_out=True)
+    return _handle_result(context, attempt, outcome)
 
 
-def _ends_worker(error: BaseException, running: Running) -> bool:
+def _ends_worker(error: BaseException, running: RunningSync) -> bool:
     """
-    Whether this is the end of the worker and not a failure of the plugin.
+    Return whether this is the end of the worker and not a failure of the plugin.
 
-    `CancelledError` also comes out of a sync that awaits a task of its own which was cancelled:
-    then nobody has cancelled the sync.
+    A sync that awaits a task of its own which was cancelled raises `CancelledError` too, but then
+    nobody has cancelled the sync.
     """
     if isinstance(error, asyncio.CancelledError):
         return running.cancelled
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
 
 
-def _report_missed(bench: WorkerContext, key: Key, write: Write) -> None:
+def _log_missed_wakeup(context: WorkerContext, key: Key, write: Write) -> None:
     pairs = {
-        "controller": bench.controller,
+        "controller": context.controller,
         "key": str(key),
         "write": f"{write.verb} {write.kind} '{write.key}'",
         "remedy": "report it to the author of the controller",
     }
-    log.warning("wake-up missed, found by the slow sweep", extra={"kv": pairs})
+    log.warning("wake-up missed, found by the periodic resync", extra={"kv": pairs})
 
 
-def _linked(
-    echoes: WriteLinks | None, span: "SyncSpan | None"
-) -> Callable[[Write, Receipt], None] | None:
-    """Give what lets traces find the sync behind an echo."""
-    if echoes is None or span is None:
-        return None
-    return lambda write, receipt: echoes.remember(write, receipt, span.context)
-
-
-def _told(bench: WorkerContext) -> TellUsers | None:
-    """Give what records an Event about an object that a store of the controller holds."""
-    recorder = bench.events
-    if recorder is None:
-        return None
-
-    def tell(
-        kind: Kind, key: Key, reason: str, message: str, warning: bool, component: str
-    ) -> None:
-        stores = (store for (its, _), store in bench.stores.items() if its == kind)
-        found = next((entry for store in stores if (entry := store.entry(key))), None)
-        if found is not None:
-            recorder.record(
-                kind,
-                key,
-                uid=found.uid,
-                version=found.resource_version,
-                reason=reason,
-                message=message,
-                warning=warning,
-                component=component,
-            )
-
-    return tell
-
-
-def _handle_result(
-    bench: WorkerContext, item: Item, outcome: Outcome, span: "SyncSpan | None"
-) -> _End:
-    bench.queue.forget(item.key)
+def _handle_result(context: WorkerContext, attempt: _Attempt, outcome: Outcome) -> _Result:
+    item = attempt.item
+    context.queue.forget(item.key)
     match outcome:
         case Done():
-            return _End("done")
+            return _Result("done")
         case Later(after):
             seconds = after.total_seconds()
-            bench.queue.later(item.key, _again("timer", span), after=seconds, lane=item.lane)
-            return _End("later", seconds)
+            cause = _requeue_cause("timer", attempt.span)
+            context.queue.add_after(item.key, cause, after=seconds, priority=item.priority)
+            return _Result("later", seconds)
 
 
-def _retry(
-    bench: WorkerContext, item: Item, error: BaseException, span: "SyncSpan | None", *, late: bool
-) -> _End:
+def _handle_error(
+    context: WorkerContext, attempt: _Attempt, error: BaseException, *, timed_out: bool
+) -> _Result:
+    item = attempt.item
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
-    if late:
+    if timed_out:
         text = f"no end after {SYNC_SECONDS:.0f} s"
-    seconds = bench.queue.retry(item.key, _again("retry", span), lane=item.lane)
+    cause = _requeue_cause("retry", attempt.span)
+    seconds = context.queue.add_rate_limited(item.key, cause, priority=item.priority)
     pairs = {
-        "controller": bench.controller,
+        "controller": context.controller,
         "key": str(item.key),
         "error": text,
         "retry_in": f"{seconds:.3g}s",
     }
-    bench.failures.say("late" if late else sort_of_error(error), pairs)
-    return _End("timeout" if late else "error", seconds, text)
+    context.failed_syncs.log("timeout" if timed_out else fingerprint(error), pairs)
+    return _Result("timeout" if timed_out else "error", seconds, text)
 
 
-def _again(reason: str, span: "SyncSpan | None") -> Cause:
-    return Cause(reason, time.monotonic(), link=span.context if span is not None else None)
+def _requeue_cause(reason: str, span: SyncSpan) -> Cause:
+    return Cause(reason, time.monotonic(), link=span.context)

@@ -1,8 +1,8 @@
-"""The one way from a sync to the API server."""
+"""The writer of a sync: its only way to the API server."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
 from kcm_host.api.kinds import Key, Kind
@@ -11,57 +11,54 @@ from kcm_host.api.records import WriteRecord
 from kcm_host.api.writes import EVENT, Permission, Receipt, Write
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
+from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests
-from kcm_host.reconcile.read_your_writes import SyncWrites
+from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
+from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
 from kcm_host.reconcile.sender import Sender
 
-if TYPE_CHECKING:
-    from kcm_host.observe.tracing import SyncSpan
-
-#: Takes what an Event tells: kind, key, reason, message, warning, component.
-TellUsers = Callable[[Kind, Key, str, str, bool, str], None]
-#: Hears of each write that was sent, by the name of its controller.
+#: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]
 _Send = Callable[[Write], Awaitable[Receipt]]
 
 
 class SyncWriter:
-    """The `Writer` of one sync: refuses what is not declared and keeps a record of every write."""
+    """The `Writer` of one sync: refuses undeclared writes and records all others."""
 
     def __init__(
         self,
         controller: str,
         sender: Sender,
         permissions: frozenset[Permission],
-        span: "SyncSpan | None" = None,
         *,
-        own_writes: SyncWrites | None = None,
-        on_written: Callable[[Write, Receipt], None] | None = None,
+        span: SyncSpan = NO_SPAN,
+        tracker: WriteTracker | None = None,
+        write_links: WriteLinks | None = None,
         on_write: OnWrite = lambda _controller, _record: None,
         uid_read: Callable[[Kind, Key], str] = lambda _kind, _key: "",
-        tell_users: TellUsers | None = None,
-        is_unasked: Callable[[], bool] = bool,
+        record_event: RecordEvent = record_nothing,
+        is_resync_only: Callable[[], bool] = bool,
     ) -> None:
         self._controller = controller
         self._sender = sender
         self._permissions = permissions
         self._span = span
-        self._own_writes = own_writes
-        self._on_written = on_written
+        self._tracker = tracker or ReadYourWrites({}).tracker(Key(""))
+        self._write_links = write_links or WriteLinks()
         self._on_write = on_write
         self._uid_read = uid_read
-        self._tell_users = tell_users
+        self._record_event = record_event
         self._closed = ""
-        self._is_unasked = is_unasked
-        #: Whether the sync has seen what no store shows yet: its wake-up is on its way then.
-        self._ahead = False
+        self._is_resync_only = is_resync_only
+        #: Whether the sync has read a state that no store shows yet: its event will wake the key.
+        self._read_ahead = False
         self.records: list[WriteRecord] = []
-        #: The first write that changed something though only the slow sweep had asked for the key.
+        #: The first write that changed something although only the resync requested the key.
         self.missed: Write | None = None
 
-    def close(self, why: str) -> None:
-        """Send nothing any more; `why` completes the sentence that an author reads."""
-        self._closed = self._closed or why
+    def close(self, reason: str) -> None:
+        """Refuse all further requests; `reason` completes the sentence of the error."""
+        self._closed = self._closed or reason
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
@@ -87,7 +84,7 @@ class SyncWriter:
             field_manager=field_manager,
             force=force,
             subresource=subresource,
-            # A subresource of what is gone is an error anyway; the object itself would be created.
+            # Without the uid, an object that was deleted meanwhile would be created again.
             uid="" if subresource else self._uid_read(kind, key),
         )
         return await self._write(write)
@@ -105,12 +102,11 @@ class SyncWriter:
         """See `Writer.update`."""
         write = requests.update(kind, whole, subresource)
         try:
-            receipt = await self._write(write)
+            response = await self._write(write)
         except Conflict:
-            if self._own_writes is not None:
-                self._own_writes.outdated(write, whole["metadata"]["resourceVersion"])
+            self._tracker.conflicted(write, whole["metadata"]["resourceVersion"])
             raise
-        return _object(write, receipt)
+        return _object(write, response)
 
     async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
         """See `Writer.delete`."""
@@ -123,13 +119,14 @@ class SyncWriter:
         self._check(write)
         version = ""
         try:
-            receipt = await self._spanned(write, self._sender.send)
-            version = receipt.version
-            return _object(write, receipt)
+            response = await self._traced(write, self._sender.send)
+            version = response.version
+            return _object(write, response)
         except NotFound:
             return None
         finally:
-            self._ahead = self._ahead or version != self._newest(write)
+            newest = self._tracker.newest_version(write)
+            self._read_ahead = self._read_ahead or version != newest
 
     def event(
         self,
@@ -144,33 +141,28 @@ class SyncWriter:
         """See `Writer.event`."""
         for verb in ("create", "patch"):
             self._check_declared(EVENT, verb)
-        if self._tell_users is not None:
-            who = component or self._controller
-            self._tell_users(kind, key, reason, message, warning, who)
+        self._record_event(
+            kind,
+            key,
+            reason=reason,
+            message=message,
+            warning=warning,
+            component=component or self._controller,
+        )
 
     async def _write(self, write: Write) -> Receipt:
         self._check(write)
-        is_unasked = not self._ahead and self._is_unasked()
-        before = self._newest(write)
-        receipt = await self._spanned(write, self._recorded)
-        if self._own_writes is not None:
-            self._own_writes.remember(write, receipt)
-        if self._on_written is not None:
-            self._on_written(write, receipt)
-        if is_unasked and self.missed is None and self._changed(receipt, before):
+        is_resync_only = not self._read_ahead and self._is_resync_only()
+        before = self._tracker.newest_version(write)
+        response = await self._traced(write, self._recorded)
+        self._tracker.written(write, response)
+        self._write_links.remember(write, response, self._span.context)
+        if is_resync_only and self.missed is None and _has_changed(response, before):
             self.missed = write
-        return receipt
-
-    @staticmethod
-    def _changed(receipt: Receipt, before: str) -> bool:
-        return receipt.deleted or not before or receipt.version != before
-
-    def _newest(self, write: Write) -> str:
-        """Give the newest version known of the object; empty where none is."""
-        return self._own_writes.newest(write) if self._own_writes is not None else ""
+        return response
 
     def _check(self, write: Write) -> None:
-        """Raise unless the write goes to one object and was declared; called before any request."""
+        """Raise unless the write was declared and its key is that of one object."""
         self._check_declared(write.kind, write.verb, write.subresource)
         check_key(write.kind, write.key)
 
@@ -182,27 +174,25 @@ class SyncWriter:
             )
         if Permission(kind, verb, subresource) in self._permissions:
             return
-        what = f"{kind}/{subresource}" if subresource else str(kind)
-        of = f", subresource='{subresource}'" if subresource else ""
+        resource = f"{kind}/{subresource}" if subresource else str(kind)
+        argument = f", subresource='{subresource}'" if subresource else ""
         raise UndeclaredWrite(
-            f"{self._controller} tried to {verb} '{what}', which kcm_writes does not "
-            f"declare; add Permission(kind, '{verb}'{of}) for that kind to it"
+            f"{self._controller} tried to {verb} '{resource}', which kcm_writes does not "
+            f"declare; add Permission(kind, '{verb}'{argument}) for that kind to it"
         )
 
-    async def _spanned(self, write: Write, send: _Send) -> Receipt:
-        if self._span is None:
-            return await send(write)
-        with self._span.write(write) as sent:
-            receipt = await send(write)
-            sent.answered(receipt.status, attempts=receipt.attempts)
-        return receipt
+    async def _traced(self, write: Write, send: _Send) -> Receipt:
+        with self._span.write(write) as span:
+            response = await send(write)
+            span.answered(response.status, attempts=response.attempts)
+        return response
 
     async def _recorded(self, write: Write) -> Receipt:
         started = time.monotonic()
         status = 0
         try:
-            receipt = await self._sender.send(write)
-            status = receipt.status
+            response = await self._sender.send(write)
+            status = response.status
         except ApiError as error:
             status = error.status
             raise
@@ -211,8 +201,12 @@ class SyncWriter:
             record = WriteRecord(write.verb, str(write.kind), str(write.key), status, seconds)
             self.records.append(record)
             self._on_write(self._controller, record)
-        return receipt
+        return response
 
 
-def _object(write: Write, receipt: Receipt) -> dict[str, Any]:
-    return decode_body(raw_object, receipt.body, f"{write.verb} {write.kind} '{write.key}'")
+def _has_changed(response: Receipt, before: str) -> bool:
+    return response.deleted or not before or response.version != before
+
+
+def _object(write: Write, response: Receipt) -> dict[str, Any]:
+    return decode_body(raw_object, response.body, f"{write.verb} {write.kind} '{write.key}'")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from kcm_host.config.models import HostSettings, TracesSettings
 from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
 from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 from kcm_host.config.tree import Origin
-from kcm_host.observe.tracing_setup import start_tracing
+from kcm_host.observe.tracing import NoTracing, Tracing, start_tracing
 from kcm_host.plugins.extensions import Extensions, load_extensions
 from kcm_host.plugins.finder import Candidate, find
 from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION
@@ -22,9 +22,6 @@ from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage, guarded
 from kcm_host.runtime.controller_run import ControllerConfig
-
-if TYPE_CHECKING:
-    from kcm_host.observe.tracing import Tracing
 
 
 def missing_plugins(
@@ -177,7 +174,7 @@ class HostConfig(msgspec.Struct, frozen=True):
     shutdown_timeout: timedelta
     #: Whether each controller writes as its own service account.
     service_accounts: bool = False
-    tracing: "Tracing | None" = None
+    tracing: Tracing = msgspec.field(default_factory=NoTracing)
 
 
 def bootstrap(
@@ -201,10 +198,10 @@ def bootstrap(
     )
 
 
-def started_tracing(traces: TracesSettings) -> "Tracing | None":
-    """Return the started tracing, None without an exporter; raises `TracingUnavailable`."""
+def started_tracing(traces: TracesSettings) -> Tracing:
+    """Return the started tracing, `NoTracing` without an exporter; raises `TracingUnavailable`."""
     if traces.exporter == "none":
-        return None
+        return NoTracing()
     return start_tracing(
         traces.exporter,
         endpoint=traces.endpoint,

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,14 +18,14 @@ from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
+from kcm_host.observe.tracing import NoTracing, Tracing
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.reconcile.event_recorder import EventRecorder
-from kcm_host.reconcile.links import WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.refused_writes import RefusedWrites
 from kcm_host.reconcile.sender import LiveSender
-from kcm_host.reconcile.time_limit import Running
-from kcm_host.reconcile.worker import WorkerContext, failed_syncs
+from kcm_host.reconcile.time_limit import RunningSync
+from kcm_host.reconcile.worker import WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.reconcile.writer import OnWrite
 from kcm_host.runtime.discovery_poller import RecordedDiscovery, difference
@@ -39,9 +39,6 @@ from kcm_host.runtime.event_handlers import (
 )
 from kcm_host.runtime.periodic import Resync, run_timer
 from kcm_host.workqueue.queue import WorkQueue
-
-if TYPE_CHECKING:
-    from kcm_host.observe.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +69,7 @@ class SharedDependencies(msgspec.Struct, frozen=True):
     discovery: CachedDiscoveryClient
     on_sync: Callable[[SyncRecord], None]
     on_write: OnWrite
-    tracing: "Tracing | None" = None
+    tracing: Tracing = msgspec.field(default_factory=NoTracing)
 
 
 class ControllerRun:
@@ -89,7 +86,7 @@ class ControllerRun:
         self.name = config.plugin.name
         self.queue = WorkQueue(loop)
         #: Writes that were refused for lack of permissions.
-        self.refusals = RefusedWrites(loop.time)
+        self.refused_writes = RefusedWrites(loop.time)
         self._config = config
         self._shared = shared
         self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
@@ -105,10 +102,10 @@ class ControllerRun:
         self._permissions = self._instance.writes(config.settings)
         self._sender = LiveSender(
             shared.own_clients.get(self.name, shared.client),
-            agent=user_agent_of(self.name),
+            user_agent=user_agent_of(self.name),
             qps=config.qps,
             burst=config.burst,
-            heard=self.refusals.heard,
+            on_result=self.refused_writes.record,
         )
         self._timers = self._instance.timers(config.settings)
         self._resync = Resync(
@@ -151,9 +148,10 @@ class ControllerRun:
         finally:
             synced.cancel()
 
-    def start(self, *, stuck: set[Running]) -> None:
+    def start(self, *, stuck: set[RunningSync]) -> None:
         """Start the workers and the other tasks; see `WorkerGroup` for `stuck`."""
-        context = self._worker_context()
+        events = EventRecorder(self._sender)
+        context = self._worker_context(events)
         self._workers = WorkerGroup(context, count=self._config.workers, stuck=stuck)
         self._workers.failure.add_done_callback(self._restart_on_error)
         enqueuing = [run_timer(timer, self._dispatcher) for timer in self._timers]
@@ -161,12 +159,12 @@ class ControllerRun:
         if self._dynamic is not None:
             enqueuing.append(self._dynamic.run())
         self._enqueuing = [self._task(one, "enqueuing") for one in enqueuing]
-        if context.events is not None:
-            self._sending = [self._task(context.events.run(), "events")]
+        if CREATE_EVENTS in self._permissions:
+            self._sending = [self._task(events.run(), "events")]
 
     async def drain(self) -> None:
         """Drop queued keys, wait for running syncs except stuck ones, then stop sending Events."""
-        self.queue.close()
+        self.queue.shut_down()
         await _cancel(self._enqueuing)
         if self._workers is not None:
             await self._workers.drain()
@@ -180,7 +178,7 @@ class ControllerRun:
 
     async def stop(self) -> None:
         """Close the queue and remove all event handlers; to be called after `cancel`."""
-        self.queue.close()
+        self.queue.shut_down()
         await self._required.remove_all()
         await self._optional.remove_all()
         if self._dynamic is not None:
@@ -210,7 +208,7 @@ class ControllerRun:
 
     def problems(self) -> list[str]:
         """Return why the controller is not ready: failed informers, missing permissions."""
-        return [*self._required.problems(), *self.refusals.problems()]
+        return [*self._required.problems(), *self.refused_writes.problems()]
 
     def watch_problems(self) -> list[str]:
         """Return the problems of watches that no sync waits for."""
@@ -240,7 +238,7 @@ class ControllerRun:
         watches = instance.watches(self._config.settings, self._shared.discovery.api_resources)
         return difference(self._watches, watches)
 
-    def _worker_context(self) -> WorkerContext:
+    def _worker_context(self, events: EventRecorder) -> WorkerContext:
         return WorkerContext(
             controller=self.name,
             sync=self._instance.sync,
@@ -252,11 +250,10 @@ class ControllerRun:
             on_sync=self._shared.on_sync,
             on_write=self._shared.on_write,
             tracing=self._shared.tracing,
-            is_unasked=self._resync.is_unasked,
-            own_writes=ReadYourWrites(self._stores),
-            failures=failed_syncs(),
-            echoes=WriteLinks() if self._shared.tracing else None,
-            events=EventRecorder(self._sender) if CREATE_EVENTS in self._permissions else None,
+            is_resync_only=self._resync.is_resync_only,
+            read_your_writes=ReadYourWrites(self._stores),
+            failed_syncs=failed_sync_log(),
+            record_event=events.for_stores(self._stores),
         )
 
     async def _wait_for_credentials(self) -> None:
@@ -266,11 +263,11 @@ class ControllerRun:
             try:
                 await client.connection.credentials.current()
             except ConnectionProblem as problem:
-                if self.refusals.no_identity(str(problem)):
+                if self.refused_writes.record_credentials_problem(str(problem)):
                     pairs = {"controller": self.name, "problem": str(problem)}
                     log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the text of the problem says all
             else:
-                self.refusals.no_identity("")
+                self.refused_writes.record_credentials_problem("")
                 return
             await asyncio.sleep(CREDENTIALS_RETRY_SECONDS)
 

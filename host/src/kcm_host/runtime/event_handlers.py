@@ -94,9 +94,9 @@ class EventDispatcher:
         self, key: Key, cause: Cause, lane: Lane, *, after: float = 0.0, debounce_seconds: float
     ) -> None:
         if debounce_seconds and not after:
-            self._queue.rest(key, cause, seconds=debounce_seconds, lane=lane)
+            self._queue.debounce(key, cause, seconds=debounce_seconds, priority=lane)
         else:
-            self._queue.add(key, cause, after=after, lane=lane)
+            self._queue.add(key, cause, after=after, priority=lane)
 
 
 #: What distinguishes the watches of one controller.

@@ -78,8 +78,7 @@ class Host:
         finally:
             endpoints.stop()
             watchdog.stop()
-            if self._config.tracing is not None:
-                self._config.tracing.stop(EXPORT_SECONDS)
+            self._config.tracing.stop(EXPORT_SECONDS)
 
     def state(self, *, with_status: bool) -> HostState:
         """Return the state of the host; `with_status` also calls `kcm_status` of the plugins."""

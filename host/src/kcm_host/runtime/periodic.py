@@ -77,18 +77,18 @@ class Resync:
                 if watch.resync is not None:
                     await self._resync(watch, watch.resync, store)
 
-    def is_unasked(self, key: Key) -> bool:
+    def is_resync_only(self, key: Key) -> bool:
         """
         Return whether only the resync has requested this running key, and no timer would now.
 
         To be called before a write is sent: the event of the write may request the key.
         """
-        if not self._queue.is_unasked(key) or self._is_syncing():
+        if not self._queue.is_resync_only(key) or self._is_syncing():
             return False
         for timer in self._timers:
             if not timer.resync:
                 fire(timer, self._dispatcher)
-        return self._queue.is_unasked(key) and not self._dispatcher.closed
+        return self._queue.is_resync_only(key) and not self._dispatcher.closed
 
     def _is_syncing(self) -> bool:
         """Return whether syncs read a store of which not all objects have gone through `keys`."""
@@ -99,13 +99,13 @@ class Resync:
     ) -> None:
         keys = store.keys()
         for begin in range(0, len(keys), BATCH):
-            await self._queue.sweep_taken()
+            await self._queue.wait_resync_taken()
             await asyncio.sleep(0)
             cause = Cause("resync", time.monotonic(), str(watch.kind))
             try:
                 for key in keys[begin : begin + BATCH]:
                     if _is_readable(store, key):
-                        self._queue.sweep(resync(key), cause)
+                        self._queue.add_resync(resync(key), cause)
             except PLUGIN_FAILURES as error:
                 self._dispatcher.fail(error, source="'resync' of a watch")
                 return

@@ -1,1 +1,1 @@
-"""The work queue: which keys are due, in which order, and why."""
+"""The work queue of a controller: priorities, delayed adds and rate limits."""

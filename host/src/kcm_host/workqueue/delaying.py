@@ -1,4 +1,4 @@
-"""The delaying queue: keys that wait for their time, each with the causes gathered for it."""
+"""The delaying queue: keys that are due at a later time, each with its merged causes."""
 
 import asyncio
 import heapq
@@ -16,78 +16,79 @@ MAX_CAUSES = 16
 
 class Pending(msgspec.Struct):
     """
-    Causes gathered for one key; `merged` counts those not kept too, `since` is loop time.
+    The merged enqueue requests for one key.
 
-    `lane` is the highest it was asked for. `swept` says that the slow sweep was the first to ask.
+    `since` is loop time. `causes` holds the first 16, `merged` counts all. `priority` is the
+    highest that was requested. `resync` is True when the resync was the first to request the key.
     """
 
     since: float
     causes: list[Cause]
     merged: int
-    lane: Lane = Lane.NORMAL
-    swept: bool = False
+    priority: Lane = Lane.NORMAL
+    resync: bool = False
 
     def merge(self, other: "Pending") -> None:
-        """Add the causes of `other`, keeping the first 16, and take the higher lane."""
+        """Add the causes of `other`, up to 16 in all, and take the higher priority."""
         self.causes.extend(other.causes[: MAX_CAUSES - len(self.causes)])
         self.merged += other.merged
-        self.lane = min(self.lane, other.lane)
+        self.priority = min(self.priority, other.priority)
 
 
 class Waiting(msgspec.Struct):
     """
-    One waiting key: when it is due now, and until when further changes may put that off.
+    One waiting key: when it is due, and the latest time to which a debounce may defer it.
 
-    `pushed` is the time under which it stands in the heap; other entries of it there are stale.
+    `heap_time` is the time of its valid heap entry; other entries of the key are stale.
     """
 
     due: float
     latest: float
     pending: Pending
-    pushed: float = 0.0
+    heap_time: float = 0.0
 
 
 class DelayingQueue:
-    """Hands keys to `release` when they are due, in order of due times (IQ-88)."""
+    """Calls `on_due` with each key when it is due, in the order of due times (IQ-88)."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, release: Callable[[Key, Pending], None]
+        self, loop: asyncio.AbstractEventLoop, on_due: Callable[[Key, Pending], None]
     ) -> None:
         self._loop = loop
-        self._release = release
+        self._on_due = on_due
         self._waiting: dict[Key, Waiting] = {}
         self._heap: list[tuple[float, int, Key]] = []
-        self._numbers = count()
+        self._sequence = count()
         self._timer: asyncio.TimerHandle | None = None
 
-    def put(self, key: Key, pending: Pending, *, due: float) -> None:
-        """Let `key` wait until `due`; if it waits already, until the earlier of both (IQ-85)."""
-        known = self._waiting.get(key)
-        if known is None:
-            self._enter(key, Waiting(due, due, pending))
+    def add(self, key: Key, pending: Pending, *, due: float) -> None:
+        """Delay `key` until `due`; if it waits already, until the earlier of both times (IQ-85)."""
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._insert(key, Waiting(due, due, pending))
             return
-        known.pending.merge(pending)
-        known.latest = min(known.latest, due)
-        self._move(key, known, min(known.due, due))
+        waiting.pending.merge(pending)
+        waiting.latest = min(waiting.latest, due)
+        self._reschedule(key, waiting, min(waiting.due, due))
 
     def debounce(self, key: Key, pending: Pending, *, due: float, latest: float) -> None:
         """
-        Let `key` wait until `due`, later again at each further call, but not beyond `latest`.
+        Delay `key` until `due`; each further call defers it again, but not beyond `latest`.
 
-        `latest` counts from the first call; a `put` meanwhile bounds it too.
+        `latest` of the first call counts; an `add` meanwhile is an upper bound too.
         """
-        known = self._waiting.get(key)
-        if known is None:
-            self._enter(key, Waiting(due, latest, pending))
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._insert(key, Waiting(due, latest, pending))
             return
-        known.pending.merge(pending)
-        self._move(key, known, min(due, known.latest))
+        waiting.pending.merge(pending)
+        self._reschedule(key, waiting, min(due, waiting.latest))
 
     def __contains__(self, key: Key) -> bool:
         return key in self._waiting
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Remove all waiting keys."""
         self._waiting.clear()
         self._heap.clear()
         if self._timer is not None:
@@ -96,40 +97,40 @@ class DelayingQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def _enter(self, key: Key, waiting: Waiting) -> None:
+    def _insert(self, key: Key, waiting: Waiting) -> None:
         self._waiting[key] = waiting
         self._push(key, waiting)
 
-    def _move(self, key: Key, known: Waiting, due: float) -> None:
-        known.due = due
-        # A later time is noticed when the earlier one comes: bursts cost no heap operations.
-        if due < known.pushed:
-            self._push(key, known)
+    def _reschedule(self, key: Key, waiting: Waiting, due: float) -> None:
+        waiting.due = due
+        # A later time is handled when the earlier entry is popped: bursts need no heap operation.
+        if due < waiting.heap_time:
+            self._push(key, waiting)
 
     def _push(self, key: Key, waiting: Waiting) -> None:
-        waiting.pushed = waiting.due
-        heapq.heappush(self._heap, (waiting.due, next(self._numbers), key))
+        waiting.heap_time = waiting.due
+        heapq.heappush(self._heap, (waiting.due, next(self._sequence), key))
         if self._heap[0][0] == waiting.due:
-            self._arm()
+            self._start_timer()
 
-    def _arm(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._heap[0][0], self._fire)
+        self._timer = self._loop.call_at(self._heap[0][0], self._on_timer)
 
-    def _fire(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         now = self._loop.time()
         while self._heap and self._heap[0][0] <= now:
-            pushed, _, key = heapq.heappop(self._heap)
+            heap_time, _, key = heapq.heappop(self._heap)
             waiting = self._waiting.get(key)
-            if waiting is None or waiting.pushed != pushed:
+            if waiting is None or waiting.heap_time != heap_time:
                 continue
             if waiting.due > now:
                 self._push(key, waiting)
                 continue
             del self._waiting[key]
             waiting.pending.since = now
-            self._release(key, waiting.pending)
+            self._on_due(key, waiting.pending)
         if self._heap:
-            self._arm()
+            self._start_timer()

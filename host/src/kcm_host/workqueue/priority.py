@@ -1,4 +1,4 @@
-"""Which of the queued keys goes next."""
+"""The priority queue: which of the queued keys is next."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,52 +6,53 @@ from collections.abc import Callable
 from kcm_host.api.kinds import Key
 from kcm_host.api.wakes import Lane
 
-#: So many keys of higher lanes, then a lower one gets its turn.
-PATIENCE = 8
+#: After so many keys of higher priorities, one key of a lower priority is next.
+STARVATION_LIMIT = 8
 
 
 class PriorityQueue:
     """
-    Keys in order within each lane, higher lanes first, and no lane starved.
+    Keys in FIFO order within each priority, higher priorities first, without starvation.
 
-    A key that moves to a higher lane stays behind in its old one too, so `pop` asks whether an
-    entry still stands: that is cheaper than to search for it.
+    A key whose priority was raised keeps a stale entry at its old priority. `pop` asks
+    `is_current` to skip stale entries, because that is cheaper than a search for them.
     """
 
     def __init__(self) -> None:
-        self._lanes: tuple[deque[Key], ...] = tuple(deque() for _ in Lane)
+        self._keys: tuple[deque[Key], ...] = tuple(deque() for _ in Lane)
+        #: By priority, how many keys of higher priorities were taken while one waited there.
         self._passed_over = [0] * len(Lane)
 
-    def push(self, key: Key, lane: Lane) -> None:
-        """Put a key at the end of a lane."""
-        self._lanes[lane].append(key)
+    def push(self, key: Key, priority: Lane) -> None:
+        """Append a key to those of a priority."""
+        self._keys[priority].append(key)
 
-    def pop(self, stands: Callable[[Key, Lane], bool]) -> Key | None:
-        """Take the next key for whose entry `stands` is true; None when there is none."""
-        while (lane := self._turn()) is not None:
-            key = self._lanes[lane].popleft()
-            if stands(key, lane):
-                self._took(lane)
+    def pop(self, is_current: Callable[[Key, Lane], bool]) -> Key | None:
+        """Remove and return the next key whose entry is current; None when there is none."""
+        while (priority := self._next_priority()) is not None:
+            key = self._keys[priority].popleft()
+            if is_current(key, priority):
+                self._count_passed_over(priority)
                 return key
         return None
 
     def clear(self) -> None:
-        """Forget all keys."""
-        for lane in self._lanes:
-            lane.clear()
+        """Remove all keys."""
+        for keys in self._keys:
+            keys.clear()
 
     def __bool__(self) -> bool:
-        return any(self._lanes)
+        return any(self._keys)
 
-    def _turn(self) -> Lane | None:
-        filled = [lane for lane in Lane if self._lanes[lane]]
-        for lane in filled:
-            if self._passed_over[lane] >= PATIENCE:
-                return lane
-        return filled[0] if filled else None
+    def _next_priority(self) -> Lane | None:
+        non_empty = [priority for priority in Lane if self._keys[priority]]
+        for priority in non_empty:
+            if self._passed_over[priority] >= STARVATION_LIMIT:
+                return priority
+        return non_empty[0] if non_empty else None
 
-    def _took(self, taken: Lane) -> None:
+    def _count_passed_over(self, taken: Lane) -> None:
         self._passed_over[taken] = 0
-        for lane in Lane:
-            if lane > taken and self._lanes[lane]:
-                self._passed_over[lane] += 1
+        for priority in Lane:
+            if priority > taken and self._keys[priority]:
+                self._passed_over[priority] += 1

@@ -1,4 +1,4 @@
-"""A work queue of keys that remembers why each key is in it."""
+"""The work queue of one controller: deduplicated keys with the causes of their enqueue requests."""
 
 import asyncio
 from collections import deque
@@ -13,204 +13,212 @@ from kcm_host.workqueue.delaying import DelayingQueue, Pending
 from kcm_host.workqueue.priority import PriorityQueue
 from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 
-FAILING_SHOWN = 10
-#: A key that changes without end is synced after so many rests.
-LONGEST_DEBOUNCE = 5
+MOST_FAILING_SHOWN = 10
+#: The longest that a debounce defers a key, as a multiple of its interval.
+MAX_DEBOUNCE_INTERVALS = 5
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One key handed to a worker, with what led to it."""
+    """One key handed to a worker, with the causes that led to it."""
 
     key: Key
     causes: tuple[Cause, ...]
     merged: int
     queued_seconds: float
-    lane: Lane = Lane.NORMAL
+    priority: Lane = Lane.NORMAL
 
 
 class QueueShutDown(Exception):
-    """No more keys will be handed out."""
+    """The queue was shut down: no more keys are handed out."""
 
 
 class WorkQueue:
     """
-    Keys in order of their first change within their lane, each at most once, never two workers
-    on one key.
+    Keys in the order of their first add within their priority, each at most once.
 
-    Added while queued: one sync. Added while a worker has it: exactly one more sync afterwards
-    (IQ-70 to IQ-73). Everything happens on one event loop, whose clock is the queue's clock.
+    No two workers have the same key. A key that is added while queued is synced once; one that is
+    added while a worker has it is synced exactly once more afterwards (IQ-70 to IQ-73). Everything
+    happens on one event loop, whose clock is the clock of the queue.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._lanes = PriorityQueue()
+        self._ready = PriorityQueue()
         self._dirty: dict[Key, Pending] = {}
         self._processing: dict[Key, float] = {}
-        self._delays = DelayingQueue(loop, self._mark)
+        self._delayed = DelayingQueue(loop, self._mark_dirty)
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._limiter = RetryRateLimiter(loop.time)
-        #: Queued or running only because of the slow sweep: nobody has asked for them since.
-        self._unasked: set[Key] = set()
-        #: How many keys of the slow sweep no worker has taken yet.
-        self._sweeping = 0
-        self._all_taken = asyncio.Event()
-        self._all_taken.set()
-        self._closed = False
+        self._rate_limiter = RetryRateLimiter(loop.time)
+        #: Queued or processing, and requested by nothing but the resync.
+        self._resync_only: set[Key] = set()
+        #: How many keys of the resync no worker has taken yet.
+        self._resync_pending = 0
+        self._resync_taken = asyncio.Event()
+        self._resync_taken.set()
+        self._shut_down = False
         self._adds = 0
         self._retries = 0
 
-    def add(self, key: Key, cause: Cause, *, after: float = 0.0, lane: Lane = Lane.NORMAL) -> None:
+    def add(
+        self, key: Key, cause: Cause, *, after: float = 0.0, priority: Lane = Lane.NORMAL
+    ) -> None:
         """
         Queue `key`, at once or `after` seconds from now.
 
         Of several delayed adds of one key the earliest counts (IQ-85). A delayed add and an
         immediate one are independent: the key is synced for both (IQ-86).
         """
-        if self._closed:
+        if self._shut_down:
             return
-        self._unasked.discard(key)
-        pending = Pending(self._loop.time(), [cause], 1, lane)
+        self._resync_only.discard(key)
+        pending = Pending(self._loop.time(), [cause], 1, priority)
         if after > 0:
-            self._delays.put(key, pending, due=pending.since + after)
+            self._delayed.add(key, pending, due=pending.since + after)
         else:
-            self._mark(key, pending)
+            self._mark_dirty(key, pending)
 
-    def rest(self, key: Key, cause: Cause, *, seconds: float, lane: Lane = Lane.NORMAL) -> None:
+    def debounce(
+        self, key: Key, cause: Cause, *, seconds: float, priority: Lane = Lane.NORMAL
+    ) -> None:
         """
-        Queue `key` once it has been left alone for `seconds`, so that a burst costs one sync.
+        Queue `key` when no further call has come for `seconds`, so that a burst costs one sync.
 
-        Further calls put that off, to five times `seconds` after the first one at most.
+        Further calls defer it, to five times `seconds` after the first one at most.
         """
-        if self._closed:
+        if self._shut_down:
             return
-        self._unasked.discard(key)
-        pending = Pending(self._loop.time(), [cause], 1, lane)
+        self._resync_only.discard(key)
+        pending = Pending(self._loop.time(), [cause], 1, priority)
         due = pending.since + seconds
-        latest = pending.since + seconds * LONGEST_DEBOUNCE
-        self._delays.debounce(key, pending, due=due, latest=latest)
+        latest = pending.since + seconds * MAX_DEBOUNCE_INTERVALS
+        self._delayed.debounce(key, pending, due=due, latest=latest)
 
-    def sweep(self, key: Key, cause: Cause) -> None:
+    def add_resync(self, key: Key, cause: Cause) -> None:
         """
-        Queue `key` in the lowest lane, unless it is queued or running already.
+        Queue `key` at the lowest priority, unless it is queued or processing already.
 
-        One that waits for its time, or has failed, is queued too, but not taken as unasked.
+        A key that is delayed, or has failed, is queued too, but not taken as resync only.
         """
-        if self._closed or key in self._dirty or key in self._processing:
+        if self._shut_down or key in self._dirty or key in self._processing:
             return
-        if key not in self._delays and not self._limiter.failures(key):
-            self._unasked.add(key)
-        self._sweeping += 1
-        self._all_taken.clear()
-        self._mark(key, Pending(self._loop.time(), [cause], 1, Lane.IDLE, swept=True))
+        if key not in self._delayed and not self._rate_limiter.failures(key):
+            self._resync_only.add(key)
+        self._resync_pending += 1
+        self._resync_taken.clear()
+        pending = Pending(self._loop.time(), [cause], 1, Lane.IDLE, resync=True)
+        self._mark_dirty(key, pending)
 
-    def is_unasked(self, key: Key) -> bool:
-        """Whether `key` is queued or running only because of `sweep`."""
-        return key in self._unasked
+    def is_resync_only(self, key: Key) -> bool:
+        """Return whether nothing but `add_resync` requested `key`, queued or processing."""
+        return key in self._resync_only
 
-    def doubt(self, key: Key) -> None:
-        """Take no write of the running sync of `key` as missed by a wake-up."""
-        self._unasked.discard(key)
+    def clear_resync_only(self, key: Key) -> None:
+        """Treat `key` as requested by more than the resync: its writes are no missed wake-ups."""
+        self._resync_only.discard(key)
 
-    async def sweep_taken(self) -> None:
-        """Return when the workers have taken every key that `sweep` has queued."""
-        await self._all_taken.wait()
+    async def wait_resync_taken(self) -> None:
+        """Return when the workers have taken every key that `add_resync` queued."""
+        await self._resync_taken.wait()
 
-    def retry(self, key: Key, cause: Cause, *, lane: Lane = Lane.NORMAL) -> float:
-        """Queue `key` after a failure and give the seconds it waits (IQ-87)."""
-        delay = self._limiter.when(key)
+    def add_rate_limited(self, key: Key, cause: Cause, *, priority: Lane = Lane.NORMAL) -> float:
+        """Queue `key` after a failure and return the seconds until its retry (IQ-87)."""
+        delay = self._rate_limiter.next_delay(key)
         self._retries += 1
-        self.add(key, cause, after=delay, lane=lane)
+        self.add(key, cause, after=delay, priority=priority)
         return delay
 
-    def later(self, key: Key, cause: Cause, *, after: float, lane: Lane = Lane.NORMAL) -> None:
-        """Queue a key again after a time its sync asked for; counted as a retry (IQ-89)."""
+    def add_after(
+        self, key: Key, cause: Cause, *, after: float, priority: Lane = Lane.NORMAL
+    ) -> None:
+        """Queue `key` after the time that its sync requested; counted as a retry (IQ-89)."""
         self._retries += 1
-        self.add(key, cause, after=after, lane=lane)
+        self.add(key, cause, after=after, priority=priority)
 
     def forget(self, key: Key) -> None:
-        """Take the failures of `key` as over; a delayed add of it stays (IQ-86)."""
-        self._limiter.forget(key)
+        """Reset the failures of `key`; a delayed add of it stays (IQ-86)."""
+        self._rate_limiter.forget(key)
 
     def failures(self, key: Key) -> int:
-        """How often `key` failed since its last success."""
-        return self._limiter.failures(key)
+        """Return the number of failures of `key` since its last success."""
+        return self._rate_limiter.failures(key)
 
     async def get(self) -> Item:
         """
-        Take the first key; wait until there is one.
+        Return the next key; wait until there is one.
 
-        `done` must be called for it exactly once. Raises `QueueShutDown` when the queue is closed.
+        `done` must be called for it exactly once. Raises `QueueShutDown` after `shut_down`.
         """
-        while (key := self._lanes.pop(self._stands)) is None and not self._closed:
+        while (key := self._ready.pop(self._is_current)) is None and not self._shut_down:
             await self._wait_for_key()
         if key is None:
             raise QueueShutDown
         pending = self._dirty.pop(key)
-        if pending.swept:
-            self._sweeping -= 1
-            if not self._sweeping:
-                self._all_taken.set()
+        if pending.resync:
+            self._resync_pending -= 1
+            if not self._resync_pending:
+                self._resync_taken.set()
         now = self._loop.time()
         self._processing[key] = now
-        waited = now - pending.since
-        return Item(key, tuple(pending.causes), pending.merged, waited, pending.lane)
+        queued_seconds = now - pending.since
+        causes = tuple(pending.causes)
+        return Item(key, causes, pending.merged, queued_seconds, pending.priority)
 
     def done(self, key: Key) -> None:
-        """Say that the worker has finished with `key`; it is queued anew if it changed since."""
+        """Record that the worker has finished `key`; it is queued again if it was added since."""
         del self._processing[key]
-        self._unasked.discard(key)
+        self._resync_only.discard(key)
         if key in self._dirty:
-            self._append(key)
+            self._push(key)
 
-    def close(self) -> None:
-        """Drop what is queued and waiting, ignore further adds, and wake every `get`."""
-        self._closed = True
-        self._lanes.clear()
+    def shut_down(self) -> None:
+        """Remove all queued and delayed keys, ignore further adds, and end every `get`."""
+        self._shut_down = True
+        self._ready.clear()
         self._dirty.clear()
-        self._delays.clear()
-        self._unasked.clear()
+        self._delayed.clear()
+        self._resync_only.clear()
         while self._getters:
-            self._wake_one()
+            self._notify_getter()
 
     def __len__(self) -> int:
         return len(self._dirty.keys() - self._processing.keys())
 
     def state(self) -> QueueState:
-        """Give what the queue holds at this moment, for people and metrics."""
+        """Return what the queue holds at this moment, for `/status` and metrics."""
         now = self._loop.time()
         ages = [now - started for started in self._processing.values()]
-        worst = self._limiter.worst(FAILING_SHOWN)
+        failing = self._rate_limiter.most_failing(MOST_FAILING_SHOWN)
         return QueueState(
             depth=len(self._dirty),
-            waiting=len(self._delays),
+            waiting=len(self._delayed),
             processing=len(self._processing),
             adds=self._adds,
             retries=self._retries,
             unfinished_seconds=sum(ages),
             longest_seconds=max(ages, default=0.0),
-            failing={str(key): failures for key, failures in worst.items()},
+            failing={str(key): failures for key, failures in failing.items()},
         )
 
-    def _mark(self, key: Key, pending: Pending) -> None:
-        known = self._dirty.get(key)
-        if known is not None:
-            higher = pending.lane < known.lane
-            known.merge(pending)
-            if higher and key not in self._processing:
-                self._append(key)
+    def _mark_dirty(self, key: Key, pending: Pending) -> None:
+        queued = self._dirty.get(key)
+        if queued is not None:
+            is_raised = pending.priority < queued.priority
+            queued.merge(pending)
+            if is_raised and key not in self._processing:
+                self._push(key)
             return
         self._dirty[key] = pending
         self._adds += 1
         if key not in self._processing:
-            self._append(key)
+            self._push(key)
 
-    def _append(self, key: Key) -> None:
-        self._lanes.push(key, self._dirty[key].lane)
-        self._wake_one()
+    def _push(self, key: Key) -> None:
+        self._ready.push(key, self._dirty[key].priority)
+        self._notify_getter()
 
-    def _stands(self, key: Key, lane: Lane) -> bool:
+    def _is_current(self, key: Key, priority: Lane) -> bool:
         pending = self._dirty.get(key)
-        return pending is not None and pending.lane == lane and key not in self._processing
+        return pending is not None and pending.priority == priority and key not in self._processing
 
     async def _wait_for_key(self) -> None:
         getter = self._loop.create_future()
@@ -218,12 +226,12 @@ class WorkQueue:
         try:
             await getter
         except asyncio.CancelledError:
-            # Woken and cancelled in the same turn: the wake-up belongs to somebody else now.
-            if getter.done() and not getter.cancelled() and self._lanes:
-                self._wake_one()
+            # Notified and cancelled in the same iteration of the loop: notify another getter.
+            if getter.done() and not getter.cancelled() and self._ready:
+                self._notify_getter()
             raise
 
-    def _wake_one(self) -> None:
+    def _notify_getter(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():

@@ -1,4 +1,4 @@
-"""How long a failed key waits: per key exponential, and one bucket over the whole queue."""
+"""Rate limiters: of retries (exponential per key, token bucket per queue) and of writes."""
 
 import asyncio
 import heapq
@@ -12,13 +12,12 @@ MAX_SECONDS = 1000.0
 BUCKET_RATE = 10.0
 BUCKET_SIZE = 100.0
 
-
-#: A token that lacks less than this is there: sums of float do not come out even.
-NEARLY = 1e-9
+#: A token that lacks less than this counts as available: sums of floats are not exact.
+TOLERANCE = 1e-9
 
 
 class TokenBucket:
-    """A token bucket that begins full."""
+    """A token bucket that is full at first; `rate` is in tokens per second."""
 
     def __init__(self, rate: float, size: float, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -29,24 +28,24 @@ class TokenBucket:
 
     def reserve(self) -> float:
         """
-        Take one token and give the seconds to wait until it exists.
+        Reserve one token and return the seconds until it is available.
 
-        A reservation is never given back (IQ-77).
+        A reservation cannot be cancelled (IQ-77).
         """
-        self._fill()
+        self._refill()
         self._tokens -= 1
         return max(-self._tokens, 0.0) / self._rate
 
-    def take(self) -> float:
-        """Take one token if it exists and give 0; otherwise give the seconds until it does."""
-        self._fill()
+    def try_take(self) -> float:
+        """Take one token if available and return 0; otherwise return the seconds until it is."""
+        self._refill()
         missing = 1 - self._tokens
-        if missing > NEARLY:
+        if missing > TOLERANCE:
             return missing / self._rate
         self._tokens -= 1
         return 0.0
 
-    def _fill(self) -> None:
+    def _refill(self) -> None:
         now = self._clock()
         self._tokens = min(self._size, self._tokens + (now - self._last) * self._rate)
         self._last = now
@@ -54,69 +53,69 @@ class TokenBucket:
 
 class WriteRateLimiter:
     """
-    Turns to write, given in the order they are asked for.
+    The client-side rate limiter of one controller's writes; callers are served in FIFO order.
 
-    A turn is taken when it is there, never ahead: whoever is cancelled while waiting leaves it
-    to the next. Without `qps` there is always one.
+    A token is taken when it is available, never in advance: a caller that is cancelled while it
+    waits leaves the token to the next one. Without `qps` only pauses limit the rate.
     """
 
     def __init__(self, qps: float | None, burst: float | None, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._bucket = TokenBucket(qps, burst or max(1.0, qps), clock) if qps else None
-        self._pause_until = clock()
-        self._line = asyncio.Lock()
+        self._paused_until = clock()
+        self._lock = asyncio.Lock()
 
     def pause(self, seconds: float) -> None:
-        """Give no turn for so long; of several pauses the last to end counts."""
-        self._pause_until = max(self._pause_until, self._clock() + seconds)
+        """Block `wait` for so long; of several pauses the one that ends last counts."""
+        self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     @property
     def pause_seconds(self) -> float:
-        """How long there is no turn yet, because of a pause."""
-        return max(0.0, self._pause_until - self._clock())
+        """Seconds until the present pause ends; 0 without one."""
+        return max(0.0, self._paused_until - self._clock())
 
-    async def take(self) -> None:
-        """Return when it is the caller's turn."""
-        async with self._line:
-            # Again and again: another pause may have been asked for meanwhile.
-            while (seconds := self._seconds()) > 0:  # noqa: ASYNC110 - a time, no event
+    async def wait(self) -> None:
+        """Return when the caller may send one write."""
+        async with self._lock:
+            # In a loop, because the pause may have been extended meanwhile.
+            while (seconds := self._next_delay()) > 0:  # noqa: ASYNC110 - a time, no event
                 await asyncio.sleep(seconds)
 
-    def _seconds(self) -> float:
-        """Give how long to wait; 0 takes the turn."""
+    def _next_delay(self) -> float:
+        """Return the seconds to wait; 0 when a token was taken."""
         if (pause := self.pause_seconds) > 0:
             return pause
-        return self._bucket.take() if self._bucket is not None else 0.0
+        return self._bucket.try_take() if self._bucket is not None else 0.0
 
 
 class RetryRateLimiter:
     """
-    The default controller rate limiter: the longer of two delays (IQ-76 to IQ-80).
+    The default controller rate limiter of client-go: the longer of two delays (IQ-76 to IQ-80).
 
-    A key's n-th failure in a row waits 5 ms x 2^(n-1), at most 1000 s; every failure also takes
-    a token of the queue's bucket (10 a second, burst 100), however long its own delay is.
+    The n-th failure in a row of a key waits 5 ms x 2^(n-1), at most 1000 s; every failure also
+    takes a token of the queue's bucket (10 a second, burst 100), however long its own delay is.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._failures: dict[Key, int] = {}
         self._bucket = TokenBucket(BUCKET_RATE, BUCKET_SIZE, clock)
 
-    def when(self, key: Key) -> float:
-        """Record one more failure of `key` and give the seconds it waits."""
+    def next_delay(self, key: Key) -> float:
+        """Record one more failure of `key` and return the seconds until its retry."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # 2^18 x 5 ms is above the maximum; larger exponents would only overflow the float.
-        own = min(BASE_SECONDS * (1 << min(failures, 18)), MAX_SECONDS)
-        return max(own, self._bucket.reserve())
+        backoff = min(BASE_SECONDS * (1 << min(failures, 18)), MAX_SECONDS)
+        return max(backoff, self._bucket.reserve())
 
     def forget(self, key: Key) -> None:
-        """Let the next failure of `key` wait the shortest time again."""
+        """Reset the failures of `key`: the next one waits the shortest time again."""
         self._failures.pop(key, None)
 
     def failures(self, key: Key) -> int:
-        """How often `key` failed since its last success."""
+        """Return the number of failures of `key` since its last success."""
         return self._failures.get(key, 0)
 
-    def worst(self, most: int) -> dict[Key, int]:
-        """Give the keys with the most failures in a row, at most `most` of them."""
-        return dict(heapq.nlargest(most, self._failures.items(), key=itemgetter(1)))
+    def most_failing(self, limit: int) -> dict[Key, int]:
+        """Return the keys with the most failures in a row and these, at most `limit` of them."""
+        return dict(heapq.nlargest(limit, self._failures.items(), key=itemgetter(1)))

@@ -20,7 +20,7 @@ async def test_queued_and_waiting_keys_are_dropped(queue: WorkQueue) -> None:
     queue.add(A, why())
     queue.add(B, why())
     queue.add(C, why(), after=1)
-    queue.close()
+    queue.shut_down()
     assert len(queue) == 0
     for _ in range(2):
         with pytest.raises(QueueShutDown):
@@ -33,7 +33,7 @@ async def test_every_waiting_worker_is_told(queue: WorkQueue) -> None:
     """All workers that wait for a key get `QueueShutDown` (IQ-75)."""
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settle()
-    queue.close()
+    queue.shut_down()
     ends = await asyncio.gather(*workers, return_exceptions=True)
     assert [type(end) for end in ends] == [QueueShutDown] * 3
 
@@ -43,18 +43,18 @@ async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> Non
     worker = asyncio.create_task(queue.get())
     await settle()
     queue.add(A, why())
-    queue.close()
+    queue.shut_down()
     with pytest.raises(QueueShutDown):
         await worker
 
 
 async def test_adds_of_every_sort_are_ignored_afterwards(queue: WorkQueue) -> None:
     """Immediate and delayed adds, retries and timers change nothing any more (IQ-75, IQ-85)."""
-    queue.close()
+    queue.shut_down()
     queue.add(A, why())
     queue.add(A, why(), after=1)
-    queue.later(A, why(), after=1)
-    queue.retry(A, why())
+    queue.add_after(A, why(), after=1)
+    queue.add_rate_limited(A, why())
     await asyncio.sleep(1000)
     state = queue.state()
     assert (len(queue), state.depth, state.waiting, state.adds) == (0, 0, 0, 0)
@@ -65,7 +65,7 @@ async def test_a_running_sync_ends_as_always(queue: WorkQueue) -> None:
     queue.add(A, why())
     await queue.get()
     queue.add(A, why())
-    queue.close()
+    queue.shut_down()
     queue.done(A)
     assert len(queue) == 0
     assert queue.state().processing == 0
@@ -73,7 +73,7 @@ async def test_a_running_sync_ends_as_always(queue: WorkQueue) -> None:
 
 async def test_closing_twice_is_fine(queue: WorkQueue) -> None:
     """A second close changes nothing (IQ-75)."""
-    queue.close()
-    queue.close()
+    queue.shut_down()
+    queue.shut_down()
     with pytest.raises(QueueShutDown):
         await queue.get()

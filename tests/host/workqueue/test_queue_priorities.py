@@ -5,7 +5,7 @@ from host.workqueue.queue_steps import A, B, C, settle, why, worked_off
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.wakes import Lane
-from kcm_host.workqueue.priority import PATIENCE
+from kcm_host.workqueue.priority import STARVATION_LIMIT
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
@@ -13,59 +13,63 @@ pytestmark = pytest.mark.virtual_time
 
 async def test_urgent_keys_go_first_and_idle_ones_last(queue: WorkQueue) -> None:
     """Whatever the order of their adds: urgent, normal, idle (RQ-B52)."""
-    queue.add(A, why(), lane=Lane.IDLE)
+    queue.add(A, why(), priority=Lane.IDLE)
     queue.add(B, why())
-    queue.add(C, why(), lane=Lane.URGENT)
+    queue.add(C, why(), priority=Lane.URGENT)
     assert await worked_off(queue, seconds=1) == [(0, C), (0, B), (0, A)]
 
 
 async def test_within_a_lane_first_added_is_first_served(queue: WorkQueue) -> None:
     """A lane is a queue like the whole was (IQ-73)."""
     for key in (C, A, B):
-        queue.add(key, why(), lane=Lane.IDLE)
+        queue.add(key, why(), priority=Lane.IDLE)
     assert [key for _, key in await worked_off(queue, seconds=1)] == [C, A, B]
 
 
 async def test_a_lower_lane_is_never_starved(queue: WorkQueue) -> None:
     """After eight urgent keys one normal and one idle key get their turn."""
-    urgent = [Key(f"urgent-{number}") for number in range(2 * PATIENCE + 2)]
+    urgent = [Key(f"urgent-{number}") for number in range(2 * STARVATION_LIMIT + 2)]
     for key in urgent:
-        queue.add(key, why(), lane=Lane.URGENT)
+        queue.add(key, why(), priority=Lane.URGENT)
     queue.add(A, why())
-    queue.add(B, why(), lane=Lane.IDLE)
+    queue.add(B, why(), priority=Lane.IDLE)
     order = [key for _, key in await worked_off(queue, seconds=1)]
-    assert order[:PATIENCE] == urgent[:PATIENCE]
-    assert order[PATIENCE : PATIENCE + 2] == [A, B]
-    assert order[PATIENCE + 2 :] == urgent[PATIENCE:]
+    assert order[:STARVATION_LIMIT] == urgent[:STARVATION_LIMIT]
+    assert order[STARVATION_LIMIT : STARVATION_LIMIT + 2] == [A, B]
+    assert order[STARVATION_LIMIT + 2 :] == urgent[STARVATION_LIMIT:]
 
 
 async def test_each_turn_of_a_lower_lane_is_waited_for_alike(queue: WorkQueue) -> None:
     """Eight keys of higher lanes before each of them, not before the first alone."""
     low = [A, B, C]
-    for number in range(4 * PATIENCE):
-        queue.add(Key(f"urgent-{number}"), why(), lane=Lane.URGENT)
+    for number in range(4 * STARVATION_LIMIT):
+        queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
     for key in low:
         queue.add(key, why())
     order = [key for _, key in await worked_off(queue, seconds=1)]
-    assert [order.index(key) for key in low] == [PATIENCE, 2 * PATIENCE + 1, 3 * PATIENCE + 2]
+    assert [order.index(key) for key in low] == [
+        STARVATION_LIMIT,
+        2 * STARVATION_LIMIT + 1,
+        3 * STARVATION_LIMIT + 2,
+    ]
 
 
 async def test_a_lane_waits_from_its_first_key_on(queue: WorkQueue) -> None:
     """Keys that were served while it was empty are not counted in its favour."""
-    for number in range(2 * PATIENCE):
-        queue.add(Key(f"urgent-{number}"), why(), lane=Lane.URGENT)
-    for _ in range(PATIENCE):
+    for number in range(2 * STARVATION_LIMIT):
+        queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
+    for _ in range(STARVATION_LIMIT):
         queue.done((await queue.get()).key)
     queue.add(A, why())
     order = [key for _, key in await worked_off(queue, seconds=1)]
-    assert order.index(A) == PATIENCE
+    assert order.index(A) == STARVATION_LIMIT
 
 
 async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) -> None:
     """It is synced once, in the higher lane, for both reasons (D-14)."""
-    queue.add(A, why("1"), lane=Lane.IDLE)
+    queue.add(A, why("1"), priority=Lane.IDLE)
     queue.add(B, why())
-    queue.add(A, why("2"), lane=Lane.URGENT)
+    queue.add(A, why("2"), priority=Lane.URGENT)
     assert len(queue) == 2
     item = await queue.get()
     assert item.key == A
@@ -76,18 +80,18 @@ async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) ->
 
 async def test_an_urgent_key_does_not_move_down(queue: WorkQueue) -> None:
     """A later add in a lower lane changes nothing."""
-    queue.add(A, why(), lane=Lane.URGENT)
-    queue.add(B, why(), lane=Lane.URGENT)
-    queue.add(A, why(), lane=Lane.IDLE)
+    queue.add(A, why(), priority=Lane.URGENT)
+    queue.add(B, why(), priority=Lane.URGENT)
+    queue.add(A, why(), priority=Lane.IDLE)
     assert await worked_off(queue, seconds=1) == [(0, A), (0, B)]
 
 
 async def test_a_key_that_moved_up_can_be_queued_low_again(queue: WorkQueue) -> None:
     """What it left behind in the lower lane does not make it two."""
-    queue.add(A, why(), lane=Lane.IDLE)
-    queue.add(A, why(), lane=Lane.URGENT)
+    queue.add(A, why(), priority=Lane.IDLE)
+    queue.add(A, why(), priority=Lane.URGENT)
     assert (await queue.get()).key == A
-    queue.add(A, why(), lane=Lane.IDLE)
+    queue.add(A, why(), priority=Lane.IDLE)
     await settle()
     assert len(queue) == 0
     queue.done(A)
@@ -96,7 +100,7 @@ async def test_a_key_that_moved_up_can_be_queued_low_again(queue: WorkQueue) -> 
 
 async def test_a_delayed_key_keeps_its_lane(queue: WorkQueue) -> None:
     """When it is due it goes before what waits in lower lanes."""
-    queue.add(A, why(), after=5, lane=Lane.URGENT)
-    queue.rest(B, why(), seconds=5, lane=Lane.IDLE)
+    queue.add(A, why(), after=5, priority=Lane.URGENT)
+    queue.debounce(B, why(), seconds=5, priority=Lane.IDLE)
     queue.add(C, why(), after=5)
     assert await worked_off(queue, seconds=10) == [(5, A), (5, C), (5, B)]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from host.reconcile.sync_bench import NODE
+from host.reconcile.worker_rig import NODE
 
 from kcm_host.api.kinds import Key
 from kcm_host.reconcile.event_correlator import EventOccurrence
@@ -12,7 +12,7 @@ SECOND = 1_000_000_000
 AT = 1_795_247_401 * SECOND + 123_456_789
 
 
-def remark(message: str = "no space left", **fields: Any) -> EventOccurrence:
+def occurrence(message: str = "no space left", **fields: Any) -> EventOccurrence:
     """Give a warning about node `n1`, some fields of it others."""
     usual: dict[str, Any] = {
         "kind": NODE,

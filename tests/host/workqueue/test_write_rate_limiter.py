@@ -55,13 +55,13 @@ def _gives_up(asked: Fraction, patience: int) -> Fraction:
 async def given_turns(requests: list[Request], rate: float, burst: int) -> list[float | None]:
     """Let every request ask at its time; give when each had its turn."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(rate, burst, loop.time), loop.time()
+    limiter, begun = WriteRateLimiter(rate, burst, loop.time), loop.time()
 
     async def one(patience: int | None) -> float | None:
         limit = None if patience is None else float(patience * EIGHTH + EIGHTH / 2)
         try:
             async with asyncio.timeout(limit):
-                await turns.take()
+                await limiter.wait()
         except TimeoutError:
             return None
         return loop.time() - begun
@@ -87,14 +87,14 @@ def test_turns_are_those_of_the_model(requests: list[Request], rate: float, burs
 async def test_a_low_rate_gives_its_turns_to_those_who_still_wait() -> None:
     """Fifty who give up after a minute share one turn every 2 s: 30 a minute, for ever (F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(0.5, 1, loop.time), loop.time()
+    limiter, begun = WriteRateLimiter(0.5, 1, loop.time), loop.time()
     taken: list[float] = []
 
     async def ask() -> None:
         while loop.time() < begun + 600:
             try:
                 async with asyncio.timeout(60):
-                    await turns.take()
+                    await limiter.wait()
                     taken.append(loop.time() - begun)
             except TimeoutError:
                 await asyncio.sleep(0.005)
@@ -108,15 +108,15 @@ async def test_a_low_rate_gives_its_turns_to_those_who_still_wait() -> None:
 async def test_a_pause_holds_everybody_and_costs_nobody_a_turn() -> None:
     """Turns go on after the longest pause; who gives up meanwhile takes none (IQ-111, F-11)."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(1, 1, loop.time), loop.time()
-    turns.pause(10)
-    turns.pause(5)
+    limiter, begun = WriteRateLimiter(1, 1, loop.time), loop.time()
+    limiter.pause(10)
+    limiter.pause(5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(3):
-            await turns.take()
-    await turns.take()
+            await limiter.wait()
+    await limiter.wait()
     assert loop.time() - begun == pytest.approx(10)
-    await turns.take()
+    await limiter.wait()
     assert loop.time() - begun == pytest.approx(11)
 
 
@@ -124,8 +124,8 @@ async def test_a_pause_holds_everybody_and_costs_nobody_a_turn() -> None:
 async def test_without_a_rate_there_is_always_a_turn() -> None:
     """Only a pause holds anybody up (IQ-110)."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(None, None, loop.time), loop.time()
-    await asyncio.gather(*(turns.take() for _ in range(1000)))
+    limiter, begun = WriteRateLimiter(None, None, loop.time), loop.time()
+    await asyncio.gather(*(limiter.wait() for _ in range(1000)))
     assert loop.time() == begun
 
 
@@ -133,13 +133,13 @@ async def test_without_a_rate_there_is_always_a_turn() -> None:
 async def test_a_short_pause_without_a_rate_is_kept() -> None:
     """Half a second asked for is half a second, and then there is always a turn (IQ-111)."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(None, None, loop.time), loop.time()
-    turns.pause(0.5)
-    assert turns.pause_seconds == 0.5
+    limiter, begun = WriteRateLimiter(None, None, loop.time), loop.time()
+    limiter.pause(0.5)
+    assert limiter.pause_seconds == 0.5
     for _ in range(100):
-        await turns.take()
+        await limiter.wait()
     assert loop.time() - begun == pytest.approx(0.5)
-    assert turns.pause_seconds == 0
+    assert limiter.pause_seconds == 0
 
 
 @pytest.mark.virtual_time
@@ -147,9 +147,9 @@ async def test_a_short_pause_without_a_rate_is_kept() -> None:
 async def test_without_a_burst_a_second_is_saved_up(qps: float, at_once: int) -> None:
     """So many turns at once as a second has, but one at the least; then one by one (IQ-111)."""
     loop = asyncio.get_running_loop()
-    turns, begun = WriteRateLimiter(qps, None, loop.time), loop.time()
+    limiter, begun = WriteRateLimiter(qps, None, loop.time), loop.time()
     times = []
     for _ in range(at_once + 2):
-        await turns.take()
+        await limiter.wait()
         times.append(loop.time() - begun)
     assert times == pytest.approx([0.0] * at_once + [1 / qps, 2 / qps])

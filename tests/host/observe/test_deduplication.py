@@ -11,9 +11,32 @@ from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
 from kcm_host.api.errors import ApiError
-from kcm_host.observe.repeats import FACTS_KEPT, Repeats, sort_of_error
+from kcm_host.observe.deduplication import MAX_FACTS, DeduplicatedLog, LogOnce, fingerprint
 
-log = logging.getLogger("kcm_host.test_repeats")
+log = logging.getLogger("kcm_host.test_deduplication")
+
+
+def test_a_fact_is_new_once() -> None:
+    """A fact is new the first time, when its text has changed, and after it was forgotten."""
+    once = LogOnce()
+    assert once.is_new("nodes", "403")
+    assert not once.is_new("nodes", "403")
+    assert once.is_new("nodes", "500")
+    assert once.is_new("nodes", "403")
+    assert once.forget("nodes")
+    assert not once.forget("nodes")
+    assert once.is_new("nodes", "403")
+
+
+def test_the_number_of_facts_is_limited() -> None:
+    """Beyond the size, the least recently used fact is removed."""
+    once = LogOnce(size=2)
+    once.is_new("a")
+    once.is_new("b")
+    assert not once.is_new("a")
+    once.is_new("c")
+    assert not once.is_new("a")
+    assert once.is_new("b")
 
 
 class Lines(logging.Handler):
@@ -42,10 +65,10 @@ class Lines(logging.Handler):
 async def test_counts_come_at_growing_distances() -> None:
     """400 keys that fail each second: a line, and counts after 10, 30 and 70 s (F-82)."""
     with Lines() as kept:
-        repeats = Repeats(log, "sync failed")
+        deduplicated = DeduplicatedLog(log, "sync failed")
         for second in range(71):
             for number in range(400):
-                repeats.say("refused", {"key": f"n{number}", "second": str(second)})
+                deduplicated.log("refused", {"key": f"n{number}", "second": str(second)})
             await asyncio.sleep(1)
         last = {"key": "n399", "within": "10s", "times": "3999", "second": "9"}
         assert kept.lines[:2] == [
@@ -63,11 +86,11 @@ async def test_counts_come_at_growing_distances() -> None:
 async def test_what_has_ceased_is_news_when_it_comes_again() -> None:
     """After a distance without any it is forgotten: the next one has a line at once (F-82)."""
     with Lines() as kept:
-        repeats = Repeats(log, "sync failed")
+        deduplicated = DeduplicatedLog(log, "sync failed")
         for seconds in (5, 40, 100):
-            repeats.say("refused", {"key": "a"})
+            deduplicated.log("refused", {"key": "a"})
             await asyncio.sleep(seconds)
-        repeats.close()
+        deduplicated.close()
     events = [(at, event) for at, event, _ in kept.lines]
     assert events == [(0, "sync failed"), (10, "sync failed, again"), (45, "sync failed")]
 
@@ -76,9 +99,9 @@ async def test_what_has_ceased_is_news_when_it_comes_again() -> None:
 async def test_distances_grow_to_ten_minutes() -> None:
     """Whatever lasts for a day is told six times an hour (F-82)."""
     with Lines() as kept:
-        repeats = Repeats(log, "sync failed")
+        deduplicated = DeduplicatedLog(log, "sync failed")
         for _ in range(24 * 3600):
-            repeats.say("refused", {})
+            deduplicated.log("refused", {})
             await asyncio.sleep(1)
         assert kept.lines[-1][2]["within"] == "600s"
         assert len(kept.lines) <= 24 * 6 + 7
@@ -88,9 +111,9 @@ async def test_distances_grow_to_ten_minutes() -> None:
 async def test_each_one_is_told_at_level_debug(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever looks for one key finds all of its failures there (F-82)."""
     caplog.set_level(logging.DEBUG)
-    repeats = Repeats(log, "sync failed")
+    deduplicated = DeduplicatedLog(log, "sync failed")
     for key in "abc":
-        repeats.say("refused", {"key": key})
+        deduplicated.log("refused", {"key": key})
     found = [(one.levelname, one.__dict__["kv"]["key"]) for one in caplog.records]
     assert found == [("WARNING", "a"), ("DEBUG", "b"), ("DEBUG", "c")]
 
@@ -99,12 +122,12 @@ async def test_each_one_is_told_at_level_debug(caplog: pytest.LogCaptureFixture)
 async def test_facts_are_not_kept_without_bound() -> None:
     """The oldest is forgotten when there are too many, and its count told (F-82)."""
     with Lines() as kept:
-        repeats = Repeats(log, "sync failed")
-        repeats.say("first", {})
-        repeats.say("first", {})
-        for number in range(FACTS_KEPT):
-            repeats.say(number, {})
-        assert len(repeats._facts) == FACTS_KEPT
+        deduplicated = DeduplicatedLog(log, "sync failed")
+        deduplicated.log("first", {})
+        deduplicated.log("first", {})
+        for number in range(MAX_FACTS):
+            deduplicated.log(number, {})
+        assert len(deduplicated._facts) == MAX_FACTS
         assert [pairs for _, event, pairs in kept.lines if event.endswith("again")] == [
             {"times": "1", "within": "10s"}
         ]
@@ -133,10 +156,10 @@ def raised_elsewhere() -> ApiError:
 
 def test_errors_of_one_sort() -> None:
     """The text does not count, which names the object; type, codes and place do (F-82)."""
-    one = sort_of_error(raised("patch n1: 403", 403))
-    assert one == sort_of_error(raised("patch n2: 403", 403))
+    one = fingerprint(raised("patch n1: 403", 403))
+    assert one == fingerprint(raised("patch n2: 403", 403))
     others = [raised("patch n1: 409", 409), raised_elsewhere(), ValueError("patch n1: 403")]
-    assert one not in [sort_of_error(other) for other in others]
+    assert one not in [fingerprint(other) for other in others]
 
 
 def test_an_error_that_is_raised_again_is_of_one_sort() -> None:
@@ -145,7 +168,7 @@ def test_an_error_that_is_raised_again_is_of_one_sort() -> None:
     for _ in range(5):
         with suppress(ApiError):
             fail(kept)
-        sorts.add(sort_of_error(kept))
+        sorts.add(fingerprint(kept))
     assert len(sorts) == 1
 
 
@@ -158,11 +181,11 @@ def test_everything_said_is_told_once(steps: list[tuple[str, int]]) -> None:
 
     async def play() -> list[tuple[float, str, dict[str, str]]]:
         with Lines() as kept:
-            repeats = Repeats(log, "said")
+            deduplicated = DeduplicatedLog(log, "said")
             for fact, seconds in steps:
-                repeats.say(fact, {"fact": fact})
+                deduplicated.log(fact, {"fact": fact})
                 await asyncio.sleep(seconds)
-            repeats.close()
+            deduplicated.close()
             return kept.lines
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

@@ -15,7 +15,7 @@ SWEPT = why(reason="resync")
 
 async def test_swept_keys_come_last(queue: WorkQueue) -> None:
     """Behind keys that were asked for later (F-52)."""
-    queue.sweep(A, SWEPT)
+    queue.add_resync(A, SWEPT)
     queue.add(B, why())
     assert (await queue.get()).key == B
     assert (await queue.get()).key == A
@@ -24,34 +24,34 @@ async def test_swept_keys_come_last(queue: WorkQueue) -> None:
 async def test_a_queued_or_running_key_is_not_swept(queue: WorkQueue) -> None:
     """It is synced anyway, and no further sync follows (F-52)."""
     queue.add(A, why("1"))
-    queue.sweep(A, SWEPT)
+    queue.add_resync(A, SWEPT)
     item = await queue.get()
     assert [cause.reason for cause in item.causes] == ["updated"]
-    queue.sweep(A, SWEPT)
+    queue.add_resync(A, SWEPT)
     queue.done(A)
     assert len(queue) == 0
-    assert not queue.is_unasked(A)
+    assert not queue.is_resync_only(A)
 
 
-async def test_a_key_is_unasked_until_somebody_asks(queue: WorkQueue) -> None:
+async def test_a_key_is_resync_only_until_another_request(queue: WorkQueue) -> None:
     """By whatever way, and at the latest when its sync has ended (F-52)."""
     for ask in (
         lambda: queue.add(A, why()),
         lambda: queue.add(A, why(), after=60.0),
-        lambda: queue.rest(A, why(), seconds=60.0),
-        lambda: queue.retry(A, why(reason="retry")),
-        lambda: queue.later(A, why(reason="timer"), after=60.0),
+        lambda: queue.debounce(A, why(), seconds=60.0),
+        lambda: queue.add_rate_limited(A, why(reason="retry")),
+        lambda: queue.add_after(A, why(reason="timer"), after=60.0),
     ):
-        queue.sweep(B, SWEPT)
-        queue.sweep(A, SWEPT)
-        assert queue.is_unasked(A)
+        queue.add_resync(B, SWEPT)
+        queue.add_resync(A, SWEPT)
+        assert queue.is_resync_only(A)
         ask()
-        assert not queue.is_unasked(A)
-        assert queue.is_unasked(B)
+        assert not queue.is_resync_only(A)
+        assert queue.is_resync_only(B)
         while len(queue):
             item = await queue.get()
             queue.done(item.key)
-        assert not queue.is_unasked(B)
+        assert not queue.is_resync_only(B)
         await asyncio.sleep(120)
         while len(queue):
             queue.done((await queue.get()).key)
@@ -61,21 +61,21 @@ async def test_a_key_is_unasked_until_somebody_asks(queue: WorkQueue) -> None:
 async def test_a_key_that_waits_is_swept_but_not_unasked(queue: WorkQueue) -> None:
     """Nor is one that has failed (F-52)."""
     queue.add(A, why(), after=60.0)
-    queue.retry(B, why(reason="retry"))
-    queue.sweep(A, SWEPT)
-    queue.sweep(B, SWEPT)
+    queue.add_rate_limited(B, why(reason="retry"))
+    queue.add_resync(A, SWEPT)
+    queue.add_resync(B, SWEPT)
     assert len(queue) == 2
-    assert not queue.is_unasked(A)
-    assert not queue.is_unasked(B)
+    assert not queue.is_resync_only(A)
+    assert not queue.is_resync_only(B)
 
 
 async def test_a_key_that_fails_is_not_taken_as_unasked(queue: WorkQueue) -> None:
     """Its failures count until it succeeds, also when no retry of it waits any more (F-52)."""
-    queue.retry(A, why(reason="retry"))
+    queue.add_rate_limited(A, why(reason="retry"))
     await queue.get()
     queue.done(A)
-    queue.sweep(A, SWEPT)
-    assert not queue.is_unasked(A)
+    queue.add_resync(A, SWEPT)
+    assert not queue.is_resync_only(A)
     item = await queue.get()
     assert (item.causes, item.merged) == ((SWEPT,), 1)
 
@@ -83,9 +83,9 @@ async def test_a_key_that_fails_is_not_taken_as_unasked(queue: WorkQueue) -> Non
 async def test_the_sweep_waits_until_its_keys_are_taken(queue: WorkQueue) -> None:
     """All of them, in whatever lane they are by then; a closed queue has none (F-52)."""
     for key in (A, B, C):
-        queue.sweep(key, SWEPT)
-    queue.add(B, why(), lane=Lane.URGENT)
-    waiting = asyncio.create_task(queue.sweep_taken())
+        queue.add_resync(key, SWEPT)
+    queue.add(B, why(), priority=Lane.URGENT)
+    waiting = asyncio.create_task(queue.wait_resync_taken())
     for _ in range(3):
         await settle()
         assert not waiting.done()

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.virtual_time
 
 async def test_one_change_rests_once(queue: WorkQueue) -> None:
     """A key that changes once is handed out after its rest."""
-    queue.rest(A, why(), seconds=0.1)
+    queue.debounce(A, why(), seconds=0.1)
     assert await worked_off(queue, seconds=10) == [(0.1, A)]
 
 
 async def test_a_burst_is_one_sync_after_its_last_change(queue: WorkQueue) -> None:
     """Changes within the rest put it off: three changes in 0.16 s are one sync at 0.26 s."""
     for _ in range(3):
-        queue.rest(A, why(), seconds=0.1)
+        queue.debounce(A, why(), seconds=0.1)
         await asyncio.sleep(0.08)
     assert await worked_off(queue, seconds=10) == [(0.02, A)]
 
@@ -29,7 +29,7 @@ async def test_changes_without_end_are_synced_all_the_same(queue: WorkQueue) -> 
 
     async def change() -> None:
         for _ in range(100):
-            queue.rest(A, why(), seconds=0.1)
+            queue.debounce(A, why(), seconds=0.1)
             await asyncio.sleep(0.05)
 
     changes = asyncio.create_task(change())
@@ -41,10 +41,10 @@ async def test_changes_without_end_are_synced_all_the_same(queue: WorkQueue) -> 
 
 async def test_keys_rest_each_on_their_own(queue: WorkQueue) -> None:
     """A change of one key does not put off another."""
-    queue.rest(A, why(), seconds=0.1)
-    queue.rest(B, why(), seconds=0.1)
+    queue.debounce(A, why(), seconds=0.1)
+    queue.debounce(B, why(), seconds=0.1)
     await asyncio.sleep(0.05)
-    queue.rest(A, why(), seconds=0.1)
+    queue.debounce(A, why(), seconds=0.1)
     assert await worked_off(queue, seconds=10) == [(0.05, B), (0.1, A)]
 
 
@@ -52,7 +52,7 @@ async def test_a_retry_is_not_put_off_by_changes(queue: WorkQueue) -> None:
     """A delayed add keeps its time, however often the key changes meanwhile (IQ-85)."""
     queue.add(A, why(), after=0.15)
     for _ in range(3):
-        queue.rest(A, why(), seconds=0.1)
+        queue.debounce(A, why(), seconds=0.1)
         await asyncio.sleep(0.04)
     assert await worked_off(queue, seconds=10) == [(0.03, A)]
 
@@ -60,33 +60,33 @@ async def test_a_retry_is_not_put_off_by_changes(queue: WorkQueue) -> None:
 async def test_a_change_comes_before_a_later_retry(queue: WorkQueue) -> None:
     """A change of a key that waits for its back-off is synced after the rest, once (IQ-85)."""
     queue.add(A, why(), after=100)
-    queue.rest(A, why(), seconds=0.1)
+    queue.debounce(A, why(), seconds=0.1)
     assert await worked_off(queue, seconds=1000) == [(0.1, A)]
 
 
 async def test_resting_keys_keep_their_causes(queue: WorkQueue) -> None:
     """All causes of a burst reach its one sync, 16 kept and all counted."""
     for number in range(20):
-        queue.rest(A, why(f"change {number}"), seconds=0.1)
+        queue.debounce(A, why(f"change {number}"), seconds=0.1)
     item = await queue.get()
     assert (len(item.causes), item.merged) == (16, 20)
 
 
 async def test_a_closed_queue_takes_no_resting_keys(queue: WorkQueue) -> None:
     """After the stop, changes are ignored (H-61)."""
-    queue.close()
-    queue.rest(A, why(), seconds=0.1)
+    queue.shut_down()
+    queue.debounce(A, why(), seconds=0.1)
     assert queue.state().waiting == 0
 
 
 async def test_an_add_bounds_a_rest(queue: WorkQueue) -> None:
     """Whatever changes meanwhile, the key is synced when an add of it is due (IQ-85)."""
     begun = asyncio.get_running_loop().time()
-    queue.rest(A, why(), seconds=1)
+    queue.debounce(A, why(), seconds=1)
     queue.add(A, why(), after=2)
     for _ in range(2):
         await asyncio.sleep(0.9)
         assert not len(queue)
-        queue.rest(A, why(), seconds=1)
+        queue.debounce(A, why(), seconds=1)
     await queue.get()
     assert asyncio.get_running_loop().time() - begun == pytest.approx(2)

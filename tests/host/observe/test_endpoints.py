@@ -1,4 +1,4 @@
-"""What the HTTP pages answer, asked over real connections."""
+"""What the HTTP endpoints answer, asked over real connections."""
 
 import http.client
 import json
@@ -20,10 +20,10 @@ PLUGINS = {"acme_loops": "acme"}
 
 
 def get(
-    pages: Endpoints, path: str, method: str = "GET"
+    endpoints: Endpoints, path: str, method: str = "GET"
 ) -> tuple[int, str, http.client.HTTPMessage]:
     """Ask for a page and give its status, body and headers."""
-    connection = http.client.HTTPConnection(pages.address, timeout=60)
+    connection = http.client.HTTPConnection(endpoints.address, timeout=60)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -34,11 +34,11 @@ def get(
 
 @contextmanager
 def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Iterator[Endpoints]:
-    """Serve pages of a host at a free port, with a watchdog over its loop."""
-    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, tick_seconds=0.02)
+    """Serve endpoints of a host at a free port, with a watchdog over its loop."""
+    watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, check_seconds=0.02)
     loop_thread.call(watchdog.start)
     bind = options.pop("bind", "127.0.0.1:0")
-    pages = Endpoints(
+    endpoints = Endpoints(
         bind,
         loop=loop_thread.loop,
         host_state=host_state,
@@ -47,38 +47,38 @@ def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Ite
         **options,
     )
     try:
-        pages.start()
-        yield pages
+        endpoints.start()
+        yield endpoints
     finally:
-        pages.stop()
+        endpoints.stop()
         watchdog.stop()
 
 
 @pytest.fixture
-def pages(loop_thread, state) -> Iterator[Endpoints]:
+def endpoints(loop_thread, state) -> Iterator[Endpoints]:
     """Serve a host that is ready."""
-    with serving(loop_thread, lambda **_: state) as pages:
-        yield pages
+    with serving(loop_thread, lambda **_: state) as endpoints:
+        yield endpoints
 
 
 @pytest.fixture
-def pages_unready(loop_thread, unready) -> Iterator[Endpoints]:
+def unready_endpoints(loop_thread, unready) -> Iterator[Endpoints]:
     """Serve a host that is not ready."""
-    with serving(loop_thread, lambda **_: unready) as pages:
-        yield pages
+    with serving(loop_thread, lambda **_: unready) as endpoints:
+        yield endpoints
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
-def test_healthy_host_says_ok(pages, path: str) -> None:
-    """Both health pages are 200 with `ok` and no line end, as plain text (H-80)."""
-    status, body, headers = get(pages, path)
+def test_healthy_host_says_ok(endpoints, path: str) -> None:
+    """Both health endpoints are 200 with `ok` and no line end, as plain text (H-80)."""
+    status, body, headers = get(endpoints, path)
     assert (status, body) == (200, "ok")
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_readyz_gives_the_reason_of_each_unready_controller(pages_unready) -> None:
+def test_readyz_gives_the_reason_of_each_unready_controller(unready_endpoints) -> None:
     """An unready host is 503 with a line for each controller that is not ready, and why."""
-    status, body, _ = get(pages_unready, "/readyz")
+    status, body, _ = get(unready_endpoints, "/readyz")
     assert status == 503
     assert body.splitlines() == [
         "[-]resourcequota failed: starting, waits for pods: 403 Forbidden",
@@ -87,10 +87,10 @@ def test_readyz_gives_the_reason_of_each_unready_controller(pages_unready) -> No
     ]
 
 
-def test_readyz_verbose_shows_ready_controllers_too(pages, pages_unready) -> None:
+def test_readyz_verbose_shows_ready_controllers_too(endpoints, unready_endpoints) -> None:
     """With `?verbose` every controller has its line, ready or not."""
-    assert get(pages, "/readyz?verbose")[:2] == (200, "[+]ttl ok\nreadyz check passed\n")
-    status, body, _ = get(pages_unready, "/readyz?verbose")
+    assert get(endpoints, "/readyz?verbose")[:2] == (200, "[+]ttl ok\nreadyz check passed\n")
+    status, body, _ = get(unready_endpoints, "/readyz?verbose")
     assert status == 503
     assert body.startswith("[+]ttl ok\n[-]resourcequota failed")
 
@@ -98,13 +98,13 @@ def test_readyz_verbose_shows_ready_controllers_too(pages, pages_unready) -> Non
 def test_unready_host_without_unready_controllers_says_so(loop_thread, state) -> None:
     """A host that is not ready for a reason of its own is 503 all the same."""
     alone = msgspec.structs.replace(state, ready=False)
-    with serving(loop_thread, lambda **_: alone) as pages:
-        assert get(pages, "/readyz")[:2] == (503, "readyz check failed\n")
+    with serving(loop_thread, lambda **_: alone) as endpoints:
+        assert get(endpoints, "/readyz")[:2] == (503, "readyz check failed\n")
 
 
-def test_status_is_json_with_camel_case_names(pages) -> None:
+def test_status_is_json_with_camel_case_names(endpoints) -> None:
     """The names of the state are camelCase as in the config file; keys of a plugin stay its own."""
-    status, body, headers = get(pages, "/status")
+    status, body, headers = get(endpoints, "/status")
     shown = json.loads(body)
     assert status == 200
     assert headers["Content-Type"] == "application/json"
@@ -119,31 +119,31 @@ def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
     odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
     with serving(
         loop_thread, lambda **_: msgspec.structs.replace(state, controllers=(odd,))
-    ) as pages:
-        shown = json.loads(get(pages, "/status")[1])["controllers"][0]["status"]
+    ) as endpoints:
+        shown = json.loads(get(endpoints, "/status")[1])["controllers"][0]["status"]
     assert shown == {"kinds": ["1j"], "loop": "<built-in function print>"}
 
 
-def test_metrics_are_prometheus_text(pages) -> None:
+def test_metrics_are_prometheus_text(endpoints) -> None:
     """The metrics page has the content type, with version, that Prometheus asks for."""
-    status, body, headers = get(pages, "/metrics")
+    status, body, headers = get(endpoints, "/metrics")
     assert status == 200
     assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'workqueue_depth{name="ttlcontroller"} 2.0' in body
 
 
 def test_metrics_of_controllers_are_asked_for_on_the_loop(loop_thread, state) -> None:
-    """Each scrape asks each controller, in the thread of the event loop; other pages do not."""
+    """Each scrape asks each controller, in the thread of the event loop; other endpoints do not."""
     threads: list[int] = []
 
     def ask() -> list[Metric]:
         threads.append(threading.get_ident())
         return [Metric("acme_claims", "Claims.", "gauge", (({}, len(threads)),))]
 
-    with serving(loop_thread, lambda **_: state, plugin_metrics=lambda: {"acme": ask}) as pages:
-        get(pages, "/status")
-        assert "acme_claims 1.0" in get(pages, "/metrics")[1]
-        assert "acme_claims 2.0" in get(pages, "/metrics")[1]
+    with serving(loop_thread, lambda **_: state, plugin_metrics=lambda: {"acme": ask}) as endpoints:
+        get(endpoints, "/status")
+        assert "acme_claims 1.0" in get(endpoints, "/metrics")[1]
+        assert "acme_claims 2.0" in get(endpoints, "/metrics")[1]
         loop_thread.call(lambda: threads.append(threading.get_ident()))
     assert len(threads) == 3
     assert len(set(threads)) == 1
@@ -157,78 +157,78 @@ def test_status_alone_asks_plugins_for_theirs(loop_thread, state) -> None:
         asked.append(with_status)
         return state
 
-    with serving(loop_thread, host_state) as pages:
+    with serving(loop_thread, host_state) as endpoints:
         for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
-            assert get(pages, path)[0] == 200
+            assert get(endpoints, path)[0] == 200
         assert True not in asked
-        assert get(pages, "/status")[0] == 200
+        assert get(endpoints, "/status")[0] == 200
     assert asked[-1] is True
 
 
-def test_root_lists_the_pages(pages) -> None:
+def test_root_lists_the_pages(endpoints) -> None:
     """The root page names the others."""
-    status, body, _ = get(pages, "/")
+    status, body, _ = get(endpoints, "/")
     assert status == 200
     assert all(path in body for path in ("/livez", "/readyz", "/status", "/metrics"))
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez/ttl", "/statusz", "/../etc"])
-def test_unknown_path_is_404(pages, path: str) -> None:
+def test_unknown_path_is_404(endpoints, path: str) -> None:
     """Paths are matched exactly (H-72)."""
-    assert get(pages, path)[0] == 404
+    assert get(endpoints, path)[0] == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
-def test_other_methods_are_refused(pages, method: str) -> None:
+def test_other_methods_are_refused(endpoints, method: str) -> None:
     """Nothing but GET and HEAD is answered: 405 with the methods that are allowed."""
-    status, _, headers = get(pages, "/livez", method)
+    status, _, headers = get(endpoints, "/livez", method)
     assert status == 405
     assert headers["Allow"] == "GET, HEAD"
 
 
-def test_head_is_get_without_a_body(pages) -> None:
+def test_head_is_get_without_a_body(endpoints) -> None:
     """HEAD gives the headers of GET, the length included, and no body."""
-    status, body, headers = get(pages, "/livez", "HEAD")
+    status, body, headers = get(endpoints, "/livez", "HEAD")
     assert (status, body, headers["Content-Length"]) == (200, "", "2")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])
-def test_nothing_is_cached_or_sniffed(pages, path: str) -> None:
+def test_nothing_is_cached_or_sniffed(endpoints, path: str) -> None:
     """Every answer forbids caching and guessing of types (H-70)."""
-    headers = get(pages, path)[2]
+    headers = get(endpoints, path)[2]
     assert headers["Cache-Control"] == "no-cache, private"
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
 def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str) -> None:
-    """While a plugin blocks the loop, pages that need it are 503 with that reason."""
-    with serving(loop_thread, lambda **_: state, patience_seconds=0.1) as pages:
+    """While a plugin blocks the loop, endpoints that need it are 503 with that reason."""
+    with serving(loop_thread, lambda **_: state, call_seconds=0.1) as endpoints:
         blocker.block(loop_thread)
-        status, body, _ = get(pages, path)
+        status, body, _ = get(endpoints, path)
         assert status == 503
         assert body.startswith("the event loop ")
-        loop_thread.until(lambda: "controller 'acme' blocks it" in get(pages, path)[1])
+        loop_thread.until(lambda: "controller 'acme' blocks it" in get(endpoints, path)[1])
         blocker.released.set()
-        loop_thread.until(lambda: get(pages, path)[0] == 200)
+        loop_thread.until(lambda: get(endpoints, path)[0] == 200)
 
 
 def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
     """A short stall is no death: `/livez` stays 200 during it."""
-    with serving(loop_thread, lambda **_: state) as pages:
+    with serving(loop_thread, lambda **_: state) as endpoints:
         blocker.block(loop_thread)
-        assert get(pages, "/livez")[0] == 200
+        assert get(endpoints, "/livez")[0] == 200
         blocker.released.set()
 
 
 def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
     """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
-    with serving(loop_thread, lambda **_: state, dead_seconds=0.5) as pages:
+    with serving(loop_thread, lambda **_: state, dead_seconds=0.5) as endpoints:
         blocker.block(loop_thread)
-        loop_thread.until(lambda: get(pages, "/livez")[0] == 500)
-        assert "controller 'acme' blocks it" in get(pages, "/livez")[1]
+        loop_thread.until(lambda: get(endpoints, "/livez")[0] == 500)
+        assert "controller 'acme' blocks it" in get(endpoints, "/livez")[1]
         blocker.released.set()
-        loop_thread.until(lambda: get(pages, "/livez")[0] == 200)
+        loop_thread.until(lambda: get(endpoints, "/livez")[0] == 200)
 
 
 def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
@@ -237,17 +237,22 @@ def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None
     def broken(**_: object) -> HostState:
         raise KeyError("nodes")
 
-    with serving(loop_thread, broken) as pages:
+    with serving(loop_thread, broken) as endpoints:
         for _ in range(2):
-            assert get(pages, "/status")[:2] == (500, "this page failed: KeyError: 'nodes'\n")
-    assert [record.getMessage() for record in caplog.records].count("page failed") == 1
+            assert get(endpoints, "/status")[:2] == (
+                500,
+                "this endpoint failed: KeyError: 'nodes'\n",
+            )
+    assert [record.getMessage() for record in caplog.records].count("endpoint failed") == 1
 
 
 def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
     """A taken port is an error that names the address and the setting to change."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
-        complaint = f"pages cannot be served at '{bind}': it is in use; set http.bind to .*port 0"
+        complaint = (
+            f"endpoints cannot be served at '{bind}': it is in use; set http.bind to .*port 0"
+        )
         with (
             pytest.raises(AddressUnusable, match=complaint),
             serving(loop_thread, lambda **_: state, bind=bind),
@@ -279,9 +284,9 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
-    with serving(loop_thread, lambda **_: state, bind="[::1]:0") as pages:
-        assert pages.address.startswith("[::1]:")
-        connection = http.client.HTTPConnection("::1", int(pages.address.rpartition(":")[2]))
+    with serving(loop_thread, lambda **_: state, bind="[::1]:0") as endpoints:
+        assert endpoints.address.startswith("[::1]:")
+        connection = http.client.HTTPConnection("::1", int(endpoints.address.rpartition(":")[2]))
         connection.request("GET", "/livez")
         assert connection.getresponse().read() == b"ok"
         connection.close()
@@ -290,22 +295,22 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
 def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
     """Stopping while the loop is blocked ends open questions and leaves no thread behind."""
     asked: list[tuple[int, str]] = []
-    with serving(loop_thread, lambda **_: state, patience_seconds=60) as pages:
+    with serving(loop_thread, lambda **_: state, call_seconds=60) as endpoints:
         blocker.block(loop_thread)
-        client = threading.Thread(target=lambda: asked.append(get(pages, "/readyz")[:2]))
+        client = threading.Thread(target=lambda: asked.append(get(endpoints, "/readyz")[:2]))
         client.start()
-        loop_thread.until(lambda: pages._questions.open)
-        pages.stop()
+        loop_thread.until(lambda: endpoints._bridge.pending)
+        endpoints.stop()
         client.join()
-        assert "kcm-host-pages" not in {thread.name for thread in threading.enumerate()}
-    assert pages.address == ""
+        assert "kcm-host-endpoints" not in {thread.name for thread in threading.enumerate()}
+    assert endpoints.address == ""
 
 
 def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
     """A connection that never sends a request is cut at the stop."""
-    with serving(loop_thread, lambda **_: state) as pages:
-        host, _, port = pages.address.rpartition(":")
+    with serving(loop_thread, lambda **_: state) as endpoints:
+        host, _, port = endpoints.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=60) as silent:
-            loop_thread.until(lambda: pages.connections)
-            pages.stop()
+            loop_thread.until(lambda: endpoints.connections)
+            endpoints.stop()
             assert silent.recv(1) == b""

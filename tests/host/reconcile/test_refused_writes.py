@@ -1,7 +1,7 @@
-"""Missing permissions make a controller not ready, once they last; other refusals do not."""
+"""Missing permissions make a controller not ready, once they last; other errors do not."""
 
 import pytest
-from host.reconcile.sync_bench import CLAIM, NODE, A
+from host.reconcile.worker_rig import CLAIM, NODE, A
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
@@ -35,8 +35,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def refusals(clock: Clock) -> RefusedWrites:
-    """The refusals of one controller, none so far."""
+def refused_writes(clock: Clock) -> RefusedWrites:
+    """The refused writes of one controller, none so far."""
     return RefusedWrites(clock)
 
 
@@ -46,28 +46,28 @@ def denied(text: str = DENIED) -> ApiError:
 
 
 def test_what_is_refused_for_30_s_is_told_with_its_rule(
-    refusals: RefusedWrites, clock: Clock
+    refused_writes: RefusedWrites, clock: Clock
 ) -> None:
     """Not at once, because a new server makes its roles first (F-81)."""
-    refusals.heard(PATCH, denied())
+    refused_writes.record(PATCH, denied())
     clock.now += 29.9
-    refusals.heard(PATCH, denied())
-    assert refusals.problems() == []
+    refused_writes.record(PATCH, denied())
+    assert refused_writes.problems() == []
     clock.now += 0.2
-    assert refusals.problems() == [REMEDY]
+    assert refused_writes.problems() == [REMEDY]
 
 
-def test_a_success_ends_it(refusals: RefusedWrites, clock: Clock) -> None:
+def test_a_success_ends_it(refused_writes: RefusedWrites, clock: Clock) -> None:
     """A request of the same sort that is let through ends it, one of another does not (F-81)."""
-    refusals.heard(PATCH, denied())
+    refused_writes.record(PATCH, denied())
     clock.now += 31
-    refusals.heard(Write(NODE, A, "patch", subresource="status"))
-    refusals.heard(Write(CLAIM, A, "patch"))
-    assert refusals.problems() == [REMEDY]
-    refusals.heard(PATCH)
-    assert refusals.problems() == []
-    refusals.heard(PATCH, denied())
-    assert refusals.problems() == []
+    refused_writes.record(Write(NODE, A, "patch", subresource="status"))
+    refused_writes.record(Write(CLAIM, A, "patch"))
+    assert refused_writes.problems() == [REMEDY]
+    refused_writes.record(PATCH)
+    assert refused_writes.problems() == []
+    refused_writes.record(PATCH, denied())
+    assert refused_writes.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -84,53 +84,55 @@ def test_a_success_ends_it(refusals: RefusedWrites, clock: Clock) -> None:
     ids=["quota", "namespace", "conflict", "no refusal", "no answer"],
 )
 def test_other_errors_are_no_missing_permission(
-    refusals: RefusedWrites, clock: Clock, error: HostError
+    refused_writes: RefusedWrites, clock: Clock, error: HostError
 ) -> None:
     """Admission refuses objects, not controllers, also with 403 (F-81)."""
-    refusals.heard(PATCH, error)
+    refused_writes.record(PATCH, error)
     clock.now += 31
-    refusals.heard(PATCH, error)
-    assert refusals.problems() == []
+    refused_writes.record(PATCH, error)
+    assert refused_writes.problems() == []
 
 
-def test_an_error_of_another_sort_ends_nothing(refusals: RefusedWrites, clock: Clock) -> None:
-    """A cut connection between two refusals says nothing about permissions (F-81)."""
-    refusals.heard(PATCH, denied())
+def test_an_error_of_another_sort_ends_nothing(refused_writes: RefusedWrites, clock: Clock) -> None:
+    """A cut connection between two refused_writes says nothing about permissions (F-81)."""
+    refused_writes.record(PATCH, denied())
     clock.now += 31
-    refusals.heard(PATCH, Unreachable("patch: no answer"))
-    assert refusals.problems() == [REMEDY]
+    refused_writes.record(PATCH, Unreachable("patch: no answer"))
+    assert refused_writes.problems() == [REMEDY]
 
 
-def test_what_nobody_tries_any_more_is_forgotten(refusals: RefusedWrites, clock: Clock) -> None:
+def test_what_nobody_tries_any_more_is_forgotten(
+    refused_writes: RefusedWrites, clock: Clock
+) -> None:
     """When no key needs it for longer than any back-off, it holds nothing up (F-81)."""
-    refusals.heard(PATCH, denied())
+    refused_writes.record(PATCH, denied())
     clock.now += 1000
-    assert refusals.problems() == [REMEDY]
+    assert refused_writes.problems() == [REMEDY]
     clock.now += 101
-    assert refusals.problems() == []
+    assert refused_writes.problems() == []
 
 
-def test_events_hold_nothing_up(refusals: RefusedWrites, clock: Clock) -> None:
+def test_events_hold_nothing_up(refused_writes: RefusedWrites, clock: Clock) -> None:
     """Nobody may rely on Events: a controller works without them (F-81)."""
-    refusals.heard(Write(EVENT, A, "create"), denied())
+    refused_writes.record(Write(EVENT, A, "create"), denied())
     clock.now += 31
-    assert refusals.problems() == []
+    assert refused_writes.problems() == []
 
 
-def test_requests_without_credentials_are_told(refusals: RefusedWrites, clock: Clock) -> None:
+def test_requests_without_credentials_are_told(refused_writes: RefusedWrites, clock: Clock) -> None:
     """A token that is no longer given is as good as a refusal (F-81)."""
     error = Unreachable("no token for service account 'kube-system/ttl': refused")
     error.__cause__ = ConnectionProblem("no token", exit_code=1)
-    refusals.heard(PATCH, error)
+    refused_writes.record(PATCH, error)
     clock.now += 31
-    (problem,) = refusals.problems()
+    (problem,) = refused_writes.problems()
     assert problem.startswith("it has no credentials: no token for service account")
 
 
-def test_a_failed_proof_is_told_at_once(refusals: RefusedWrites) -> None:
+def test_a_failed_proof_is_told_at_once(refused_writes: RefusedWrites) -> None:
     """Credentials that are asked for at the start need no 30 s to be missed (F-81)."""
-    assert refusals.no_identity("no token")
-    assert not refusals.no_identity("no token")
-    assert refusals.problems() == ["no token"]
-    assert refusals.no_identity("")
-    assert refusals.problems() == []
+    assert refused_writes.record_credentials_problem("no token")
+    assert not refused_writes.record_credentials_problem("no token")
+    assert refused_writes.problems() == ["no token"]
+    assert refused_writes.record_credentials_problem("")
+    assert refused_writes.problems() == []

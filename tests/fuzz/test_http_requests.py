@@ -1,4 +1,4 @@
-"""Whatever comes to the port of the pages: it is answered or closed, and the next one is heard."""
+"""Any input to the port of the endpoints has a response or is closed, and the next is served."""
 
 import asyncio
 import logging
@@ -14,16 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
-from kcm_host.observe.http_messages import Answer, Request, text
-from kcm_host.observe.http_server import (
-    LONGEST_HEAD,
-    REQUEST_SECONDS,
-    HttpConnection,
-    HttpServer,
-)
+from kcm_host.observe.http_messages import Request, Response, text
+from kcm_host.observe.http_server import LIMITS, HttpConnection, HttpServer
 
 HANG_SECONDS = 60.0
-ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) [ -~]+\r\n(?:[A-Za-z-]+: [ -~]+\r\n)+\r\n", re.DOTALL)
+RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) [ -~]+\r\n(?:[A-Za-z-]+: [ -~]+\r\n)+\r\n", re.DOTALL)
 PROBE = b"GET /livez HTTP/1.1\r\nHost: kcm\r\n\r\n"
 
 methods = st.sampled_from([b"GET", b"HEAD", b"POST", b"OPTIONS", b"BREW", b"get", b"CONNECT", b""])
@@ -88,8 +83,8 @@ def pieces(draw: st.DrawFn) -> list[bytes]:
     return [data[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-async def respond(request: Request) -> Answer:
-    """Answer a page, or fail as a page does that has a mistake."""
+async def respond(request: Request) -> Response:
+    """Respond, or fail as an endpoint with a mistake does."""
     if request.path == "/status":
         raise ValueError(f"cannot show {request.query}")
     return text(200, f"{request.path}\n")
@@ -123,7 +118,7 @@ def exchange(server: HttpServer, sent: Sequence[bytes]) -> bytes:
 def check(answer: bytes) -> None:
     """Fail unless this is nothing, or one whole answer."""
     if answer:
-        head = ANSWER.match(answer)
+        head = RESPONSE.match(answer)
         assert head, answer[:200]
         length = re.search(rb"\r\nContent-Length: (\d+)\r\n", head[0])
         assert length
@@ -141,7 +136,7 @@ def test_server_answers_or_closes(server: HttpServer, sent: list[bytes]) -> None
         answer = exchange(server, [PROBE])
     assert answer.endswith(b"\r\n\r\n/livez\n")
     assert time.clock_gettime(clock) - before < MOST_SECONDS
-    assert server.connections <= 2
+    assert len(server.connections) <= 2
 
 
 class Wire(asyncio.Transport):
@@ -189,7 +184,7 @@ async def dribble(server: HttpServer, sent: Sequence[tuple[float, bytes]], *, en
     if ends and not wire.over.done() and not connection.eof_received():
         wire.close()
     await wire.over
-    assert loop.time() - began <= REQUEST_SECONDS
+    assert loop.time() - began <= LIMITS.request_seconds
     connection.connection_lost(None)
     check(wire.came)
 
@@ -205,13 +200,13 @@ def test_no_slowness_outlives_the_deadline(sent: list[tuple[float, bytes]], *, e
     try:
         with one_input("HTTP request in pieces, slowly"):
             loop.run_until_complete(dribble(server, sent, ends=ends))
-        assert server.connections == 0
+        assert len(server.connections) == 0
     finally:
         loop.close()
         server.stop()
 
 
-@given(data=st.binary(min_size=1, max_size=200), size=st.integers(0, 3 * LONGEST_HEAD))
+@given(data=st.binary(min_size=1, max_size=200), size=st.integers(0, 3 * LIMITS.head_bytes))
 def test_head_is_bounded(server: HttpServer, data: bytes, size: int) -> None:
     """A head without end is refused once it is too large, however it goes on."""
     with one_input("HTTP head without end"):
@@ -221,8 +216,8 @@ def test_head_is_bounded(server: HttpServer, data: bytes, size: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_tracebacks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail when an input makes the server raise anything but what a page raises."""
+    """Fail when an input makes the server raise anything but what an endpoint raises."""
     caplog.set_level(logging.DEBUG)
     yield
-    bad = [one for one in caplog.records if one.exc_info and one.getMessage() != "page failed"]
+    bad = [one for one in caplog.records if one.exc_info and one.getMessage() != "endpoint failed"]
     assert [one.getMessage() for one in bad] == []

@@ -30,7 +30,7 @@ def clock() -> Clock:
 def test_one_key_waits_ever_longer(clock: Clock) -> None:
     """The whole sequence, from 5 ms to 655.36 s and then 1000 s for ever (IQ-76)."""
     limiter = RetryRateLimiter(clock)
-    assert [limiter.when(A) for _ in WAITS] == pytest.approx(WAITS)
+    assert [limiter.next_delay(A) for _ in WAITS] == pytest.approx(WAITS)
     assert WAITS[:3] == [0.005, 0.010, 0.020]
     assert WAITS[17] == pytest.approx(655.36)
 
@@ -40,7 +40,7 @@ def test_ever_more_failures_never_overflow(clock: Clock) -> None:
     limiter = RetryRateLimiter(clock)
     for _ in range(5000):
         clock.now += 1000
-        wait = limiter.when(A)
+        wait = limiter.next_delay(A)
     assert wait == 1000
     assert limiter.failures(A) == 5000
 
@@ -49,11 +49,11 @@ def test_success_begins_the_sequence_anew(clock: Clock) -> None:
     """`forget` sets one key's failures to none; doing it twice is fine (IQ-76)."""
     limiter = RetryRateLimiter(clock)
     for key in (A, A, A, B):
-        limiter.when(key)
+        limiter.next_delay(key)
     limiter.forget(A)
     limiter.forget(A)
     assert (limiter.failures(A), limiter.failures(B)) == (0, 1)
-    assert limiter.when(A) == 0.005
+    assert limiter.next_delay(A) == 0.005
 
 
 def test_the_bucket_begins_full_and_is_refilled(clock: Clock) -> None:
@@ -75,25 +75,25 @@ def test_every_failure_takes_a_token(clock: Clock) -> None:
     """A hundred failures of one key, each with a long wait of its own, empty the bucket (IQ-78)."""
     limiter = RetryRateLimiter(clock)
     for _ in range(100):
-        limiter.when(A)
-    assert limiter.when(B) == pytest.approx(0.1)
+        limiter.next_delay(A)
+    assert limiter.next_delay(B) == pytest.approx(0.1)
 
 
 def test_success_gives_no_token_back(clock: Clock) -> None:
     """Forgetting a key leaves the bucket as it is (IQ-77)."""
     limiter = RetryRateLimiter(clock)
     for _ in range(100):
-        limiter.when(A)
+        limiter.next_delay(A)
         limiter.forget(A)
-    assert limiter.when(A) == pytest.approx(0.1)
+    assert limiter.next_delay(A) == pytest.approx(0.1)
 
 
 def test_the_longer_wait_counts(clock: Clock) -> None:
     """With an empty bucket the bucket decides, until a key's own wait is longer (IQ-78, IQ-79)."""
     limiter = RetryRateLimiter(clock)
     for number in range(100):
-        limiter.when(Key(f"k{number}"))
-    waits = [limiter.when(A) for _ in range(10)]
+        limiter.next_delay(Key(f"k{number}"))
+    waits = [limiter.next_delay(A) for _ in range(10)]
     own, shared = WAITS[:10], [number / 10 for number in range(1, 11)]
     assert waits == pytest.approx([max(pair) for pair in zip(own, shared, strict=True)])
     assert waits[0] == pytest.approx(0.1)
@@ -104,7 +104,7 @@ def test_the_longer_wait_counts(clock: Clock) -> None:
 def test_the_nth_failure_at_one_moment_waits(clock: Clock, failure: int, seconds: float) -> None:
     """The 101st failure of a queue at one moment waits 0.1 s, the 200th 10 s (IQ-80)."""
     limiter = RetryRateLimiter(clock)
-    waits = [limiter.when(Key(f"k{number}")) for number in range(failure)]
+    waits = [limiter.next_delay(Key(f"k{number}")) for number in range(failure)]
     assert waits[-1] == pytest.approx(seconds)
 
 
@@ -113,5 +113,5 @@ def test_the_worst_keys_are_named_first(clock: Clock) -> None:
     limiter = RetryRateLimiter(clock)
     for failures in (1, 3, 2):
         for _ in range(failures):
-            limiter.when(Key(f"failed-{failures}"))
-    assert list(limiter.worst(2).items()) == [(Key("failed-3"), 3), (Key("failed-2"), 2)]
+            limiter.next_delay(Key(f"failed-{failures}"))
+    assert list(limiter.most_failing(2).items()) == [(Key("failed-3"), 3), (Key("failed-2"), 2)]

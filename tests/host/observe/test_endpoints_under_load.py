@@ -11,18 +11,19 @@ from contextlib import ExitStack
 
 import msgspec
 import pytest
-from host.observe.test_pages_answers import get, serving
+from host.observe.test_endpoints import get, serving
 
 from kcm_host.observe.endpoints import Endpoints
-from kcm_host.observe.http_server import CONNECTIONS, CONNECTIONS_OF_PEER
+from kcm_host.observe.http_server import LIMITS, Limits
 
 DEADLINE_SECONDS = 60.0
+PATIENT = Limits(request_seconds=600)
 OTHER_PEERS = [f"127.0.0.{number}" for number in range(2, 12)]
 
 
-def connect(pages: Endpoints, source: str = "127.0.0.1") -> socket.socket:
-    """Connect to the pages from an address of loopback."""
-    host, _, port = pages.address.rpartition(":")
+def connect(endpoints: Endpoints, source: str = "127.0.0.1") -> socket.socket:
+    """Connect to the endpoints from an address of loopback."""
+    host, _, port = endpoints.address.rpartition(":")
     client = socket.create_connection(
         (host, int(port)), timeout=DEADLINE_SECONDS, source_address=(source, 0)
     )
@@ -32,11 +33,11 @@ def connect(pages: Endpoints, source: str = "127.0.0.1") -> socket.socket:
 
 @contextlib.contextmanager
 def silent(
-    pages: Endpoints, count: int, source: str = "127.0.0.1"
+    endpoints: Endpoints, count: int, source: str = "127.0.0.1"
 ) -> Iterator[list[socket.socket]]:
     """Give so many connections that ask nothing."""
     with ExitStack() as stack:
-        yield [stack.enter_context(connect(pages, source)) for _ in range(count)]
+        yield [stack.enter_context(connect(endpoints, source)) for _ in range(count)]
 
 
 def is_closed(client: socket.socket) -> bool:
@@ -52,8 +53,8 @@ def is_closed(client: socket.socket) -> bool:
 def test_head_that_never_ends_is_cut(loop_thread, state) -> None:
     """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, request_seconds=0.2) as pages,
-        connect(pages) as slow,
+        serving(loop_thread, lambda **_: state, limits=Limits(request_seconds=0.2)) as endpoints,
+        connect(endpoints) as slow,
     ):
         slow.sendall(b"GET /livez HTTP/1.1\r\nX: ")
         end = time.monotonic() + DEADLINE_SECONDS
@@ -62,7 +63,7 @@ def test_head_that_never_ends_is_cut(loop_thread, state) -> None:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 slow.send(b"x")
             time.sleep(0.01)
-        loop_thread.until(lambda: pages.connections == 0)
+        loop_thread.until(lambda: endpoints.connections == 0)
 
 
 def test_answer_that_nobody_reads_is_cut(loop_thread, state) -> None:
@@ -72,45 +73,50 @@ def test_answer_that_nobody_reads_is_cut(loop_thread, state) -> None:
     )
     whole = msgspec.structs.replace(state, controllers=(huge,))
     with (
-        serving(loop_thread, lambda **_: whole, request_seconds=2.0) as pages,
-        connect(pages) as lazy,
+        serving(loop_thread, lambda **_: whole, limits=Limits(request_seconds=2.0)) as endpoints,
+        connect(endpoints) as lazy,
     ):
         lazy.sendall(b"GET /status HTTP/1.1\r\n\r\n")
         assert lazy.recv(1) == b"H"
-        loop_thread.until(lambda: pages.connections == 0)
+        loop_thread.until(lambda: endpoints.connections == 0)
 
 
 def test_silent_clients_do_not_keep_a_probe_out(loop_thread, state) -> None:
     """However many connections ask nothing, also from its own address, a probe is heard (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, request_seconds=600) as pages,
-        silent(pages, 2 * CONNECTIONS) as clients,
+        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        silent(endpoints, 2 * LIMITS.connections) as clients,
     ):
-        assert get(pages, "/livez")[:2] == (200, "ok")
+        assert get(endpoints, "/livez")[:2] == (200, "ok")
         loop_thread.until(lambda: is_closed(clients[0]))
         assert not is_closed(clients[-1])
-        assert pages.connections <= CONNECTIONS_OF_PEER
+        assert endpoints.connections <= LIMITS.connections_per_peer
 
 
 def test_one_address_does_not_take_the_place_of_others(loop_thread, state) -> None:
     """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, request_seconds=600) as pages,
-        connect(pages) as honest,
-        silent(pages, 2 * CONNECTIONS, OTHER_PEERS[0]) as clients,
+        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        connect(endpoints) as honest,
+        silent(endpoints, 2 * LIMITS.connections, OTHER_PEERS[0]) as clients,
     ):
-        loop_thread.until(lambda: is_closed(clients[CONNECTIONS]))
+        loop_thread.until(lambda: is_closed(clients[LIMITS.connections]))
         honest.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         assert honest.recv(15) == b"HTTP/1.1 200 OK"
 
 
 def test_all_addresses_together_are_bounded(loop_thread, state) -> None:
     """Many addresses have no more connections than the whole limit, and a probe is heard (F-15)."""
-    with serving(loop_thread, lambda **_: state, request_seconds=600) as pages, ExitStack() as held:
+    with (
+        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        ExitStack() as held,
+    ):
         for peer in OTHER_PEERS:
-            held.enter_context(silent(pages, CONNECTIONS_OF_PEER, peer))
-        assert get(pages, "/livez")[0] == 200
-        loop_thread.until(lambda: pages.connections in range(CONNECTIONS - 1, CONNECTIONS + 1))
+            held.enter_context(silent(endpoints, LIMITS.connections_per_peer, peer))
+        assert get(endpoints, "/livez")[0] == 200
+        loop_thread.until(
+            lambda: endpoints.connections in range(LIMITS.connections - 1, LIMITS.connections + 1)
+        )
 
 
 def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplog) -> None:
@@ -118,11 +124,11 @@ def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplo
     caplog.set_level("DEBUG")
 
     def failed() -> list[str]:
-        return [one.levelname for one in caplog.records if "cannot accept" in one.getMessage()]
+        return [one.levelname for one in caplog.records if "not accepting" in one.getMessage()]
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with serving(loop_thread, lambda **_: state) as pages, ExitStack() as stack:
-        host, _, port = pages.address.rpartition(":")
+    with serving(loop_thread, lambda **_: state) as endpoints, ExitStack() as stack:
+        host, _, port = endpoints.address.rpartition(":")
         client = stack.enter_context(socket.socket())
         client.settimeout(DEADLINE_SECONDS)
         lowest_free = os.dup(0)
@@ -142,18 +148,18 @@ def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplo
 
 def test_post_with_a_body_reads_its_refusal(loop_thread, state) -> None:
     """What a client sends beyond its head does not reset the answer away (F-15)."""
-    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
         assert client.recv(12) == b"HTTP/1.1 405"
 
 
 def test_stop_delivers_an_answer_that_is_on_its_way(loop_thread, state, blocker) -> None:
     """Who waits for the loop when the host stops is told so, and is not just cut off (F-15)."""
-    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         blocker.block(loop_thread)
         client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
-        loop_thread.until(lambda: pages._questions.open)
-        pages.stop()
+        loop_thread.until(lambda: endpoints._bridge.pending)
+        endpoints.stop()
         answer = b"".join(iter(lambda: client.recv(4096), b""))
         assert answer.startswith(b"HTTP/1.1 503")
         assert answer.endswith(b"the host is stopping\n")
@@ -182,6 +188,6 @@ def test_stop_delivers_an_answer_that_is_on_its_way(loop_thread, state, blocker)
 )
 def test_odd_requests_are_answered(loop_thread, state, head: bytes, status: int) -> None:
     """Whatever is sent gets the status that fits it."""
-    with serving(loop_thread, lambda **_: state) as pages, connect(pages) as client:
+    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         client.sendall(head)
         assert client.recv(12) == f"HTTP/1.1 {status}".encode()

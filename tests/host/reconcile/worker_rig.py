@@ -1,4 +1,4 @@
-"""A bench for the workers of one controller, and a sender that keeps a notebook."""
+"""The workers of one controller without watches, and a sender that records writes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,11 +11,11 @@ from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Receipt, Write, Writer
 from kcm_host.informer.store import Store
-from kcm_host.reconcile.links import WriteLinks
+from kcm_host.observe.tracing import NoTracing, Tracing, WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
-from kcm_host.reconcile.time_limit import Running
-from kcm_host.reconcile.worker import Sync, WorkerContext, failed_syncs
+from kcm_host.reconcile.time_limit import RunningSync
+from kcm_host.reconcile.worker import SyncFunction, WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -25,26 +25,26 @@ A, B = Key("a"), Key("b")
 CAUSE = Cause("updated", 0.0, "nodes", "a", "7")
 
 
-class Notebook:
-    """A `Sender` that notes each write, and answers it or raises what the test wants."""
+class RecordingSender:
+    """A `Sender` that records each write, and responds or raises as the test says."""
 
-    def __init__(self, answer: Callable[[Write], Receipt] = lambda write: Receipt("8")) -> None:
+    def __init__(self, respond: Callable[[Write], Receipt] = lambda write: Receipt("8")) -> None:
         self.writes: list[Write] = []
-        self._answer = answer
+        self._respond = respond
 
     async def send(self, write: Write) -> Receipt:
-        """Note a write and answer."""
+        """Record a write and respond."""
         self.writes.append(write)
-        return self._answer(write)
+        return self._respond(write)
 
 
 def failing(error: Exception) -> Callable[[Write], Receipt]:
-    """Give an answer that is an error."""
+    """Return a response that is an error."""
 
-    def answer(write: Write) -> Receipt:
+    def respond(write: Write) -> Receipt:
         raise error
 
-    return answer
+    return respond
 
 
 class Syncs:
@@ -52,37 +52,37 @@ class Syncs:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.time()
+        self._started = self._loop.time()
         self.records: list[SyncRecord] = []
         self.times: list[float] = []
 
     def __call__(self, record: SyncRecord) -> None:
         self.records.append(record)
-        self.times.append(round(self._loop.time() - self._begun, 6))
+        self.times.append(round(self._loop.time() - self._started, 6))
 
 
 class Rig:
-    """One controller's queue and workers, without watches before and requests behind them."""
+    """The queue and the workers of one controller, without watches and requests."""
 
     def __init__(self) -> None:
         self.queue = WorkQueue(asyncio.get_running_loop())
         self.syncs = Syncs()
-        self.sender: Sender = Notebook()
+        self.sender: Sender = RecordingSender()
         self.stores: Mapping[tuple[Kind, type[Any]], Store[Any]] = {}
-        self.tracing: Any = None
-        self.echoes: WriteLinks | None = None
+        self.tracing: Tracing = NoTracing()
+        self.write_links = WriteLinks()
         self.settings: Any = None
-        self.stuck: set[Running] = set()
-        #: Each write as it was counted.
-        self.counted: list[WriteRecord] = []
+        self.stuck: set[RunningSync] = set()
+        #: The record of each write.
+        self.write_records: list[WriteRecord] = []
         self.permissions = frozenset({Permission(NODE, "patch")})
 
-    def note_write(self, controller: str, record: WriteRecord) -> None:
-        """Hear of a write that was sent."""
-        self.counted.append(record)
+    def on_write(self, controller: str, record: WriteRecord) -> None:
+        """Record a write that was sent."""
+        self.write_records.append(record)
 
-    def bench(self, sync: Sync) -> WorkerContext:
-        """Give what workers need to run this sync."""
+    def worker_context(self, sync: SyncFunction) -> WorkerContext:
+        """Return the context of workers that run this sync."""
         return WorkerContext(
             controller="ttl",
             sync=sync,
@@ -92,32 +92,34 @@ class Rig:
             sender=self.sender,
             permissions=self.permissions,
             on_sync=self.syncs,
-            on_write=self.note_write,
-            is_unasked=self.queue.is_unasked,
-            own_writes=ReadYourWrites(self.stores),
-            failures=failed_syncs(),
+            on_write=self.on_write,
+            is_resync_only=self.queue.is_resync_only,
+            read_your_writes=ReadYourWrites(self.stores),
+            failed_syncs=failed_sync_log(),
             tracing=self.tracing,
-            echoes=self.echoes,
+            write_links=self.write_links,
         )
 
     @asynccontextmanager
-    async def working(self, sync: Sync, *, workers: int = 1) -> AsyncIterator[WorkerGroup]:
+    async def working(self, sync: SyncFunction, *, workers: int = 1) -> AsyncIterator[WorkerGroup]:
         """Run workers until the block ends, then cancel them."""
-        group = WorkerGroup(self.bench(sync), count=workers, stuck=self.stuck)
+        group = WorkerGroup(self.worker_context(sync), count=workers, stuck=self.stuck)
         try:
             yield group
         finally:
             await group.cancel()
 
-    async def run(self, sync: Sync, *, seconds: float, workers: int = 1) -> list[SyncRecord]:
-        """Let workers run for so long; give what ended in that time."""
+    async def run(
+        self, sync: SyncFunction, *, seconds: float, workers: int = 1
+    ) -> list[SyncRecord]:
+        """Run workers for so long; return the records of the syncs that ended."""
         async with self.working(sync, workers=workers):
             await asyncio.sleep(seconds)
             return list(self.syncs.records)
 
 
-def scripted(*steps: Outcome | BaseException) -> Sync:
-    """Give a sync that ends as the steps say, one after the other, whatever the key."""
+def scripted(*steps: Outcome | BaseException) -> SyncFunction:
+    """Return a sync that ends as the steps say, one after the other, whatever the key."""
     left = list(steps)
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
