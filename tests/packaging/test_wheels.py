@@ -66,7 +66,7 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install_line(page: str) -> str:
-    """Give what a page tells a reader to say to pip."""
+    """Return what a page tells a reader to say to pip."""
     (found,) = re.findall(r"pip (install --[^#\n]*)", (ROOT / page).read_text())
     return str(found)
 
@@ -94,13 +94,13 @@ def sdist(wheels: Path, distribution: str) -> tarfile.TarFile:
 
 
 def root_of(archive: tarfile.TarFile) -> str:
-    """Give the one folder that everything in an sdist stands in."""
+    """Return the one folder that everything in an sdist stands in."""
     (root,) = {name.partition("/")[0] for name in archive.getnames()}
     return root
 
 
 def sources(package: str) -> set[str]:
-    """Give the files of a distribution's source, as a commit would hold them."""
+    """Return the files of a distribution's source, as a commit would hold them."""
     folder = ROOT / package / "src"
     return {
         str(path.relative_to(folder))
@@ -114,19 +114,19 @@ def _is_leftover(path: Path) -> bool:
 
 
 def metadata(wheel: zipfile.ZipFile) -> "Message[str, str]":
-    """Give the metadata of a wheel."""
+    """Return the metadata of a wheel."""
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     return HeaderParser().parsestr(wheel.read(name).decode())
 
 
 def project(package: str) -> dict[str, Any]:
-    """Give what a distribution says of itself."""
+    """Return what a distribution says of itself."""
     found: dict[str, Any] = tomllib.loads((ROOT / package / "pyproject.toml").read_text())
     return found["project"]
 
 
 def distribution_of(package: str) -> str:
-    """Give the name that the files of a distribution begin with."""
+    """Return the name that the files of a distribution begin with."""
     return str(project(package)["name"]).replace("-", "_")
 
 

@@ -59,7 +59,7 @@ class Command:
         return Ended(process.returncode, out or "", err or "")
 
     def variables(self) -> dict[str, str]:
-        """Give its environment: ours without what would configure it."""
+        """Return its environment: ours without what would configure it."""
         own = {name: text for name, text in os.environ.items() if not _configures(name)}
         return {**own, "HOME": str(self.home), **self.environment}
 
@@ -124,7 +124,7 @@ def config(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """Give a port that refuses connections for as long as the test runs."""
+    """Return a port that refuses connections for as long as the test runs."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound, so that nobody else gets it, but not listening
         yield held.getsockname()[1]

@@ -50,7 +50,7 @@ WRONG_KUBECONFIGS = {
 
 
 def one_error(result, code=2):
-    """Give the one line on stderr."""
+    """Return the one line on stderr."""
     assert result.exit_code == code, result.output
     assert not result.stdout
     (line,) = result.stderr.splitlines()

@@ -16,7 +16,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def at_terminal(command, *arguments, columns: int = 100, stream: str = "stdout") -> str:
-    """Give what a terminal of this width gets to see on this stream, colours included."""
+    """Return what a terminal of this width gets to see on this stream, colours included."""
     ours, theirs = os.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     other = "stderr" if stream == "stdout" else "stdout"

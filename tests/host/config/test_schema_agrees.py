@@ -43,13 +43,13 @@ VALUES = st.recursive(
 
 
 def some(keys: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
-    """Give mappings with some of these keys, now and then anything else."""
+    """Return mappings with some of these keys, now and then anything else."""
     fitting = st.fixed_dictionaries({}, optional=keys)
     return st.one_of(fitting, fitting, VALUES)
 
 
 def either(*fitting: Any) -> st.SearchStrategy[Any]:
-    """Give one of these values, or any."""
+    """Return one of these values, or any."""
     return st.one_of(st.sampled_from(fitting), VALUES)
 
 

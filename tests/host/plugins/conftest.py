@@ -92,7 +92,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """Give an empty site whose modules are forgotten after the test."""
+    """Return an empty site whose modules are forgotten after the test."""
     made = Site(tmp_path, monkeypatch.syspath_prepend)
     yield made
     for name in made.modules:
@@ -101,5 +101,5 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 @pytest.fixture
 def good() -> str:
-    """Give the source of a controller that passes every check."""
+    """Return the source of a controller that passes every check."""
     return dedent(GOOD)

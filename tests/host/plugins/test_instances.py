@@ -23,7 +23,7 @@ def started(site, source: str, old: str = "", new: str = "") -> Instance:
 
 
 def refused(site, source: str, watch: str) -> BrokenPlugin:
-    """Give what is raised when kcm_watches returns this."""
+    """Return what is raised when kcm_watches returns this."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     with pytest.raises(BrokenPlugin) as caught:
         started(site, source, old, watch).watches(NOTHING, NOTHING)

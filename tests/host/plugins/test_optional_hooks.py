@@ -15,7 +15,7 @@ NOTHING: Any = None
 
 
 def hook(head: str, result: str, *lines: str) -> str:
-    """Give the source of one hook that returns this, with statements of the module below it."""
+    """Return the source of one hook that returns this, with statements of the module below it."""
     body = f"    @hookimpl\n    def {head}:\n        return {result}\n"
     return "\n".join(["", body, *lines, ""])
 

@@ -22,7 +22,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 @pytest.fixture
 def site(tmp_path: Path) -> PluginSite:
-    """Give an empty folder for plugins."""
+    """Return an empty folder for plugins."""
     folder = tmp_path / "plugins"
     folder.mkdir()
     return PluginSite(folder)
@@ -34,12 +34,12 @@ def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
     with ExitStack() as stack:
 
         def run(*names: str, user: str = "admin", ready: bool = True, **config: Any) -> RunningHost:
-            whole: Mapping[str, Any] = {
+            full_config: Mapping[str, Any] = {
                 "controllers": {name: {"workers": 1} for name in names},
                 **config,
             }
             host = RunningHost(
-                whole,
+                full_config,
                 kubeconfig=fault_proxy.kubeconfig(user),
                 ready=ready,
                 environment=site.environment,
@@ -51,7 +51,7 @@ def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
 
 @pytest.fixture
 async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Give a client that goes through the proxy as admin."""
+    """Return a client that goes through the proxy as admin."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, lambda _: None) as made:
         yield made
@@ -59,25 +59,25 @@ async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
-    """Give the ConfigMaps of the test's namespace."""
+    """Return the ConfigMaps of the test's namespace."""
     return ConfigMaps(api_server, namespace)
 
 
 @pytest.fixture
 def core(api_server: ApiServer) -> Any:
-    """Give the official client of the core group, for tests that do not run on a loop."""
+    """Return the official client of the core group, for tests that do not run on a loop."""
     return kubernetes.CoreV1Api(api_server.client())
 
 
 @pytest.fixture
 def group() -> str:
-    """Give an API group that no other test uses."""
+    """Return a unique API group."""
     return f"g{secrets.token_hex(4)}.example"
 
 
 @pytest.fixture
 def definitions(api_server: ApiServer, group: str) -> Iterator[Definitions]:
-    """Give the kinds of that group, of which there are none; deleted with the test."""
+    """Return the definitions of that group, deleted with the test."""
     made = Definitions(api_server, group)
     yield made
     made.delete_all()

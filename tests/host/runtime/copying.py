@@ -1,4 +1,4 @@
-"""A controller that copies an annotation of every node, and asks for its syncs in many ways."""
+"""A controller that copies an annotation of every node, with many sorts of requests."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ SLOW_SECONDS, LATER_SECONDS = 0.3, 3.0
 
 
 class Annotations(msgspec.Struct, frozen=True):
-    """What is to be copied, and the copy."""
+    """The annotation to copy, and the copy."""
 
     want: str = ""
     got: str = ""
@@ -51,7 +51,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Whether the copy is another."""
+        """Whether the copy differs."""
         return self.metadata.annotations.want != self.metadata.annotations.got
 
 
@@ -59,9 +59,9 @@ class Copying:
     """
     Copies annotation `want` to `got`.
 
-    How it asks for a node follows from the beginning of the node's name: `now`, `soon` (after
-    some time), `late` (its sync puts itself off once), `shaky` (its sync fails now and then),
-    `timed` (a timer asks), `gone` (nobody asks: a wake-up that is missed).
+    How a node is requested depends on the prefix of its name: `now`, `soon` (with a delay), `late`
+    (its sync returns `Later` once), `shaky` (its sync fails sometimes), `timed` (by a timer),
+    `gone` (not at all, as a missed request).
     """
 
     def __init__(self, chance: random.Random, *, rest: timedelta = timedelta(0)) -> None:
@@ -73,7 +73,7 @@ class Copying:
 
     @hookimpl
     def kcm_watches(self) -> list[Watch[Node]]:
-        """Follow all nodes."""
+        """Watch all nodes."""
         return [
             Watch(kind=NODE, model=Node, keys=self._keys, rest=self._rest, resync=lambda key: key)
         ]
@@ -85,7 +85,7 @@ class Copying:
 
     @hookimpl
     def kcm_timers(self) -> list[Timer]:
-        """Ask for the nodes that nothing else asks for."""
+        """Request the nodes that nothing else requests."""
         return [
             Timer(every=timedelta(seconds=7), keys=self._timed),
             Timer(every=timedelta(hours=9), keys=self._every, resync=True),
@@ -112,7 +112,7 @@ class Copying:
 
     @hookimpl
     def kcm_status(self) -> Mapping[str, Any]:
-        """Say nothing."""
+        """Return an empty status."""
         return {}
 
     def _keys(self, change: Change[Node], view: View) -> Iterable[Wanted]:

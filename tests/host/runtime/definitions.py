@@ -1,4 +1,4 @@
-"""Kinds that a test adds to a running API server, and takes away again."""
+"""Custom kinds that a test adds to a running API server, and removes again."""
 
 from typing import Any
 
@@ -36,13 +36,13 @@ class Definitions:
         self._made.add(kind)
 
     def delete(self, kind: str) -> None:
-        """Take a kind away, with its objects."""
+        """Delete a kind with its objects."""
         name = f"{plural_of(kind)}.{self.group}"
         self._extensions.delete_custom_resource_definition(name)
         self._made.remove(kind)
 
     def delete_all(self) -> None:
-        """Take away what is left."""
+        """Delete all kinds."""
         for kind in list(self._made):
             self.delete(kind)
 
@@ -65,5 +65,5 @@ class Definitions:
 
 
 def plural_of(kind: str) -> str:
-    """Give the resource of a kind."""
+    """Return the resource name of a kind."""
     return f"{kind.lower()}s"

@@ -1,4 +1,4 @@
-"""Tasks of the host that end are told and begun again (F-10)."""
+"""Background tasks of the host that end are logged and restarted (F-10)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -33,7 +33,7 @@ async def keep() -> AsyncIterator[Callable[..., asyncio.Task[None]]]:
 
 
 def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was told of ended tasks."""
+    """Return the logged problems of ended tasks."""
     lines = [one.kv for one in caplog.records if one.message == "background task ended"]  # type: ignore[attr-defined]
     assert {line["task"] for line in lines} <= {"acme"}
     return [line["problem"] for line in lines]
@@ -70,7 +70,7 @@ async def awaits_a_cancelled_task() -> None:
         (awaits_a_cancelled_task, "it awaited a task that was cancelled"),
     ],
 )
-async def test_a_task_that_ends_is_told_and_begun_again(
+async def test_a_task_that_ends_is_logged_and_restarted(
     keep: Any, end: Begin, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever ends it, and as often as it ends, with waits in between (F-10)."""
@@ -92,7 +92,7 @@ async def test_a_task_that_ends_is_told_and_begun_again(
 
 
 @pytest.mark.virtual_time
-async def test_a_task_that_may_end_may(keep: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_may_be_allowed_to_end(keep: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Returning is its end; an error is not (F-10)."""
     begun = []
 
@@ -129,16 +129,16 @@ return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] i
 """
 
 
-def test_new_kinds_are_noticed_after_a_failure_of_the_poller(
+def test_new_kinds_are_found_after_an_error_of_the_poller(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """The task that asks what is served goes on after an error nobody expected (F-10)."""
+    """The poller goes on after an unexpected error (F-10)."""
     watches = CHOOSING.replace("GROUP", definitions.group).replace("NAMESPACE", namespace)
     source = loop(namespace=namespace, watches=watches)
     source = source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
     site.plugin("choosing", source + BROKEN_DISCOVERY)
     host = run_loops("choosing")
-    (line,) = eventually(lambda: host.log("background task ended"), "the failure is told")
+    (line,) = eventually(lambda: host.log("background task ended"), "the failure is logged")
     assert (line["task"], line["level"]) == ("discovery", "error")
     assert line["problem"] == "it raised RuntimeError: broken once"
     definitions.create("Widget")
@@ -161,10 +161,10 @@ ControllerRun.stop = broken_once
 """
 
 
-def test_a_controller_survives_a_mistake_of_the_host(
+def test_an_error_of_the_host_between_two_runs(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """What fails between two starts delays the next one, no more (F-10)."""
+    """It only delays the next run (F-10)."""
     keys = "if self.start == 1: raise ValueError('restart')"
     site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_STOP)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})

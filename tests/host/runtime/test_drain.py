@@ -1,4 +1,4 @@
-"""The end of a host: what still runs may finish, nothing else begins."""
+"""The drain of a host: running syncs may end, and no sync begins."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from running_host import RunningHost
 
 from kcm_host_testing.proxy import FaultProxy
 
-#: Notes the beginning, waits for a file that the test makes, and notes the end.
+#: Records its begin, waits for a file of the test, and records its end.
 WAITING = """
 folder = Path("FOLDER")
 (folder / f"{key.name}.begun").touch()
@@ -30,12 +30,12 @@ def create(core: Any, namespace: str, *names: str) -> None:
 
 
 def processing(host: RunningHost, name: str) -> int:
-    """How many syncs of a controller are running."""
+    """Return how many syncs of a controller are running."""
     return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
 
 
 def ended(host: RunningHost) -> int | None:
-    """Wait for the end of the process and give its exit code."""
+    """Wait for the end of the process and return its exit code."""
     eventually(lambda: not host.process.running, "the host has ended")
     return host.process.exit_code
 
@@ -63,7 +63,7 @@ def test_running_syncs_end_and_queued_keys_are_dropped(
 def test_a_running_sync_may_still_write(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
 ) -> None:
-    """While it drains its requests go out as before (H-61)."""
+    """During the drain its requests are sent as before (H-61)."""
     sync = WAITING.replace("FOLDER", str(tmp_path)) + dedented_patch()
     source = loop(namespace=namespace, sync=sync)
     source = source.replace("key, view):\n        folder", "key, view, writer):\n        folder")
@@ -88,14 +88,14 @@ PERMISSION = """
 
 
 def dedented_patch() -> str:
-    """Give the statement that writes an annotation."""
+    """Return the statement that writes an annotation."""
     return 'await writer.patch(KIND, key, {"metadata": {"annotations": {"acme": "written"}}})\n'
 
 
-def test_controllers_wait_for_nobody_else(
+def test_controllers_drain_independently(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """A controller without running syncs stops though another hangs, which alone is named."""
+    """A controller without running syncs stops; only the one that hangs is logged."""
     site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
     site.plugin("idle", loop(namespace=namespace))
     create(core, namespace, "a")
@@ -107,10 +107,10 @@ def test_controllers_wait_for_nobody_else(
     assert host.log("controller", controller="idle", phase="stopped")
 
 
-def test_nothing_is_started_again_during_a_drain(
+def test_no_controller_restarts_during_a_drain(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """A controller that waits for its next start stays where it is (H-61)."""
+    """A controller that waits for its next run stops (H-61)."""
     site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
     site.plugin("shaky", loop(namespace=namespace, keys="raise ValueError('always')"))
     create(core, namespace, "a")
@@ -125,7 +125,7 @@ def test_nothing_is_started_again_during_a_drain(
     assert [line.get("phase") for line in later] == ["stopped"]
 
 
-def test_a_host_whose_server_is_away_ends_as_well(
+def test_a_host_without_its_server_drains(
     run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
 ) -> None:
     """Draining needs no server (H-61)."""
@@ -145,16 +145,16 @@ Endpoints.__init__.__kwdefaults__["dead_seconds"] = 2.0
 
 @pytest.fixture
 def blocked(run_loops: RunLoops, site: PluginSite, core: Any, namespace: str) -> RunningHost:
-    """Give a host in which a sync blocks the event loop."""
+    """Return a host in which a sync blocks the event loop."""
     source = loop(namespace=namespace, sync="time.sleep(3600)") + IMPATIENT
     site.plugin("blocking", source)
     host = run_loops("blocking", shutdownTimeout="0s")
     create(core, namespace, "a")
-    eventually(lambda: host.log("event loop stalled"), "the stall is seen")
+    eventually(lambda: host.log("event loop stalled"), "the stall is logged")
     return host
 
 
-def test_a_sync_that_blocks_is_seen_and_cannot_hold_the_process(blocked: RunningHost) -> None:
+def test_a_sync_that_blocks_the_loop_does_not_prevent_the_exit(blocked: RunningHost) -> None:
     """The log names plugin and stack, `/livez` turns red, and SIGTERM ends it with 1 (H-61)."""
     (line,) = blocked.log("event loop stalled")
     assert line["controller"] == "blocking"
@@ -168,7 +168,7 @@ def test_a_sync_that_blocks_is_seen_and_cannot_hold_the_process(blocked: Running
 
 
 def test_a_second_signal_ends_a_blocked_host(blocked: RunningHost) -> None:
-    """Two signals end it at once, with 130, whatever holds the loop (H-61)."""
+    """Two signals end it at once with exit code 130 (H-61)."""
     os.kill(blocked.pid, signal.SIGTERM)
     os.kill(blocked.pid, signal.SIGINT)
     assert ended(blocked) == 130

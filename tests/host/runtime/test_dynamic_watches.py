@@ -1,4 +1,4 @@
-"""Watches that come and go while their controller runs."""
+"""Dynamic watches: added and removed while their controller runs."""
 
 from itertools import pairwise
 from textwrap import indent
@@ -14,12 +14,12 @@ from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
 
-#: What is served is asked often; the module is in the host's process.
+#: Discovery is polled often; the module is in the host's process.
 EAGER = """
 from kcm_host.runtime import discovery_poller
 discovery_poller.POLL_SECONDS = 0.2
 """
-#: Also follows whatever MORE says, with a model of its own, and tells how many there are of each.
+#: Also watches what MORE sets, with its own model, and shows the number of objects of each.
 COUNTING = """
 class Counted(msgspec.Struct, frozen=True):
     metadata: dict[str, object] = {}
@@ -84,7 +84,7 @@ ACCOUNT = 'self.kind("ServiceAccount", "serviceaccounts", "")'
 def counting(
     namespace: str, more: str, *, group: str = "", counted: str = "pass", **parts: str
 ) -> str:
-    """Give the source of a controller that follows ConfigMaps and what `more` says."""
+    """Return the source of a controller with ConfigMaps and the dynamic watches of `more`."""
     source = COUNTING.replace("ACCOUNT", ACCOUNT)
     for word, statements in (("MORE", more), ("COUNTED", counted)):
         body = indent(statements.strip(), " " * 8)
@@ -95,13 +95,13 @@ def counting(
 
 
 def counts(host: RunningHost) -> dict[str, Any]:
-    """Give what the controller says it follows beyond ConfigMaps, and how many there are."""
+    """Return the dynamic watches of the controller, with the number of objects."""
     found: dict[str, Any] = host.controller("counting")["status"].get("counts", {})
     return found
 
 
 def until_counted(host: RunningHost, **expected: Any) -> None:
-    """Wait until the controller follows these kinds and counts so many objects."""
+    """Wait until the controller watches these kinds and counts these objects."""
     eventually(lambda: counts(host) == expected, f"{expected} are counted")
 
 
@@ -111,20 +111,20 @@ def create_map(core: Any, namespace: str, name: str) -> None:
 
 
 def asked_at(host: RunningHost) -> list[float]:
-    """Give the times at which the plugin was asked for more watches."""
+    """Return the times at which `kcm_more_watches` was called."""
     found: list[float] = host.controller("counting")["status"]["asked"]
     return found
 
 
 def streams(host: RunningHost) -> list[str]:
-    """Give the resources of all streams."""
+    """Return the resources of all streams."""
     return sorted(stream["resource"] for stream in host.status()["streams"])
 
 
-def test_kinds_are_followed_as_long_as_they_are_served(
+def test_kinds_are_watched_while_they_are_served(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """A kind that comes up is listed, told and counted; one that vanishes is left (RQ-230)."""
+    """A new kind is listed and counted; a kind that is served no longer is removed (RQ-230)."""
     source = counting(namespace, DISCOVERED, group=definitions.group)
     site.plugin("counting", source + EAGER)
     host = run_loops("counting")
@@ -149,10 +149,10 @@ def test_kinds_are_followed_as_long_as_they_are_served(
     assert host.log("dynamic watches changed", removed=f"widgets.{definitions.group} v1")
 
 
-def test_a_plugin_may_want_other_watches_at_any_time(
+def test_a_plugin_may_change_its_watches_at_any_time(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """After a `Rewatch` it is asked again, without any change of what is served."""
+    """After a `Rewatch` the hook is called again, without any change of discovery."""
     site.plugin("counting", counting(namespace, NAMED, keys=REWATCH))
     create_map(core, namespace, "accounts")
     host = run_loops("counting")
@@ -165,7 +165,7 @@ def test_a_plugin_may_want_other_watches_at_any_time(
     assert streams(host) == ["configmaps", "secrets"]
 
 
-#: Secrets, declared in another way for each of these ConfigMaps.
+#: Secrets, with another declaration for each of these ConfigMaps.
 DECLARED = """
 names = {key.name for key, _ in view.of(KIND, Thing).items()}
 options = {}
@@ -175,7 +175,7 @@ if "indexed" in names:
     options["indexes"] = {"all": lambda key, secret: ["all"]}
 watches = [self.more(self.kind("Secret", "secrets", ""), **options)]
 """
-#: Tells what an index finds, too.
+#: Also shows what an index finds.
 INDEXED = """
     @hookimpl
     def kcm_status(self, view):
@@ -189,10 +189,10 @@ INDEXED = """
 """
 
 
-def test_a_watch_that_is_declared_otherwise_is_followed_so(
+def test_a_changed_declaration_replaces_the_watch(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """Another selector or index of the same kind and model counts, and nothing restarts (F-18)."""
+    """Another selector or index of the same kind and model counts; there is no restart (F-18)."""
     source = counting(namespace, DECLARED, keys=REWATCH)
     site.plugin("counting", source + INDEXED)
     core.create_namespaced_secret(namespace, {"metadata": {"name": "plain"}})
@@ -224,10 +224,10 @@ def test_a_watch_that_is_declared_otherwise_is_followed_so(
     assert len(host.log("dynamic watches changed", changed="secrets v1")) == 4
 
 
-def test_many_wishes_are_few_questions(
+def test_calls_of_the_hook_are_limited(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """However often a `Rewatch` is given, the plugin is asked ten times a second at most."""
+    """The hook is called ten times a second at most."""
     more = "self.asked = getattr(self, 'asked', []) + [time.monotonic()]\nwatches = []"
     source = counting(namespace, more, keys=REWATCH)
     source = source.replace('"start": self.start,', '"asked": self.asked,')
@@ -249,7 +249,7 @@ BOTH = f"watches = [self.more(self.kind('Secret', 'secrets', '')), self.more({AC
 def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
     run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
 ) -> None:
-    """The view says why it cannot be followed; the controller stays ready and syncs the rest."""
+    """The view has the reason; the controller stays ready and syncs the others."""
     site.plugin("counting", counting(namespace, BOTH))
     accounts = {**SECRETS, "resources": ["serviceaccounts"]}
     with granted(api_server, "bob", [CONFIG_MAPS, accounts]) as grant:
@@ -270,23 +270,23 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
 
 
 @pytest.mark.parametrize(
-    ("more", "counted", "culprit"),
+    ("more", "counted", "source_name"),
     [
         ("raise_if(self, view)\nwatches = []", "pass", "'kcm_more_watches'"),
         (BOTH, "raise_if(self, view)", "a watch function"),
     ],
     ids=["the hook", "its keys"],
 )
-def test_what_fails_there_restarts_the_controller(
+def test_an_exception_restarts_the_controller(
     run_loops: RunLoops,
     site: PluginSite,
     core: Any,
     namespace: str,
     more: str,
     counted: str,
-    culprit: str,
+    source_name: str,
 ) -> None:
-    """An exception means lost memory, as in any watch function: a fresh instance begins."""
+    """As for any watch function, a new instance begins."""
     source = counting(namespace, more, counted=counted, keys=REWATCH) + RAISES
     site.plugin("counting", source)
     host = run_loops("counting")
@@ -295,7 +295,7 @@ def test_what_fails_there_restarts_the_controller(
     core.create_namespaced_secret(namespace, {"metadata": {"name": "t"}})
     eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
     (line,) = host.log("controller restarting")
-    assert line["problem"] == f"{culprit} raised ValueError: poisoned"
+    assert line["problem"] == f"{source_name} raised ValueError: poisoned"
     assert host.controller("counting")["restarts"] == 1
 
 
@@ -307,10 +307,10 @@ def raise_if(loop, view):
 """
 
 
-def test_an_answer_that_cannot_be_used_changes_nothing(
+def test_an_invalid_result_changes_nothing(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """It is told once, with its remedy; the watches from before go on."""
+    """It is logged once, with its remedy; the previous watches are kept."""
     bad = "if len(view.of(KIND, Thing)):\n    return [self.more(KIND)] * 2"
     site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REWATCH))
     host = run_loops("counting")
@@ -330,10 +330,10 @@ def test_an_answer_that_cannot_be_used_changes_nothing(
     eventually(lambda: not host.controller("counting")["problem"], "a good answer mends it")
 
 
-def test_a_controller_without_the_hook_may_say_so(
+def test_a_request_without_the_hook_has_no_effect(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """A `Rewatch` nobody answers does nothing."""
+    """A `Rewatch` is ignored without `kcm_more_watches`."""
     site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REWATCH))
     host = run_loops("plain")
     create_map(core, namespace, "a")

@@ -16,7 +16,7 @@ SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch
 
 
 def is_ready(host: RunningHost) -> bool:
-    """Whether every controller runs."""
+    """Return whether every controller runs."""
     return host.page("/readyz")[0] == 200
 
 
@@ -58,7 +58,7 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     namespace: str,
     definitions: Definitions,
 ) -> None:
-    """`/readyz` says what is missing; once its definition is there the controller starts."""
+    """`/readyz` names the kind; the controller runs once it is served."""
     site.plugin("maps", loop(namespace=namespace))
     site.plugin("widgets", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
     host = run_loops("maps", "widgets", ready=False)
@@ -75,10 +75,10 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     )
 
 
-def test_a_kind_nobody_waits_for_holds_up_nothing(
+def test_a_kind_that_is_not_required_holds_up_nothing(
     run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
 ) -> None:
-    """A watch that is not awaited degrades alone: the controller syncs, is ready, and says why."""
+    """With `awaited=False` the controller syncs and is ready, and its state has the problem."""
     aside = """
         class Other(msgspec.Struct, frozen=True):
             metadata: dict[str, object] = {}

@@ -33,7 +33,7 @@ return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] i
 
 
 def choosing(namespace: str, group: str, *, watches: str = CHOOSING, sync: str = "pass") -> str:
-    """Give the source of a controller that asks what is served."""
+    """Return the source of a controller whose watches depend on discovery."""
     source = loop(
         namespace=namespace,
         watches=watches.replace("GROUP", group).replace("NAMESPACE", namespace),
@@ -50,10 +50,10 @@ def until_synced(host: RunningHost, *names: str) -> None:
     )
 
 
-def test_nothing_to_follow_is_no_trouble(
+def test_a_controller_without_watches_idles(
     run_loops: RunLoops, site: PluginSite, namespace: str, group: str
 ) -> None:
-    """A controller without watches runs, is ready, does nothing, and says so (F-92)."""
+    """It runs and is ready, and the log and the endpoints have the reason (F-92)."""
     site.plugin("choosing", choosing(namespace, group))
     host = run_loops("choosing")
     told = host.controller("choosing")
@@ -71,10 +71,10 @@ def test_nothing_to_follow_is_no_trouble(
     assert host.stop() == 0
 
 
-def test_a_kind_that_comes_up_later_is_followed(
+def test_a_kind_that_is_served_later_is_watched(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """A fresh instance begins at once, and again when a better kind comes or the kind goes."""
+    """The controller restarts at once, and again for a better kind or without the kind."""
     site.plugin("choosing", choosing(namespace, definitions.group))
     host = run_loops("choosing")
     definitions.create("Widget")
@@ -99,10 +99,10 @@ def test_a_kind_that_comes_up_later_is_followed(
     assert host.controller("choosing")["restarts"] == 4
 
 
-def test_running_syncs_end_with_what_they_work_on(
+def test_running_syncs_are_cancelled_at_the_restart(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """A sync of the former instance is cancelled, and its successor does not wait for it."""
+    """A sync of the last run is cancelled, and the next run does not wait for it."""
     hang = "if key.name == 'w': await asyncio.sleep(3600)"
     site.plugin("choosing", choosing(namespace, definitions.group, sync=hang))
     host = run_loops("choosing")
@@ -118,7 +118,7 @@ def test_running_syncs_end_with_what_they_work_on(
 def test_other_changes_restart_nothing(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """A kind that does not change the answer of `kcm_watches` leaves the controller alone."""
+    """A kind that does not change the result of `kcm_watches` has no effect."""
     site.plugin("choosing", choosing(namespace, definitions.group))
     definitions.create("Gadget")
     definitions.create_objects("Gadget", namespace, "g")
@@ -133,71 +133,69 @@ def test_other_changes_restart_nothing(
     assert (told["restarts"], told["status"]["start"]) == (0, 1)
 
 
-def test_a_plugin_that_fails_to_answer_goes_on_as_it_is(
+def test_a_hook_that_raises_restarts_nothing(
     run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
 ) -> None:
-    """A fresh instance whose `kcm_watches` raises is told; the running one is left alone."""
+    """When `kcm_watches` of a new instance raises, that is logged and the run goes on."""
     watches = 'if self.start > 1: raise OSError("no such thing")\n' + CHOOSING
     site.plugin("choosing", choosing(namespace, definitions.group, watches=watches))
     host = run_loops("choosing")
     definitions.create("Widget")
-    (line, *_) = eventually(lambda: host.log("watches not compared"), "the error is told")
+    (line, *_) = eventually(lambda: host.log("watches not compared"), "the error is logged")
     assert "no such thing" in line["problem"]
     told = host.controller("choosing")
     assert (told["phase"], told["restarts"], told["ready"]) == ("running", 0, True)
 
 
 class Dependant:
-    """A controller that depends on what is served only once the test says so."""
+    """A controller that depends on discovery once `depends` is set."""
 
     def __init__(self) -> None:
-        self.heeds = False
-        self.times_asked = 0
-        self.times_told = 0
+        self.depends = False
+        self.polls = 0
+        self.notifications = 0
 
     @property
     def depends_on_discovery(self) -> bool:
         """See `DiscoveryListener`."""
-        self.times_asked += 1
-        return self.heeds
+        self.polls += 1
+        return self.depends
 
     def discovery_changed(self) -> None:
         """See `DiscoveryListener`."""
-        self.times_told += 1
+        self.notifications += 1
 
 
 @pytest.fixture
 async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Dependant]:
-    """Give the one controller of a host that asks what is served a hundred times a second."""
+    """Return the listener of a poller that polls a hundred times a second."""
     monkeypatch.setattr(discovery_poller, "POLL_SECONDS", 0.01)
     made = Dependant()
-    discoverer = CachedDiscoveryClient(client, user_agent=user_agent_of("host"))
-    task = asyncio.create_task(poll_discovery(discoverer, [made]))
+    discovery = CachedDiscoveryClient(client, user_agent=user_agent_of("host"))
+    task = asyncio.create_task(poll_discovery(discovery, [made]))
     yield made
     task.cancel()
     await asyncio.wait([task])
 
 
-async def test_nobody_asks_for_what_nobody_heeds(
+async def test_nothing_is_polled_without_listeners(
     dependant: Dependant, fault_proxy: FaultProxy
 ) -> None:
-    """Requests are made only while some controller depends on the answer."""
-    await until(lambda: dependant.times_asked > 5)
+    """Requests are made only while a controller depends on discovery."""
+    await until(lambda: dependant.polls > 5)
     assert fault_proxy.requests() == []
-    dependant.heeds = True
-    await until(lambda: dependant.times_told)
+    dependant.depends = True
+    await until(lambda: dependant.notifications)
     assert {request.path for request in fault_proxy.requests()} == {"/api", "/apis"}
 
 
-async def test_who_depends_on_it_hears_of_changes_alone(
-    dependant: Dependant, fault_proxy: FaultProxy
-) -> None:
-    """An answer that is the same, or an error, is told to nobody (RQ-232, RQ-233)."""
+async def test_only_changes_are_notified(dependant: Dependant, fault_proxy: FaultProxy) -> None:
+    """An unchanged answer or an error is not notified (RQ-232, RQ-233)."""
     groups = b'[{"metadata": {"name": "g"}, "versions": [{"version": "v1"}]}]'
     same = b'{"kind": "APIGroupDiscoveryList", "items": %b}' % groups
     fault_proxy.add(Answer(200, same), path="^/api$")
     fault_proxy.add(Answer(200, same), path="^/apis$", times=4)
     trouble = fault_proxy.add(Answer(503), path="^/apis$")
-    dependant.heeds = True
+    dependant.depends = True
     await until(lambda: trouble.hits > 2)
-    assert dependant.times_told == 1
+    assert dependant.notifications == 1

@@ -46,7 +46,7 @@ class Labelled(msgspec.Struct, frozen=True):
 
 @pytest.fixture
 async def streams(client: Client) -> AsyncIterator[InformerFactory]:
-    """Give streams without followers; ended with the test."""
+    """Return streams without followers; ended with the test."""
     made = InformerFactory(client, asyncio.get_running_loop().time)
     yield made
     await made.close()
@@ -75,7 +75,7 @@ class Desk:
         return reader
 
     def objects(self, reader: Reader) -> Objects[Any]:
-        """Give what a follower may read."""
+        """Return what a follower may read."""
         store = self.stores[reader]
         return StoredObjects(store, CacheView("one", {}))
 
@@ -87,7 +87,7 @@ class Desk:
 
 @pytest.fixture
 def desk(streams: InformerFactory, fault_proxy: FaultProxy, namespace: str) -> Desk:
-    """Give followers of the test's namespace."""
+    """Return followers of the test's namespace."""
     Whole.decoded.clear()
     return Desk(streams, fault_proxy, namespace)
 

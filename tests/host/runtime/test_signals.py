@@ -1,4 +1,4 @@
-"""Signals besides those that everybody knows: SIGHUP drains, SIGUSR1 shows what is going on."""
+"""SIGHUP drains, SIGUSR1 logs the stacks of all tasks and threads."""
 
 import os
 import signal
@@ -84,7 +84,7 @@ def test_stacks_are_shown_on_request(
     name: str,
     place: str,
 ) -> None:
-    """SIGUSR1 writes where all tasks and threads stand, and the host goes on (F-93)."""
+    """SIGUSR1 logs the stacks of all tasks and threads, and the host goes on (F-93)."""
     begun = f"Path('{tmp_path}/begun').touch()\n"
     site.plugin("one", loop(namespace=namespace, sync=begun + sync))
     create(core, namespace)
@@ -92,7 +92,7 @@ def test_stacks_are_shown_on_request(
     eventually((tmp_path / "begun").exists, "a sync has begun")
 
     def shown_there() -> bool:
-        """Whether the sync is shown at its place; it may not have come there at first."""
+        """Return whether the stack of the sync is logged."""
         os.kill(host.pid, signal.SIGUSR1)
         return any(place in line["stack"] for line in host.log(sort, name=name))
 
@@ -136,7 +136,7 @@ asyncio.run(main())
 
 
 def test_an_ignored_hangup_stays_ignored() -> None:
-    """What `nohup` starts outlives its terminal (F-93)."""
+    """A process of `nohup` does not end with its terminal (F-93)."""
     run = [sys.executable, "-c", IGNORED]
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "going on"

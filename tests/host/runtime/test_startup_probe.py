@@ -37,7 +37,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def stranger(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Give a client with a token that the server does not know."""
+    """Return a client with an invalid token."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
 
     async def unknown() -> RequestCredentials:
@@ -89,10 +89,10 @@ async def test_a_server_that_comes_up_in_time_is_reached(
     ],
     ids=["unhealthy", "silent", "silent later", "no discovery", "no core", "another server"],
 )
-async def test_a_server_that_does_not_come_is_told(
+async def test_a_server_that_does_not_answer_is_reported(
     client: Client, fault_proxy: FaultProxy, fault: Fault, path: str, words: list[str]
 ) -> None:
-    """After `startTimeout` one line says where, what and what to do; exit code 1 (H-41)."""
+    """After `startTimeout` one line has the place, the fact and the remedy; exit code 1 (H-41)."""
     fault_proxy.add(fault, path=path)
     with pytest.raises(ConnectionProblem) as raised:
         await asyncio.wait_for(wait_for_server(client, SHORT), 60)
@@ -103,8 +103,8 @@ async def test_a_server_that_does_not_come_is_told(
     assert raised.value.exit_code == 1
 
 
-async def test_a_server_that_is_not_there_is_told(client: Client, fault_proxy: FaultProxy) -> None:
-    """Connection refused until the time is up: the line says so; exit code 1 (H-41)."""
+async def test_a_refused_connection_is_reported(client: Client, fault_proxy: FaultProxy) -> None:
+    """When connections are refused until the time is up, the exit code is 1 (H-41)."""
     fault_proxy.refuse()
     started = asyncio.get_running_loop().time()
     with pytest.raises(ConnectionProblem, match="connection refused; start the server") as raised:
@@ -113,10 +113,8 @@ async def test_a_server_that_is_not_there_is_told(client: Client, fault_proxy: F
     assert raised.value.exit_code == 1
 
 
-async def test_health_that_is_not_for_us_to_see_is_health(
-    client: Client, fault_proxy: FaultProxy
-) -> None:
-    """403 for /healthz: the server is there and knows us."""
+async def test_forbidden_health_counts_as_healthy(client: Client, fault_proxy: FaultProxy) -> None:
+    """403 for /healthz: the server has authenticated the client."""
     fault_proxy.add(Answer(403), path="/healthz")
     await wait_for_server(client, LONG)
 
@@ -129,7 +127,7 @@ async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
 
 
 async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
-    """A certificate nobody vouches for: waiting cannot help; exit code 2 at once."""
+    """An untrusted certificate is a permanent error: exit code 2 at once."""
     connection = connect(str(api_server.kubeconfig()), environ={})
     untrusting = dataclasses.replace(
         connection, credentials=Credentials(_nobody, first=RequestCredentials({}))
@@ -147,7 +145,7 @@ async def _nobody() -> RequestCredentials:
 def test_a_host_waits_for_its_server(
     run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
 ) -> None:
-    """Until the server is there `/readyz` says what is awaited; then the host runs (H-41)."""
+    """Until the server is healthy `/readyz` names the reason; then the host runs (H-41)."""
     site.plugin("one", loop(namespace=namespace))
     fault_proxy.refuse()
     host = run_loops("one", ready=False, startTimeout="60s")
@@ -175,9 +173,7 @@ async def test_a_hanging_exec_plugin_is_named(fault_proxy: FaultProxy, tmp_path:
     assert fault_proxy.requests() == []
 
 
-async def test_a_server_that_sees_no_credentials_is_told(
-    client: Client, fault_proxy: FaultProxy
-) -> None:
+async def test_an_anonymous_client_is_reported(client: Client, fault_proxy: FaultProxy) -> None:
     """F-84: rights for 'system:anonymous' would be the wrong remedy."""
     drop = fault_proxy.add(Answer(200, b"ok"), path="/healthz")
     message = 'forbidden: User "system:anonymous" cannot get path "/api"'

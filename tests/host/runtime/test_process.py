@@ -1,4 +1,4 @@
-"""Garbage is collected also when it has grown old, and free memory goes back to the system."""
+"""The process: garbage collection, memory that is returned to the system, the file limit."""
 
 import asyncio
 import gc
@@ -62,8 +62,8 @@ def collector() -> Iterator[None]:
 
 @pytest.mark.virtual_time
 @pytest.mark.usefixtures("collector")
-async def test_old_garbage_goes_within_minutes() -> None:
-    """What lived through a collection is freed by the next complete one (F-13, soak)."""
+async def test_old_garbage_is_collected_within_minutes() -> None:
+    """Garbage of the oldest generation is freed by the next full collection (F-13, soak)."""
     synced = asyncio.Event()
     task = asyncio.create_task(collect_garbage([synced]))
     gc.disable()
@@ -84,7 +84,7 @@ async def test_old_garbage_goes_within_minutes() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.usefixtures("collector")
-async def test_a_controller_that_never_knows_its_objects_keeps_nobody_waiting() -> None:
+async def test_a_controller_that_never_syncs_its_caches_delays_nothing() -> None:
     """After a minute garbage is collected in any case (F-13)."""
     task = asyncio.create_task(collect_garbage([asyncio.Event()]))
     gc.disable()
@@ -95,7 +95,31 @@ async def test_a_controller_that_never_knows_its_objects_keeps_nobody_waiting() 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc has this function")
 def test_free_memory_goes_back_to_the_system() -> None:
-    """What a burst of connections has left behind does not stay resident (soak)."""
+    """Free memory of a burst of connections does not stay resident (soak)."""
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True)
     before, after = map(int, done.stdout.split())
     assert after < before - 25, f"{before} MiB before, {after} MiB after"
+
+
+FILE_LIMIT = """
+import resource
+from kcm_host.runtime import process
+process.MAX_FILES = {maximum}
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+print(process.raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "maximum", "found"),
+    [
+        pytest.param(64, 256, 65_536, "256 256 256", id="to the hard limit"),
+        pytest.param(64, 256, 128, "128 128 256", id="to the maximum"),
+        pytest.param(200, 256, 128, "200 200 256", id="never lowered"),
+    ],
+)
+def test_soft_limit_is_raised(soft: int, hard: int, maximum: int, found: str) -> None:
+    """The soft limit becomes the hard limit, with a maximum (F-15)."""
+    program = FILE_LIMIT.format(soft=soft, hard=hard, maximum=maximum)
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert printed.strip() == found

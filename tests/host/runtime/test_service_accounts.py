@@ -1,4 +1,4 @@
-"""Each controller writes under an identity of its own when the config file says so."""
+"""Each controller writes with its own service account when that is configured."""
 
 import secrets
 from typing import Any
@@ -36,8 +36,8 @@ def test_a_controller_acts_as_the_references_account(own_api_server: Any) -> Non
     } == {f"system:{MANAGER}"}
 
 
-def test_without_the_switch_the_host_is_one(own_api_server: Any) -> None:
-    """The same host may not write nodes then, and says so."""
+def test_without_the_setting_the_host_has_one_account(own_api_server: Any) -> None:
+    """The account of the host may not write nodes, which is logged."""
     server: ApiServer = own_api_server()
     core: Any = client.CoreV1Api(server.client())
     core.create_node({"metadata": {"name": "one"}})
@@ -49,7 +49,7 @@ def test_without_the_switch_the_host_is_one(own_api_server: Any) -> None:
 
 
 def test_refused_writes_make_a_controller_not_ready(own_api_server: Any) -> None:
-    """After 30 s `/readyz` says which rule to grant to whom, and until it is granted (F-81)."""
+    """After 30 s `/readyz` names the missing rule and the user, until it is granted (F-81)."""
     server: ApiServer = own_api_server()
     core: Any = client.CoreV1Api(server.client())
     core.create_node({"metadata": {"name": "one"}})
@@ -73,7 +73,7 @@ def test_tokens_are_tried_at_the_start(own_api_server: Any) -> None:
     reads = {"verbs": ["list", "watch"], "resources": ["nodes"], "apiGroups": [""]}
     grant(server, reads, user="alice")
     with RunningHost(CONFIG, kubeconfig=server.kubeconfig("alice"), ready=False) as host:
-        eventually(lambda: host.log("controller has no credentials"), "it is told")
+        eventually(lambda: host.log("controller has no credentials"), "it is logged")
         assert host.page("/readyz")[0] == 503
         assert "grant create on serviceaccounts/token" in host.controller("ttl")["problem"]
         assert host.controller("ttl")["syncs"] == 0
@@ -87,7 +87,7 @@ def test_tokens_are_tried_at_the_start(own_api_server: Any) -> None:
 
 
 def grant(server: ApiServer, rule: dict[str, Any], *, user: str = f"system:{MANAGER}") -> None:
-    """Give a user one more rule, cluster-wide."""
+    """Grant a user one more rule, cluster-wide."""
     rbac: Any = client.RbacAuthorizationV1Api(server.client())
     name = f"more-{secrets.token_hex(4)}"
     rbac.create_cluster_role({"metadata": {"name": name}, "rules": [rule]})

@@ -1,4 +1,4 @@
-"""A controller that fails is started again, or set aside, and its neighbours go on."""
+"""A controller that fails restarts or is quarantined, and the others run on."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from running_host import RunningHost
 
 from kcm_host_testing.proxy import FaultProxy
 
-#: Reads its store, as a count over all objects would, and fails for the first instance.
+#: Reads its store, as a count over all objects does, and fails for the first instance.
 POISONED = """
 list(view.of(KIND, Thing).items())
 if self.start == 1 and change.key.name == "poison":
@@ -34,12 +34,12 @@ class Maps:
 
 @pytest.fixture
 def maps(core: Any, namespace: str) -> Maps:
-    """Give the ConfigMaps of the test's namespace."""
+    """Return the ConfigMaps of the test's namespace."""
     return Maps(core, namespace)
 
 
 def synced(host: RunningHost, name: str) -> list[str]:
-    """What the present instance of a controller has synced."""
+    """Return what the present instance of a controller has synced."""
     found: list[str] = host.controller(name)["status"].get("synced", [])
     return found
 
@@ -49,7 +49,7 @@ def until_synced(host: RunningHost, controller: str, *names: str) -> None:
     eventually(lambda: synced(host, controller) == sorted(names), f"{controller} synced {names}")
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["own stream", "shared stream"])
+@pytest.mark.parametrize("shared", [False, True], ids=["own informer", "shared informer"])
 def test_a_failing_watch_function_restarts_its_controller_alone(
     run_loops: RunLoops,
     site: PluginSite,
@@ -59,7 +59,7 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     *,
     shared: bool,
 ) -> None:
-    """A fresh instance begins from all objects; the neighbour misses and repeats nothing."""
+    """A new instance begins with all objects; the other controller is not affected."""
     site.module("acme_shared", f"import msgspec\n{MODEL}")
     model = SHARED if shared else MODEL
     site.plugin("shaky", loop(namespace=namespace, model=model, keys=POISONED))
@@ -86,10 +86,10 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     assert len(fault_proxy.requests(path="/configmaps$")) == (1 if shared else 2)
 
 
-def test_running_syncs_of_a_failed_start_are_cancelled(
+def test_running_syncs_of_a_failed_run_are_cancelled(
     run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
 ) -> None:
-    """What an instance without trusted memory began must not write on."""
+    """They must not write any more, because the state of their instance is not trusted."""
     hang = "if self.start == 1: await asyncio.sleep(3600)"
     site.plugin("shaky", loop(namespace=namespace, keys=POISONED, sync=hang))
     maps.create("a")
@@ -100,10 +100,10 @@ def test_running_syncs_of_a_failed_start_are_cancelled(
     assert host.metrics()['kcm_host_syncs_total{controller="shaky",outcome="cancelled"}'] == 1
 
 
-def test_failures_in_a_row_wait_longer(
+def test_repeated_failures_back_off(
     run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
 ) -> None:
-    """A watch function that always raises is tried again and again, with growing waits."""
+    """A watch function that always raises restarts its controller with growing delays."""
     site.plugin("broken", loop(namespace=namespace, keys="raise KeyError('always')"))
     maps.create("a")
     host = run_loops("broken", ready=False)
@@ -114,17 +114,17 @@ def test_failures_in_a_row_wait_longer(
 
 
 @pytest.mark.parametrize("start", [1, 2], ids=["at the start", "at a restart"])
-def test_a_plugin_that_turns_out_broken_is_set_aside(
+def test_a_plugin_that_turns_out_broken_is_quarantined(
     run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str, start: int
 ) -> None:
-    """When `kcm_watches` raises it is quarantined, told with reason; the rest runs."""
+    """When `kcm_watches` raises, the reason is logged and shown; the others run."""
     watches = f"if self.start == {start}: raise OSError('no such thing')"
     site.plugin("broken", loop(namespace=namespace, watches=watches, keys=POISONED))
     site.plugin("steady", loop(namespace=namespace))
     host = run_loops("broken", "steady", ready=False)
     maps.create("poison")
     until_synced(host, "steady", "poison")
-    eventually(lambda: host.controller("broken")["phase"] == "quarantined", "it is set aside")
+    eventually(lambda: host.controller("broken")["phase"] == "quarantined", "it is quarantined")
     assert "no such thing" in host.controller("broken")["problem"]
     code, body = host.page("/readyz?verbose")
     assert code == 503
@@ -148,7 +148,7 @@ def test_a_host_without_any_runnable_plugin_ends(
     assert host.log("no controller can run")
 
 
-def test_a_status_that_raises_is_told_in_its_place(
+def test_a_status_that_raises_is_an_error_in_the_status(
     run_loops: RunLoops, site: PluginSite, namespace: str
 ) -> None:
     """`/status` shows the error instead; the controller stays ready."""
@@ -162,10 +162,10 @@ def _at_least(count: int, found: list[Any]) -> list[Any] | None:
     return found if len(found) >= count else None
 
 
-def test_only_the_status_page_asks_a_plugin_for_its_status(
+def test_only_the_status_endpoint_calls_kcm_status(
     run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
 ) -> None:
-    """However often the host is probed and scraped, `kcm_status` is not called (F-40)."""
+    """Probes and scrapes do not call `kcm_status` (F-40)."""
     asked = """
     self.asked = getattr(self, "asked", 0) + 1
     self.synced.add(f"asked {self.asked}")

@@ -1,4 +1,4 @@
-"""What a controller does beside its syncs: timers, the end of the first list, Events, metrics."""
+"""Tasks of a controller beside its workers: timers, synced watches, Events, metrics."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from eventually import eventually
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 
-#: Wants a key again and again; the number of times is told.
+#: Enqueues a key every 50 ms; the status has the number of times.
 TIMED = """
 from datetime import timedelta
 from kcm_host.api import Key, Timer
@@ -30,7 +30,7 @@ class Loop(Loop):
     def kcm_status(self):
         return {"start": self.start, "synced": sorted(self.synced), "ticks": self.ticks}
 """
-#: Once the test says so, counts the ticks of ten intervals.
+#: Counts the ticks of ten intervals, once a file is there.
 DRAINED = """
 while not Path("FOLDER/go").exists():
     await asyncio.sleep(0.01)
@@ -38,7 +38,7 @@ before = self.ticks
 await asyncio.sleep(0.5)
 Path("FOLDER/ticks").write_text(str(self.ticks - before))
 """
-#: Wants a key when everything is known, and notes what it knew then.
+#: Enqueues a key when the watch is synced, and records the objects in the view.
 AWARE = """
 from kcm_host.api import Key
 
@@ -73,9 +73,7 @@ def create_map(core: Any, namespace: str, *names: str) -> None:
         core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
 
 
-def test_timers_run_while_their_controller_does(
-    run_loops: RunLoops, site: PluginSite, namespace: str
-) -> None:
+def test_timers_enqueue_keys(run_loops: RunLoops, site: PluginSite, namespace: str) -> None:
     """Their keys are synced, again and again, without any change of an object."""
     site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", "pass"))
     host = run_loops("timed")
@@ -87,7 +85,7 @@ def test_timers_run_while_their_controller_does(
 def test_a_timer_that_fails_restarts_its_controller(
     run_loops: RunLoops, site: PluginSite, namespace: str
 ) -> None:
-    """Its exception is told as what it is; the next instance has timers of its own."""
+    """The reason names the timer; the next instance has its own timers."""
     tick = "if self.start == 1: raise ValueError('no time')"
     site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", tick))
     host = run_loops("timed", ready=False)
@@ -116,10 +114,10 @@ def test_timers_end_when_the_host_drains(
     assert (tmp_path / "ticks").read_text() == "0"
 
 
-def test_the_end_of_the_first_list_is_told_once(
+def test_synced_is_called_once(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """`Watch.synced` sees all initial objects; its keys are synced, and it is not repeated."""
+    """`Watch.synced` is called with all initial objects in the view; its keys are synced."""
     source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", "pass")
     site.plugin("aware", loop(namespace=namespace) + source)
     create_map(core, namespace, "a", "b")
@@ -130,7 +128,7 @@ def test_the_end_of_the_first_list_is_told_once(
     assert host.controller("aware")["status"]["known"] == [["a", "b"]]
 
 
-def test_what_fails_at_the_end_of_the_list_restarts_the_controller(
+def test_an_exception_in_synced_restarts_the_controller(
     run_loops: RunLoops, site: PluginSite, namespace: str
 ) -> None:
     """`Watch.synced` is a watch function like `keys`."""
@@ -146,7 +144,7 @@ def test_what_fails_at_the_end_of_the_list_restarts_the_controller(
 def test_events_are_sent_while_the_controller_runs(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """What a sync tells about an object becomes a Kubernetes Event of that object."""
+    """An event of a sync becomes a Kubernetes Event of the object."""
     sync = 'writer.event(KIND, key, reason="Acme", message="something is missing")'
     source = loop(namespace=namespace, sync=sync).replace(
         "key, view):\n        w", "key, view, writer):\n        w"
@@ -154,7 +152,7 @@ def test_events_are_sent_while_the_controller_runs(
     site.plugin("telling", source + TELLING)
     create_map(core, namespace, "a")
     host = run_loops("telling")
-    (event,) = eventually(lambda: core.list_namespaced_event(namespace).items, "it is told")
+    (event,) = eventually(lambda: core.list_namespaced_event(namespace).items, "it is sent")
     assert (event.involved_object.kind, event.involved_object.name) == ("ConfigMap", "a")
     assert (event.type, event.reason) == ("Warning", "Acme")
     assert event.source.component == "telling"

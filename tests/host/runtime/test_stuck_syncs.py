@@ -1,4 +1,4 @@
-"""Syncs that ignore their cancellation are told, and hold up neither restart nor stop."""
+"""Stuck syncs, which ignore their cancellation, hold up neither restart nor stop."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ time_limit.GRACE_SECONDS = 0.5
 
 @pytest.fixture
 def source(namespace: str, tmp_path: Path) -> str:
-    """Give a controller with one deaf key, whose watch function fails for key `fail`."""
+    """Return a controller with one stuck key, whose watch function fails for key `fail`."""
     return loop(
         namespace=namespace,
         sync=DEAF.replace("FOLDER", str(tmp_path)),
@@ -42,14 +42,14 @@ def create(core: Any, namespace: str, *names: str) -> None:
 
 
 def synced(host: RunningHost, name: str) -> bool:
-    """Whether the instance that runs has synced a key."""
+    """Return whether the present instance has synced a key."""
     return name in host.controller("one")["status"].get("synced", ())
 
 
-def test_it_is_told_and_its_worker_replaced(
+def test_it_is_shown_and_its_worker_replaced(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str, tmp_path: Path
 ) -> None:
-    """The controller is not ready while it goes on, names the key, and syncs others (F-4)."""
+    """Until it ends, the controller is not ready and its problem has the key (F-4)."""
     site.plugin("one", source + HASTY)
     host = run_loops("one")
     create(core, namespace, "deaf", "other")
@@ -84,7 +84,7 @@ def test_a_restart_does_not_wait_for_it(
 def test_a_stop_names_it(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str
 ) -> None:
-    """The host ends with 1, and the log says who goes on; the loop is not blamed (F-4)."""
+    """The exit code is 1, and the log names the sync and not the event loop (F-4)."""
     site.plugin("one", source)
     host = run_loops("one", shutdownTimeout="300ms")
     create(core, namespace, "deaf")
@@ -100,7 +100,7 @@ def test_a_stop_names_it(
 def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """A cancelled task of the plugin's own is a failed sync: told, retried, ready (F-3)."""
+    """A cancelled task of the plugin is a failed sync, which is retried (F-3)."""
     sync = """
     if not hasattr(self, "failed"):
         self.failed = True
