@@ -1,4 +1,4 @@
-"""The quota controller in a real host, with the permissions the server itself gives it."""
+"""The quota controller in a real host, with the permissions of its built-in role."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from kcm_host_testing.etcd import Etcd
 
 @pytest.fixture(scope="session")
 def quota_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
-    """A server with quota admission, on which no other controller counts quotas."""
+    """A server with quota admission and without another quota controller."""
     with ApiServer(etcd, binaries=kube_binaries, users=[USER, "nobody"]) as server:
         rbac: Any = client.RbacAuthorizationV1Api(server.client())
         rbac.create_cluster_role_binding(binding("quota", user=USER, role=ROLE))
@@ -25,13 +25,13 @@ def quota_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="session")
 def quota_controller(quota_server: ApiServer) -> Iterator[RunningHost]:
-    """A host that lowers what never came after one second."""
+    """A host with a settle time of one second."""
     with quota_host(quota_server, settleTime="1s") as host:
         yield host
 
 
 @pytest.fixture
 def place(quota_server: ApiServer, quota_controller: RunningHost) -> QuotaNamespace:
-    """A fresh namespace on the server where the controller is at work."""
+    """A new namespace on the server with the running controller."""
     assert quota_controller.process.running
     return QuotaNamespace(quota_server)

@@ -1,4 +1,4 @@
-"""The quota controller between a server in memory and the host's own stores."""
+"""The quota controller between a server in memory and the real stores of the host."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from plugins.resourcequota.quota_discovery import Discovery
 from plugins.resourcequota.quota_objects import Manifest
-from plugins.resourcequota.quota_streams import Stream
+from plugins.resourcequota.quota_streams import WatchStream
 
 from kcm_host.api import (
     AnyWatch,
@@ -37,11 +37,11 @@ from kcm_host_resourcequota.settings import Settings
 T = TypeVar("T")
 
 #: 2026-01-01, in Unix seconds.
-BEGINNING = 1767225600.0
+START_TIME = 1767225600.0
 
 
 def run(sync: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that waits for nothing."""
+    """Return the result of a coroutine that never waits."""
     try:
         sync.send(None)
     except StopIteration as stop:
@@ -54,40 +54,40 @@ class QuotaCluster:
     """
     A server, the watches of one controller, and its queue.
 
-    Nothing happens behind a test's back: `settle` runs the keys that are due, `advance` moves the
-    clocks and runs timers and keys on the way.
+    Nothing runs by itself: `run_due` runs the keys that are due, `advance` moves the clocks and
+    runs the timers and keys that become due.
     """
 
     def __init__(
         self, *, discovery: Discovery | None = None, settle: float = 10.0, resync: float = 300.0
     ) -> None:
         self.clock = 1000.0
-        self.wall = BEGINNING
+        self.wall = START_TIME
         self.discovery = discovery or Discovery()
         self.settings = Settings(
             settleTime=timedelta(seconds=settle), resyncPeriod=timedelta(seconds=resync)
         )
         self.controller = ResourceQuota(clock=lambda: self.clock, wall=lambda: self.wall)
         self.objects: dict[Kind, dict[Key, Manifest]] = {}
-        self.streams: dict[Kind, Stream] = {}
-        #: Kinds whose first list is not answered.
+        self.watch_streams: dict[Kind, WatchStream] = {}
+        #: Kinds whose first list fails, and the error.
         self.unlistable: dict[Kind, str] = {}
         self.stores: dict[tuple[Kind, type[Any]], Any] = {}
         self.view = CacheView("resourcequota", self.stores)
-        self.followers: dict[tuple[Kind, type[Any]], Follower] = {}
+        self.handlers: dict[tuple[Kind, type[Any]], WatchHandler] = {}
         self.updates: list[Manifest] = []
-        self.answers: list[HostError] = []
-        #: What comes instead of the answers to the next updates that are carried out.
-        self.lost: list[BaseException] = []
+        self.errors: list[HostError] = []
+        #: Raised in place of the responses to the next updates, which are stored.
+        self.lost_responses: list[BaseException] = []
         self.events: list[tuple[Key, str, str]] = []
         self.due: dict[Key, Lane] = {}
         self.failures: dict[Key, int] = {}
         self.order: list[Key] = []
         self.syncs: list[Key] = []
-        #: Keys queued for later; of several times the earliest counts, as in the host's queue.
+        #: Delayed keys; of several times the earliest counts, as in the host's queue.
         self.later: dict[Key, tuple[float, Lane]] = {}
         self._numbers = itertools.count(1)
-        self._rewatch = False
+        self._needs_refresh = False
 
     # -- the server
 
@@ -100,35 +100,35 @@ class QuotaCluster:
         uid = old["metadata"]["uid"] if old else metadata.get("uid", f"uid-{version}")
         stored = {**manifest, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
         self.objects[kind][key] = stored
-        self.tell(kind, "MODIFIED" if old else "ADDED", stored)
+        self.send_event(kind, "MODIFIED" if old else "ADDED", stored)
         return key
 
     def delete(self, kind: Kind, key: Key) -> None:
         """Delete an object."""
-        self.tell(kind, "DELETED", self.objects[kind].pop(key))
+        self.send_event(kind, "DELETED", self.objects[kind].pop(key))
 
-    def tell(self, kind: Kind, sort: str, manifest: Manifest) -> None:
-        if kind in self.streams:
-            self.streams[kind].tell(sort, manifest)
+    def send_event(self, kind: Kind, sort: str, manifest: Manifest) -> None:
+        if kind in self.watch_streams:
+            self.watch_streams[kind].send(sort, manifest)
 
     def get(self, kind: Kind, key: Key) -> Manifest:
         """Return an object as the server has it."""
         return self.objects[kind][key]
 
     def relist(self, kind: Kind) -> None:
-        """Read a new list; what waited in the stream is lost, as after a broken watch."""
-        stream = self.streams[kind]
+        """Send a new list; waiting events are lost, as after a failed watch."""
+        stream = self.watch_streams[kind]
         if stream.feed.has_synced:
             stream.list(self.objects.get(kind, {}).values())
 
     def hold(self, kind: Kind) -> None:
-        """Let the events of a kind wait from now on."""
-        self.streams[kind].is_held = True
+        """Hold the events of a kind back from now on."""
+        self.watch_streams[kind].is_held = True
 
     def release(self, kind: Kind) -> None:
-        """Let the events of a kind flow again."""
-        self.streams[kind].is_held = False
-        self.streams[kind].flow()
+        """Send the events of a kind that were held back."""
+        self.watch_streams[kind].is_held = False
+        self.watch_streams[kind].flow()
 
     # -- quotas and admission
 
@@ -148,8 +148,8 @@ class QuotaCluster:
         manifest["status"] = status or {}
         return self.put(RESOURCE_QUOTA, manifest)
 
-    def ask(self, key: Key, **hard: str) -> None:
-        """Replace `spec.hard`; dashes and slashes of names come as keyword dict."""
+    def set_hard(self, key: Key, **hard: str) -> None:
+        """Replace `spec.hard`; names with dashes and slashes are passed as `**dict`."""
         manifest = self.get(RESOURCE_QUOTA, key)
         self.put(RESOURCE_QUOTA, {**manifest, "spec": {**manifest["spec"], "hard": hard}})
 
@@ -162,7 +162,7 @@ class QuotaCluster:
         return {name: parse(text).nano / 10**9 for name, text in self.used(key).items()}
 
     def set_used(self, key: Key, **used: str) -> None:
-        """Write `status.used` as somebody else, with `status.hard` like the spec."""
+        """Write `status.used` as another writer, with `status.hard` like the spec."""
         manifest = self.get(RESOURCE_QUOTA, key)
         status = {"hard": manifest["spec"]["hard"], "used": used}
         self.put(RESOURCE_QUOTA, {**manifest, "status": status})
@@ -179,61 +179,61 @@ class QuotaCluster:
     # -- the host
 
     def start(self) -> None:
-        """Start the controller, run it until nothing is due, and let a moment pass."""
-        self.follow(*self.controller.kcm_watches(self.settings, self.discovery))
-        self._fixed = set(self.followers)
-        self.watch_more()
+        """Start the controller, run it until nothing is due, and advance by 0.06 s."""
+        self.add_watches(*self.controller.kcm_watches(self.settings, self.discovery))
+        self._fixed = set(self.handlers)
+        self.refresh_watches()
         self.timers: list[list[Any]] = [
             [self.clock + timer.every.total_seconds(), timer]
             for timer in self.controller.kcm_timers(self.settings)
         ]
         self.advance(0.06)
 
-    def follow(self, *watches: AnyWatch) -> None:
-        """Follow these as well: as in the host, all stores are there before anything is listed."""
+    def add_watches(self, *watches: AnyWatch) -> None:
+        """Add watches: as in the host, all stores exist before anything is listed."""
         for watch in watches:
-            self._begin(watch)
+            self._add_watch(watch)
         for kind in dict.fromkeys(watch.kind for watch in watches):
             if kind not in self.unlistable:
-                self.streams[kind].list(self.objects.get(kind, {}).values())
+                self.watch_streams[kind].list(self.objects.get(kind, {}).values())
 
-    def _begin(self, watch: AnyWatch) -> None:
-        """A model that comes late to a stream has the stream begin anew, as in the host."""
-        self.followers[watch.kind, watch.model] = Follower(self, watch)
-        stream = self.streams[watch.kind] = Stream(watch.kind)
-        for (kind, model), follower in self.followers.items():
+    def _add_watch(self, watch: AnyWatch) -> None:
+        """Add one watch; a second model of a kind restarts its stream, as in the host."""
+        self.handlers[watch.kind, watch.model] = WatchHandler(self, watch)
+        stream = self.watch_streams[watch.kind] = WatchStream(watch.kind)
+        for (kind, model), handler in self.handlers.items():
             if kind != watch.kind:
                 continue
-            stream.feed.add_event_handler(model, follower)
+            stream.feed.add_event_handler(model, handler)
             store = self.stores[kind, model] = stream.feed.typed_informer(model).store
-            store.keep_full_objects = follower.watch.whole
-            store.notify_unchanged = follower.watch.every_event
+            store.keep_full_objects = handler.watch.whole
+            store.notify_unchanged = handler.watch.every_event
             store.reflector_error = lambda: self.unlistable.get(watch.kind, "")
-            for index, function in follower.watch.indexes.items():
+            for index, function in handler.watch.indexes.items():
                 store.add_index("resourcequota", index, function, _raise)
 
     def make_listable(self, kind: Kind) -> None:
-        """Answer the list of a kind that could not be listed."""
+        """Send the list of a kind that could not be listed."""
         self.unlistable.pop(kind)
-        if kind in self.streams:
-            self.streams[kind].list(self.objects.get(kind, {}).values())
+        if kind in self.watch_streams:
+            self.watch_streams[kind].list(self.objects.get(kind, {}).values())
 
-    def watch_more(self) -> None:
-        """Ask the controller what else to follow, as after a `Rewatch`."""
-        self._rewatch = False
+    def refresh_watches(self) -> None:
+        """Update the watches to those the controller needs, as after a `Rewatch`."""
+        self._needs_refresh = False
         watches = self.controller.kcm_more_watches(self.discovery)
         wanted = {(watch.kind, watch.model): watch for watch in watches}
-        for mark in list(self.followers):
+        for mark in list(self.handlers):
             if mark not in wanted and mark not in self._fixed:
-                del self.followers[mark], self.streams[mark[0]], self.stores[mark]
-        self.follow(*(wanted[mark] for mark in wanted if mark not in self.followers))
+                del self.handlers[mark], self.watch_streams[mark[0]], self.stores[mark]
+        self.add_watches(*(wanted[mark] for mark in wanted if mark not in self.handlers))
 
-    def take(self, wanted: Iterable[Wanted]) -> None:
-        """Queue what the controller asks for."""
+    def enqueue(self, wanted: Iterable[Wanted]) -> None:
+        """Enqueue what the controller returns."""
         for each in wanted:
             match each:
                 case Rewatch():
-                    self._rewatch = True
+                    self._needs_refresh = True
                 case Key():
                     self.add(each, Lane.NORMAL)
                 case Wake(key, lane, after):
@@ -246,13 +246,13 @@ class QuotaCluster:
             return
         self.due[key] = min(lane, self.due.get(key, Lane.IDLE))
 
-    def settle(self) -> list[Key]:
-        """Run the keys that are due, urgent ones first, and give them in order."""
+    def run_due(self) -> list[Key]:
+        """Run the keys that are due, urgent ones first, and return them in order."""
         done: list[Key] = []
-        while self._rewatch or self.due:
+        while self._needs_refresh or self.due:
             assert len(done) < 1000, "there is always something to do"
-            if self._rewatch:
-                self.watch_more()
+            if self._needs_refresh:
+                self.refresh_watches()
                 continue
             key = min(self.due, key=lambda each: (self.due[each], str(each)))
             del self.due[key]
@@ -261,7 +261,7 @@ class QuotaCluster:
         return done
 
     def sync(self, key: Key) -> Outcome | BaseException:
-        """Sync one quota; a failure is tried again as the host does."""
+        """Sync one quota; a failure is retried with backoff, as in the host."""
         self.syncs.append(key)
         try:
             outcome = run(self.controller.kcm_sync(key, self.view, self))
@@ -275,21 +275,21 @@ class QuotaCluster:
         return outcome
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, with everything that comes due in it."""
+        """Advance the clocks, and run everything that becomes due."""
         end = self.clock + seconds
-        self.settle()
+        self.run_due()
         while (moment := self._next()) <= end:
             self.wall += max(moment - self.clock, 0.0)
             self.clock = max(moment, self.clock)
             for timer in self.timers:
                 if timer[0] <= self.clock:
                     timer[0] += timer[1].every.total_seconds()
-                    self.take(timer[1].keys(self.view))
+                    self.enqueue(timer[1].keys(self.view))
             for key, (due, lane) in list(self.later.items()):
                 if due <= self.clock:
                     del self.later[key]
                     self.add(key, lane)
-            self.settle()
+            self.run_due()
         self.wall += end - self.clock
         self.clock = end
 
@@ -302,12 +302,12 @@ class QuotaCluster:
     async def update(
         self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
-        """Take a status as the server does, and tell the watch."""
+        """Store a status as the server does, and send the event."""
         assert (kind, subresource) == (RESOURCE_QUOTA, "status")
         sent = json.loads(msgspec.json.encode(whole))
         self.updates.append(sent)
-        if self.answers:
-            raise self.answers.pop(0)
+        if self.errors:
+            raise self.errors.pop(0)
         key = Key(sent["metadata"]["name"], sent["metadata"]["namespace"])
         stored = self.objects[kind].get(key)
         if stored is None:
@@ -317,8 +317,8 @@ class QuotaCluster:
         status = {name: value for name, value in sent["status"].items() if value}
         if status != stored.get("status"):
             self.put(kind, {**stored, "status": status})
-        if self.lost:
-            raise self.lost.pop(0)
+        if self.lost_responses:
+            raise self.lost_responses.pop(0)
         return self.objects[kind][key]
 
     def event(
@@ -331,7 +331,7 @@ class QuotaCluster:
         warning: bool = True,
         component: str = "",
     ) -> None:
-        """Note an Event."""
+        """Record an Event."""
         assert (kind, warning, component) == (RESOURCE_QUOTA, True, "resourcequota-controller")
         self.events.append((key, reason, message))
 
@@ -351,8 +351,8 @@ class QuotaCluster:
         raise NotImplementedError
 
 
-class Follower:
-    """One watch of the controller."""
+class WatchHandler:
+    """The event handler of one watch of the controller."""
 
     def __init__(self, cluster: QuotaCluster, watch: AnyWatch) -> None:
         self.cluster = cluster
@@ -360,17 +360,17 @@ class Follower:
         self.was_synced = False
 
     def on_change(self, change: Change[Any]) -> None:
-        self.cluster.take(self.watch.keys(change, self.cluster.view))
+        self.cluster.enqueue(self.watch.keys(change, self.cluster.view))
 
     def on_synced(self) -> None:
         if self.watch.synced is not None and not self.was_synced:
             self.was_synced = True
-            self.cluster.take(self.watch.synced(self.cluster.view))
+            self.cluster.enqueue(self.watch.synced(self.cluster.view))
 
 
-def followed(cluster: QuotaCluster) -> set[Kind]:
-    """Return what is followed beside the quotas."""
-    return set(cluster.streams) - {RESOURCE_QUOTA}
+def watched(cluster: QuotaCluster) -> set[Kind]:
+    """Return the kinds that are watched beside quotas."""
+    return set(cluster.watch_streams) - {RESOURCE_QUOTA}
 
 
 def _raise(error: BaseException) -> None:

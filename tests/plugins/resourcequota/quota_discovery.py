@@ -1,4 +1,4 @@
-"""What the server in memory of the quota cluster serves, and its discovery."""
+"""The API resources of the server in memory of the quota cluster."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ SERVED = (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QU
 
 
 class Discovery:
-    """What the server serves; a test changes `kinds`."""
+    """The API resources; a test changes `kinds`."""
 
     def __init__(self, *kinds: Kind) -> None:
         self.kinds = [*SERVED, DEVICE_CLASS, *kinds]

@@ -74,7 +74,7 @@ def pod(
 
 
 def named(name: str, namespace: str = "a", **fields: Any) -> Manifest:
-    """Return an object of which only the name matters."""
+    """Return an object with a name and nothing else."""
     return {"metadata": {"name": name, "namespace": namespace}, **fields}
 
 

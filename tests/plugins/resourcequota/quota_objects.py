@@ -1,4 +1,4 @@
-"""Objects that use quotas, the host's own stores to hold them, and section 6 done naively."""
+"""Objects that use quotas, the real stores of the host, and a naive form of section 6."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ GPU_DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
 REQUESTS_GPU = "requests.example.com/gpu"
 IMPLICIT_GPU = "requests.deviceclass.resource.kubernetes.io/gpu"
 
-#: Kinds that are only counted, as a server of today names them.
+#: Kinds that are only counted.
 COUNTED = (
     Kind("", "v1", "ConfigMap", "configmaps"),
     Kind("", "v1", "Secret", "secrets"),
@@ -75,7 +75,7 @@ def status(
     allocated: Amounts | None = None,
     resources: bool = True,
 ) -> Manifest:
-    """Return the status of a container; without `resources` it says nothing of those."""
+    """Return the status of a container, with or without `resources`."""
     in_effect = {"resources": _given({"requests": requests, "limits": limits})}
     return {"name": name, **(in_effect if resources else {})} | _given(
         {"allocatedResources": allocated}
@@ -97,7 +97,7 @@ def pod(
     statuses: Sequence[Manifest] = (),
     **status_fields: Any,
 ) -> Manifest:
-    """Return a pod; with no containers named it has one without resources."""
+    """Return a pod; by default it has one container without resources."""
     names: Iterable[Manifest] = containers or [container()]
     return {
         "kind": "Pod",
@@ -112,7 +112,7 @@ def pod(
 
 
 def counted(kind: str, name: str, **metadata: Any) -> Manifest:
-    """Return an object of which nothing but its existence counts."""
+    """Return an object that is only counted."""
     return {"kind": kind, "metadata": {"name": name, **metadata}}
 
 
@@ -154,7 +154,7 @@ class Namespace:
             self.put(each)
 
     def put(self, manifest: Manifest) -> None:
-        """Store an object, decoded from JSON as from the wire."""
+        """Store an object, decoded from JSON."""
         kind = KINDS[manifest["kind"]]
         model = next(e.model for e in self.evaluators if e.kind == kind)
         obj = ModelDecoder(model).decode_object(json.dumps(manifest).encode())
@@ -164,7 +164,7 @@ class Namespace:
         if isinstance(obj, ResourceClaim):
             self.oldest_claims.put(key, obj)
 
-    def put_unreadable(self, kind: str, name: str) -> None:
+    def put_undecodable(self, kind: str, name: str) -> None:
         """Store an object of which no version could be decoded."""
         bad: Entry[Any] = Entry(None, f"uid-{name}", "", undecodable=True)
         self._stores[str(KINDS[kind])].put(Key(name, self.name), bad)
@@ -176,12 +176,12 @@ class Namespace:
             self.oldest_claims.put(Key(name, self.name), None)
 
     def declare(self, class_name: str, explicit: str = "") -> frozenset[str]:
-        """Declare a device class; give the names that claims now serve or no longer serve."""
+        """Declare a device class; return the names that claims now handle or no longer handle."""
         spec = {"extendedResourceName": explicit} if explicit else {}
         return self.device_classes.put(class_name, msgspec.convert({"spec": spec}, DeviceClass))
 
     def naive(self, hard: Iterable[str], selector: Selector, *, now: float = NOW) -> dict[str, int]:
-        """Calculate usage as the reference does, by summing up everything (RQ-60 to RQ-77)."""
+        """Return usage as the reference computes it, from all objects (RQ-60 to RQ-77)."""
         matched = {name for name in hard if any(e.handles(name) for e in self.evaluators)}
         used = dict.fromkeys(matched, 0)
         for evaluator in self.evaluators:
@@ -205,7 +205,7 @@ class Namespace:
         selector: Iterable[Requirement] = (),
         now: float = NOW,
     ) -> dict[str, int]:
-        """Return what a quota with these names and scopes shows as used."""
+        """Return the usage of a quota with these names and scopes."""
         return self.naive(hard, selector_for(scopes, selector), now=now)
 
 

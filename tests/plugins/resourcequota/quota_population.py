@@ -1,4 +1,4 @@
-"""A colourful set of objects that use quotas, as a real server accepts them."""
+"""A random set of objects that use quotas, as a real server accepts them."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ OTHER = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
 
 
 def random_pod(name: str, rng: random.Random) -> Manifest:
-    """Return a pod with any mixture of what counts."""
+    """Return a pod with a random mixture of everything that usage depends on."""
     containers = [resources(rng, f"a{n}") for n in range(rng.randint(1, 3))]
     init = [resources(rng, f"i{n}", init=True) for n in range(rng.randint(0, 3))]
     made = pod(
@@ -32,7 +32,7 @@ def random_pod(name: str, rng: random.Random) -> Manifest:
 
 
 def spec(rng: random.Random) -> Manifest:
-    """Return what decides about scopes, and what belongs to the pod as a whole."""
+    """Return the fields for scopes and the pod level."""
     made: Manifest = {"nodeName": "n1"}
     if rng.random() < 0.3:
         made["activeDeadlineSeconds"] = 3600
@@ -83,7 +83,7 @@ def resources(rng: random.Random, name: str, *, init: bool = False) -> Manifest:
 
 
 def statuses(rng: random.Random, containers: Sequence[Manifest]) -> Iterator[Manifest]:
-    """Return what a node might say of the containers, in the middle of resizes."""
+    """Yield possible statuses of the containers during resizes."""
     for each in containers:
         if rng.random() < 0.4:
             continue
@@ -98,7 +98,7 @@ def statuses(rng: random.Random, containers: Sequence[Manifest]) -> Iterator[Man
 
 
 def services() -> Iterator[Manifest]:
-    """Return services of all types; node ports are assigned by the server where none is said."""
+    """Yield services of all types; the server assigns missing node ports."""
     ports = [{"name": f"p{n}", "port": 80 + n} for n in range(3)]
     closed = {"allocateLoadBalancerNodePorts": False}
     rows: list[Manifest] = [
@@ -114,7 +114,7 @@ def services() -> Iterator[Manifest]:
 
 
 def deployment() -> Manifest:
-    """Return a deployment, of which only the existence counts."""
+    """Return a deployment, which is only counted."""
     labels = {"app": "a"}
     template = {
         "metadata": {"labels": labels},
@@ -129,7 +129,7 @@ def deployment() -> Manifest:
 
 
 def volume_claims() -> Iterator[Manifest]:
-    """Return volume claims of several classes, in the middle of expansions and changes of class."""
+    """Yield volume claims of several classes, during expansions and changes of class."""
     old = {"volume.beta.kubernetes.io/storage-class": "silver"}
     named = {"volumeAttributesClassName": "fast"}
     allocated = {"allocatedResources": {"storage": "100Gi"}}
@@ -160,7 +160,7 @@ def volume_claims() -> Iterator[Manifest]:
 
 
 def resource_claims(rng: random.Random, pods: Sequence[Manifest]) -> Iterator[Manifest]:
-    """Return claims of the classes there are and of one there is not; some belong to pods."""
+    """Yield claims of existing classes and of a missing one; some belong to pods."""
     for number in range(8):
         requests = [device_request(rng, f"r{n}") for n in range(rng.randint(1, 3))]
         metadata: Manifest = {"name": f"k{number}"}
@@ -186,6 +186,6 @@ def device_request(rng: random.Random, name: str) -> Manifest:
 
 
 def devices(rng: random.Random) -> Manifest:
-    """Return devices of one class; mode and count are left to the server where they may be."""
+    """Return devices of one class; the server sets defaults for mode and count."""
     amount: Manifest = rng.choice([{}, {"allocationMode": "All"}, {"count": rng.randint(1, 5)}])
     return {"deviceClassName": rng.choice(["gpu", "net", "missing"]), **amount}

@@ -1,4 +1,4 @@
-"""Quotas of a real server, and a host with the quota controller at work on them."""
+"""Quotas on a real server, and a host that runs the quota controller."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ from kcm_host_testing.api_server import ApiServer
 
 CONTROLLER = "resourcequota"
 USER = "quota"
-#: The role that the server itself makes for this controller.
+#: The role that the server creates for this controller.
 ROLE = "system:controller:resourcequota-controller"
 AGENT = "kcm-host/"
 Manifest = dict[str, Any]
@@ -30,14 +30,14 @@ def quota_host(server: ApiServer, *, user: str = USER, **settings: str) -> Itera
 
 
 class QuotaNamespace:
-    """A fresh namespace of a real server, with what tests do in it."""
+    """A new namespace of a real server, with the operations of tests."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.core: Any = client.CoreV1Api(server.client())
         self.name = f"quota-{secrets.token_hex(4)}"
         self.core.create_namespace({"metadata": {"name": self.name}})
-        # Pods are refused without it, and no controller makes it.
+        # Pods are rejected without it, and no controller creates it.
         self.core.create_namespaced_service_account(self.name, {"metadata": {"name": "default"}})
         self.mark = server.audit.mark()
 
@@ -47,15 +47,15 @@ class QuotaNamespace:
         self.core.create_namespaced_resource_quota(self.name, body)
         return name
 
-    def ask(self, name: str, **hard: str | None) -> None:
+    def set_hard(self, name: str, **hard: str | None) -> None:
         """Merge limits into a quota; None takes one away."""
         self.core.patch_namespaced_resource_quota(name, self.name, {"spec": {"hard": hard}})
 
     def pod(self, name: str, **fields: Any) -> None:
         """
-        Create a pod that asks for one tenth of a CPU.
+        Create a pod that requests one tenth of a CPU.
 
-        Again where the quota has changed too often under admission, which gives up after three.
+        Retry when the quota changes too often for admission, which gives up after three attempts.
         """
         while True:
             try:
@@ -71,7 +71,7 @@ class QuotaNamespace:
         self.core.delete_namespaced_pod(name, self.name, grace_period_seconds=0)
 
     def end_pod(self, name: str) -> None:
-        """Have a pod succeed."""
+        """Set the phase of a pod to `Succeeded`."""
         status = {"status": {"phase": "Succeeded"}}
         self.core.patch_namespaced_pod_status(name, self.name, status)
 
@@ -87,25 +87,25 @@ class QuotaNamespace:
         return {each: parse(text).nano / NANO for each, text in texts.items()}
 
     def wait_until_used(self, name: str = "q", **used: float) -> None:
-        """Wait until a quota says this, and nothing else."""
+        """Wait until `status.used` has these numbers and no others."""
         self.wait_until(used, name)
 
     def wait_until(self, used: Mapping[str, float], name: str = "q") -> None:
-        """Wait until `status.used` is this; names with dots and slashes allowed."""
+        """Wait until `status.used` is equal to `used`; names may have dots and slashes."""
         found: dict[str, float] = {}
 
-        def says() -> bool:
+        def is_equal() -> bool:
             found.clear()
             found.update(self.used(name))
             return found == used
 
         try:
-            eventually(says, f"{name} says {used}")
+            eventually(is_equal, f"{name} has {used}")
         except AssertionError as error:
-            raise AssertionError(f"{error}; it says {found}") from None
+            raise AssertionError(f"{error}; it has {found}") from None
 
     def writes(self, name: str = "q", *, agent: str = AGENT) -> list[int]:
-        """Return the answers to all writes of the controller to a quota here."""
+        """Return the status codes of all writes of the controller to a quota."""
         written = self.server.audit.writes(since=self.mark, user_agent=agent)
         return [
             each.code
@@ -120,7 +120,7 @@ class QuotaNamespace:
 
 
 def pod_manifest(name: str, **fields: Any) -> Manifest:
-    """Return a pod that asks for one tenth of a CPU."""
+    """Return a pod that requests one tenth of a CPU."""
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "200m"}}
     container = {"name": "c", "image": "example.com/image", "resources": resources}
     spec = {"containers": [container], "automountServiceAccountToken": False, **fields}

@@ -1,4 +1,4 @@
-"""The watch of one kind as the quota cluster tells it, line by line, or holds it back."""
+"""The watch events of one kind in the quota cluster, sent line by line or held back."""
 
 import asyncio
 import json
@@ -11,15 +11,15 @@ from kcm_host.informer import decoder
 from kcm_host.informer.shared_informer import SLICE, SharedInformer
 
 
-class Stream:
-    """One kind as the host follows it; while it is held, events wait, as on a slow connection."""
+class WatchStream:
+    """The events of one kind; while it is held, events wait, as on a slow connection."""
 
     def __init__(self, kind: Kind) -> None:
         self.feed = SharedInformer(kind)
         self.waiting: list[tuple[str, Manifest]] = []
         self.is_held = False
 
-    def tell(self, sort: str, manifest: Manifest) -> None:
+    def send(self, sort: str, manifest: Manifest) -> None:
         self.waiting.append((sort, json.loads(json.dumps(manifest))))
         self.flow()
 
@@ -35,7 +35,7 @@ class Stream:
         lines = [_line("ADDED", manifest) for manifest in manifests]
         for line in lines:
             self.feed.init_apply("ADDED", line, decoder.decode_event(line).object)
-        # What is more than one slice is told in further turns of an event loop.
+        # What is more than one slice is delivered in further turns of an event loop.
         asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
 
     async def _put_in_place(self, *, turns: int) -> None:

@@ -1,4 +1,4 @@
-"""What the controller keeps has bounds, and what it tells is kept, not counted when asked."""
+"""Caches are bounded; status, metrics and the audit use running counts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,19 +17,19 @@ from kcm_host_resourcequota.scopes import ScopeAttributes
 from kcm_host_resourcequota.usage_index import UsageIndex
 
 
-class Unwalkable(dict[Any, Any]):
-    """A dict that nobody may go through."""
+class NotIterable(dict[Any, Any]):
+    """A dict that cannot be iterated."""
 
     def __iter__(self) -> Iterator[Any]:
-        raise AssertionError("this is gone through")
+        raise AssertionError("this dict is iterated")
 
     items = keys = values = __iter__  # type: ignore[assignment]
 
 
-def forbid_walks(usage_index: UsageIndex) -> None:
-    """Let nobody go through the accounts of a ledger, which are as many as namespaces."""
+def forbid_iteration(usage_index: UsageIndex) -> None:
+    """Forbid iteration over the namespaces of a usage index."""
     usage: Mapping[str, Any] = usage_index._usage
-    usage_index._usage = {resource: Unwalkable(each) for resource, each in usage.items()}
+    usage_index._usage = {resource: NotIterable(each) for resource, each in usage.items()}
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def cluster() -> QuotaCluster:
 
 
 def test_status_and_metrics_iterate_over_nothing(cluster: QuotaCluster) -> None:
-    """They give running counts, whatever the number of namespaces and quotas (F-40)."""
+    """They are running counts, so the number of namespaces and quotas does not matter (F-40)."""
     controller = cluster.controller
     replenishment = controller._replenishment
-    forbid_walks(replenishment.monitor.usage.index)
-    replenishment.releases = Unwalkable(replenishment.releases)
+    forbid_iteration(replenishment.monitor.usage.index)
+    replenishment.releases = NotIterable(replenishment.releases)
     quotas = replenishment.quotas
-    quotas._by_namespace = Unwalkable(quotas._by_namespace)
+    quotas._by_namespace = NotIterable(quotas._by_namespace)
     status = controller.kcm_status(cluster.view)
     assert (status["quotas"], status["objects"]) == (3, {"pods": 3, "configmaps": 3})
     assert len(status["notServed"]) == 3
@@ -61,7 +61,7 @@ def test_status_and_metrics_iterate_over_nothing(cluster: QuotaCluster) -> None:
 
 
 def test_the_reported_drift_is_the_oldest(cluster: QuotaCluster) -> None:
-    """And it ends with the last quota that drifts, also when that is deleted (F-40)."""
+    """It is 0 once the last quota with drift is right or deleted (F-40)."""
     keys = [Key("q", namespace) for namespace in "ab"]
     ages = []
     for key in keys:
@@ -70,22 +70,22 @@ def test_the_reported_drift_is_the_oldest(cluster: QuotaCluster) -> None:
     for key in keys:
         ages.append(_oldest_drift(cluster))
         cluster.delete(RESOURCE_QUOTA, key)
-        cluster.settle()
+        cluster.run_due()
     assert ages == [pytest.approx(6), pytest.approx(3)]
     assert _oldest_drift(cluster) == 0
 
 
 def test_an_audit_starts_without_an_iteration(cluster: QuotaCluster) -> None:
-    """How much there is to do is known; the first slice is no longer than the others (F-41)."""
+    """The number of steps is known; the first slice is no longer than the others (F-41)."""
     audit = cluster.controller._audit
     usage_index = cluster.controller._replenishment.monitor.usage.index
-    forbid_walks(usage_index)
+    forbid_iteration(usage_index)
     # Three pods and as many config maps, in three namespaces each.
     assert audit._count_steps(cluster.view) == 13
 
 
 def test_namespaces_without_quotas_count_as_audit_steps(cluster: QuotaCluster) -> None:
-    """So that a round takes its time, and no slice does more than another (F-41)."""
+    """So a round takes its period, and no slice does more than another (F-41)."""
     for number in range(200):
         cluster.put(POD, pod(f"p{number}", namespace="free"))
     audit = cluster.controller._audit
@@ -98,7 +98,7 @@ def test_namespaces_without_quotas_count_as_audit_steps(cluster: QuotaCluster) -
 def test_undecodable_objects_of_other_namespaces_cost_nothing(
     cluster: QuotaCluster, elsewhere: int
 ) -> None:
-    """An assessment asks for those of its own namespace, and gets the same set again (F-43)."""
+    """A sync reads those of its own namespace, always the same set (F-43)."""
     for number in range(elsewhere):
         cluster.put(POD, {**pod(f"p{number}", namespace="far"), "spec": {"containers": 7}})
     cluster.put(POD, {**pod("bad", namespace="b"), "spec": {"containers": 7}})
@@ -113,7 +113,7 @@ def test_undecodable_objects_of_other_namespaces_cost_nothing(
 
 
 def test_cached_matches_are_bounded() -> None:
-    """A tenant may name ever other attributes classes (F-46)."""
+    """A tenant may use an unlimited number of attributes classes (F-46)."""
     spec = ParsedSpec(Spec(hard={"persistentvolumeclaims": "1"}, scopes=("VolumeAttributesClass",)))
     selects = spec.selects(PersistentVolumeClaimEvaluator())
     for number in range(3 * MAX_CACHED_MATCHES):
@@ -125,12 +125,12 @@ def test_cached_matches_are_bounded() -> None:
 
 
 def test_cached_plans_are_bounded(cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant may limit ever other names (F-46)."""
+    """A tenant may limit an unlimited number of names (F-46)."""
     monkeypatch.setattr(quota_monitor, "MAX_CACHED_PLANS", 20)
     monitor = cluster.controller._replenishment.monitor
     key = Key("q", "a")
     for number in range(50):
-        cluster.ask(key, **{f"count/c{number}.example.com": "1"})
+        cluster.set_hard(key, **{f"count/c{number}.example.com": "1"})
         assert len(monitor._plans) <= 20
 
 

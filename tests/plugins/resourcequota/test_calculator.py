@@ -1,4 +1,4 @@
-"""The usage of one quota out of the totals: who answers for which name, scopes and failures."""
+"""The calculator: evaluators of names, scopes, failures and formats."""
 
 from collections.abc import Collection
 from typing import Any
@@ -19,11 +19,11 @@ IN_SCOPE = ScopeAttributes(frozenset({"Terminating"}))
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """What the toy evaluators count."""
+    """The objects of the toy evaluators."""
 
 
 class Toy(Evaluator):
-    """An evaluator that serves the names it is told; its contributions are put in by hand."""
+    """An evaluator for given names; its contributions are recorded by the test."""
 
     kind = Kind("", "v1", "Thing", "things")
     model = Thing
@@ -40,11 +40,11 @@ class Toy(Evaluator):
         return name in self._names
 
     def contribution(self, key: Key, obj: Any, view: View, now: float) -> Contribution:
-        raise AssertionError("a calculation looks at no object (RQ-B7)")
+        raise AssertionError("a calculation evaluates no object (RQ-B7)")
 
 
 class Case:
-    """Some evaluators and what is recorded for them."""
+    """Some evaluators and their usage index."""
 
     def __init__(self, *evaluators: Toy) -> None:
         self.evaluators = evaluators
@@ -60,7 +60,7 @@ class Case:
         return [each for each in self.evaluators if each.handles(name)]
 
     def usage(self, *names: str, **spec: Any) -> tuple[dict[str, int], dict[str, str]]:
-        """Return the totals of a quota with these names and scopes, and who failed."""
+        """Return the totals of a quota with these names and scopes, and the failed evaluators."""
         spec = ParsedSpec(Spec(hard=dict.fromkeys(names, "10"), **spec))
         found = calculate(
             plan_evaluation(spec.hard, self.serving),
@@ -73,7 +73,7 @@ class Case:
 
 
 def test_only_handled_names_have_an_entry() -> None:
-    """A name that nobody serves is ignored; the others have one, 0 at least (RQ-61, RQ-77)."""
+    """A name without an evaluator is ignored; the others have one, 0 at least (RQ-61, RQ-77)."""
     pods = Toy("pods", "cpu", "memory")
     case = Case(pods)
     case.put(pods, cpu=3)
@@ -83,7 +83,7 @@ def test_only_handled_names_have_an_entry() -> None:
 
 
 def test_an_evaluator_without_names_is_not_planned() -> None:
-    """Nothing of it is in the result, nor does its problem matter (RQ-62)."""
+    """Neither its usage nor its problem is in the result (RQ-62)."""
     pods, services = Toy("pods", "cpu"), Toy("services", "services")
     case = Case(pods, services)
     case.problems["services"] = "not yet synced"
@@ -100,17 +100,17 @@ def test_shared_names_are_summed() -> None:
 
 
 def test_a_planned_evaluator_adds_to_names_it_does_not_handle() -> None:
-    """Its whole result counts, masked to what is asked for and served (RQ-64, RQ-65, RQ-173)."""
+    """Its whole usage counts, for limited names with an evaluator (RQ-64, RQ-65, RQ-173)."""
     pods, claims = Toy("pods", "gpu"), Toy("claims", "count")
     case = Case(pods, claims)
     case.put(claims, gpu=2, count=1, more=5)
-    assert case.usage("gpu") == ({"gpu": 0}, {}), "claims do not run"
+    assert case.usage("gpu") == ({"gpu": 0}, {}), "claims are not planned"
     assert case.usage("gpu", "count") == ({"gpu": 2, "count": 1}, {})
 
 
 @pytest.mark.parametrize("failing", ["pods", "claims"])
 def test_a_failure_leaves_out_all_its_names(failing: str) -> None:
-    """A shared name is missing whoever fails; the others are right (RQ-63, RQ-66, RQ-67)."""
+    """A shared name is missing if one of its evaluators fails (RQ-63, RQ-66, RQ-67)."""
     pods, claims = Toy("pods", "gpu", "cpu"), Toy("claims", "gpu", "count")
     case = Case(pods, claims)
     case.put(pods, gpu=1, cpu=1)
@@ -171,6 +171,6 @@ def test_another_namespace_is_empty() -> None:
 def test_the_format_is_one_that_was_added(
     formats: dict[Format, int], present: Format | None, expected: Format
 ) -> None:
-    """The present format if somebody has it, else the most frequent, in order (RQ-B26, RQ-304)."""
+    """The present format if a part has it, else the most frequent, in order (RQ-B26, RQ-304)."""
     known = Quantity(NANO, present) if present else None
     assert format_of(Total(NANO, 9, formats), known) is expected

@@ -1,4 +1,4 @@
-"""Lower numbers: at once for what went, after the settle time for what never came."""
+"""The deferred release: deletions are subtracted at once, stale usage after the settle time."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
 def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, Key]:
-    """Return a running cluster with this many pods and a quota that is right."""
+    """Return a running cluster with a number of pods and a quota with a right status."""
     cluster = QuotaCluster(**options)
     for number in range(count):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
@@ -24,7 +24,7 @@ def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, 
 
 
 def test_requests_in_progress_are_left_alone() -> None:
-    """Admission has counted five, two have arrived, then three: never a write (RQ-T138, RQ-B31)."""
+    """Admission has counted five, the pods appear one by one: never a write (RQ-T138, RQ-B31)."""
     cluster, key = with_pods(0)
     before = len(cluster.updates)
     cluster.admit(key, pods=5)
@@ -37,7 +37,7 @@ def test_requests_in_progress_are_left_alone() -> None:
 
 
 def test_stale_usage_is_released_after_the_settle_time() -> None:
-    """A leaked reservation lives for 10 s and not for minutes (RQ-T139, RQ-252, RQ-B32 b)."""
+    """Usage without an object stays for 10 s and not for minutes (RQ-T139, RQ-252, RQ-B32 b)."""
     cluster, key = with_pods(2)
     cluster.admit(key, pods=1)
     cluster.advance(9.9)
@@ -49,7 +49,7 @@ def test_stale_usage_is_released_after_the_settle_time() -> None:
 
 
 def test_any_change_of_a_name_restarts_the_settle_time() -> None:
-    """Neither `used` nor the total may change meanwhile; other names do not matter (RQ-B32 b)."""
+    """Neither `used` nor the total may change; other names do not matter (RQ-B32 b)."""
     cluster, key = with_pods(2, "pods", "configmaps")
     cluster.admit(key, pods=1)
     cluster.advance(8)
@@ -63,7 +63,7 @@ def test_any_change_of_a_name_restarts_the_settle_time() -> None:
 
 
 def test_too_low_a_number_is_raised_soon() -> None:
-    """Objects that bypassed admission are counted within a moment (RQ-T140, RQ-B33)."""
+    """Objects that bypassed admission are counted within 0.2 s (RQ-T140, RQ-B33)."""
     cluster, key = with_pods(4)
     cluster.set_used(key, pods="3")
     cluster.advance(0.2)
@@ -71,7 +71,7 @@ def test_too_low_a_number_is_raised_soon() -> None:
 
 
 def test_an_increase_whose_event_is_late_is_no_conflict() -> None:
-    """A pod seen before admission's own write needs no write at all (RQ-B33)."""
+    """A pod whose event arrives before that of admission's write needs no write (RQ-B33)."""
     cluster, key = with_pods(0)
     before = len(cluster.updates)
     cluster.hold(RESOURCE_QUOTA)
@@ -85,7 +85,7 @@ def test_an_increase_whose_event_is_late_is_no_conflict() -> None:
 
 def test_a_deletion_releases_its_usage_and_no_more() -> None:
     """
-    A create on its way keeps its reservation, so `used` never steps back.
+    A creation in progress keeps its usage, so `used` never drops below it.
 
     RQ-T141, RQ-253: the reference would write 4 here, and 5 later.
     """
@@ -102,7 +102,7 @@ def test_a_deletion_releases_its_usage_and_no_more() -> None:
 
 
 def test_a_deletion_before_the_event_of_its_increase_is_released() -> None:
-    """The quota's own events may lag behind those of the pods (RQ-B36)."""
+    """The events of the quota may be later than those of the pods (RQ-B36)."""
     cluster, key = with_pods(1)
     cluster.hold(RESOURCE_QUOTA)
     cluster.admit(key, pods=1)
@@ -115,7 +115,7 @@ def test_a_deletion_before_the_event_of_its_increase_is_released() -> None:
 
 
 def test_a_conflict_keeps_observed_deletions() -> None:
-    """Raised by admission between reading and writing: written again, both right (RQ-B36)."""
+    """Admission raises between read and write: the retry has both changes (RQ-B36)."""
     cluster, key = with_pods(2)
     cluster.hold(RESOURCE_QUOTA)
     cluster.admit(key, pods=1)
@@ -131,7 +131,7 @@ def test_a_conflict_keeps_observed_deletions() -> None:
 
 
 def test_some_names_wait_while_others_are_written() -> None:
-    """One write; those that have to wait keep number and text (RQ-B35)."""
+    """One write; deferred names keep number and text (RQ-B35)."""
     cluster, key = with_pods(1, "pods", "memory")
     cluster.set_used(key, pods="1", memory="1024Mi")
     cluster.put(POD, pod("more"))
@@ -142,7 +142,7 @@ def test_some_names_wait_while_others_are_written() -> None:
 
 
 def test_a_new_start_waits_before_it_lowers() -> None:
-    """What is above the totals at the start may be on its way (RQ-B32; Difference to RQ-15)."""
+    """Usage above the totals at the start may be a request (RQ-B32; Difference to RQ-15)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p"))
     key = cluster.quota("pods", status={"hard": {"pods": "100"}, "used": {"pods": "3"}})
@@ -155,7 +155,7 @@ def test_a_new_start_waits_before_it_lowers() -> None:
 
 def test_a_resync_releases_the_minimum_excess() -> None:
     """
-    In a namespace that never rests, a leak outlasts one period, never a request on its way.
+    In a busy namespace, stale usage stays longer than one period, a request in progress does not.
 
     RQ-B32: the resync does not wait.
     """
@@ -171,7 +171,7 @@ def test_a_resync_releases_the_minimum_excess() -> None:
 
 
 def test_settle_time_zero_writes_the_totals() -> None:
-    """As the reference does with every sync."""
+    """The reference does so with every sync."""
     cluster, key = with_pods(2, settle=0)
     cluster.admit(key, pods=3)
     cluster.advance(0.1)
@@ -179,7 +179,7 @@ def test_settle_time_zero_writes_the_totals() -> None:
 
 
 def test_observed_deletions_expire() -> None:
-    """What could not be taken off in time is no reason to lower anything later (RQ-B32)."""
+    """An old deletion that was not subtracted is no reason to lower anything later (RQ-B32)."""
     release = DeferredRelease(now=0.0, settle_seconds=10.0)
     release.usage_changed({"pods": -1}, now=0.0)
     assert release.decide({"pods": 2}, {"pods": 2}, now=1.0).targets == {"pods": 2}
@@ -188,9 +188,9 @@ def test_observed_deletions_expire() -> None:
 
 
 def test_observed_deletions_survive_a_rejected_write() -> None:
-    """While the server refuses, what went stays to be taken off (RQ-34)."""
+    """While the server rejects writes, deletions stay to be subtracted (RQ-34)."""
     cluster, key = with_pods(2)
-    cluster.answers += [Conflict("late", status=409)] * 9
+    cluster.errors += [Conflict("late", status=409)] * 9
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(9)
     assert cluster.used(key) == {"pods": "1"}
@@ -212,22 +212,22 @@ def test_many_deletions_are_few_writes() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(asyncio.CancelledError(), id="the sync ran out of time"),
-        pytest.param(Unreachable("no answer"), id="no answer came"),
+        pytest.param(asyncio.CancelledError(), id="the sync exceeded its time limit"),
+        pytest.param(Unreachable("no answer"), id="no response"),
         pytest.param(ApiError("etcd did not answer in time", status=500), id="the server failed"),
         pytest.param(ApiError("timeout", status=504), id="a proxy failed"),
         pytest.param(Conflict("changed", status=409), id="it was sent twice"),
-        pytest.param(Unreachable("no server", refused=True), id="sent again to nobody"),
+        pytest.param(Unreachable("no server", refused=True), id="retry was refused"),
     ],
 )
 def test_a_write_without_a_response_is_not_repeated_an_hour_later(answer: BaseException) -> None:
     """
-    It took off what went, so nothing of that is owed when admission raises `used` again.
+    It subtracted the deletion, so nothing is left to subtract when admission raises `used` again.
 
-    F-5: five pods, one goes, the answer to the write of 4 is lost; later `used` 5 is honest.
+    F-5: five pods, one is deleted, the response to the write of 4 is lost; later `used` 5 is right.
     """
     cluster, key = with_pods(5)
-    cluster.lost.append(answer)
+    cluster.lost_responses.append(answer)
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(3600.5)
     assert cluster.used(key) == {"pods": "4"}
@@ -237,10 +237,10 @@ def test_a_write_without_a_response_is_not_repeated_an_hour_later(answer: BaseEx
 
 
 def test_a_write_that_was_lost_is_repeated_after_the_settle_time() -> None:
-    """What it would have taken off looks like a request on its way until then (F-5)."""
+    """Until then the difference could be a request in progress (F-5)."""
     cluster, key = with_pods(5)
     cluster.advance(60)
-    cluster.answers.append(Unreachable("no answer"))
+    cluster.errors.append(Unreachable("no answer"))
     cluster.delete(POD, Key("p0", "a"))
     cluster.advance(9.9)
     assert cluster.used(key) == {"pods": "5"}
@@ -249,7 +249,7 @@ def test_a_write_that_was_lost_is_repeated_after_the_settle_time() -> None:
 
 
 def test_what_another_writer_subtracted_is_not_subtracted_again() -> None:
-    """A second controller lowers first; the raise that follows belongs to a request (F-5)."""
+    """A second controller lowers first; the following increase belongs to a request (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(RESOURCE_QUOTA)
     cluster.set_used(key, pods="4")
@@ -261,7 +261,7 @@ def test_what_another_writer_subtracted_is_not_subtracted_again() -> None:
 
 
 def test_a_resync_releases_nothing_that_could_not_be_counted() -> None:
-    """While a pod is unreadable nobody sees requests arrive: the leak is no longer sure (F-5)."""
+    """While a pod is undecodable its total is unknown, so the excess is no longer certain (F-5)."""
     release = DeferredRelease(now=0.0, settle_seconds=1000.0)
     release.resync_finished(release.decide({"pods": 4}, {"pods": 5}, now=1.0))
     release.decide({}, {"pods": 5}, now=2.0)
@@ -270,7 +270,7 @@ def test_a_resync_releases_nothing_that_could_not_be_counted() -> None:
 
 
 def test_what_another_writer_subtracted_first_is_not_subtracted_again() -> None:
-    """The quota's event may come before that of the object which went (F-5)."""
+    """The event of the quota may be earlier than that of the deleted object (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(POD)
     cluster.delete(POD, Key("p0", "a"))
@@ -284,9 +284,9 @@ def test_what_another_writer_subtracted_first_is_not_subtracted_again() -> None:
 @pytest.mark.parametrize("hidden", [True, False])
 def test_a_relist_may_hide_changes(hidden: bool) -> None:
     """
-    Down by somebody and up by admission looks like nothing, and is a request on its way (F-5).
+    A decrease by another writer and an increase by admission are equal to no change (F-5).
 
-    So the settle time begins anew with every new list of quotas.
+    So the settle time restarts with every new list of quotas.
     """
     cluster, key = with_pods(4)
     cluster.admit(key, pods=1)
@@ -304,7 +304,7 @@ def test_a_relist_may_hide_changes(hidden: bool) -> None:
 
 
 def test_deletions_after_a_relist_wait_for_the_settle_time() -> None:
-    """Somebody else may have taken it off already, in what the list has hidden (F-5)."""
+    """Another writer may have subtracted it in the changes that the list hides (F-5)."""
     cluster, key = with_pods(5)
     cluster.hold(RESOURCE_QUOTA)
     cluster.hold(POD)

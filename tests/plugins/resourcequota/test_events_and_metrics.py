@@ -1,4 +1,4 @@
-"""What the controller tells: Events about quotas, its status, its metrics, its permissions."""
+"""Events about quotas, status page, metrics, permissions and settings of the controller."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ PREFIX = "kcm_host_resourcequota_"
 
 
 def metrics(cluster: QuotaCluster) -> dict[tuple[str, str], float]:
-    """Return each series by name and the value of its one label, empty without."""
+    """Return the value of each series by name and the value of its label, empty without label."""
     found: dict[tuple[str, str], float] = {}
     for metric in cluster.controller.kcm_metrics(cluster.view):
         assert metric.name.startswith(PREFIX)
@@ -46,13 +46,13 @@ def test_names_without_evaluator_are_reported_once_an_hour() -> None:
 
 
 def test_a_resource_that_cannot_be_listed_is_reported() -> None:
-    """With the reason, as long as it lasts (RQ-B60, RQ-63)."""
+    """With the reason, until it can be listed (RQ-B60, RQ-63)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.unlistable[WIDGET] = "403 Forbidden: no rights"
     key = cluster.quota("pods", "count/widgets.example.com")
     cluster.start()
-    ((told, reason, message),) = cluster.events
-    assert (told, reason) == (key, "NotCounted")
+    ((reported, reason, message),) = cluster.events
+    assert (reported, reason) == (key, "NotCounted")
     assert "403 Forbidden: no rights" in message
     assert metrics(cluster)["quotas_not_ready", "widgets.example.com"] == 1
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {
@@ -65,15 +65,15 @@ def test_a_resource_that_cannot_be_listed_is_reported() -> None:
 
 
 def test_a_malformed_selector_is_reported() -> None:
-    """The numbers are 0, as everywhere, but somebody hears of it (RQ-73, D-3)."""
+    """The numbers are 0, as in the reference, and an Event has the reason (RQ-73, D-3)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p", priorityClassName="high"))
     wanted = {"scopeName": "PriorityClass", "operator": "In", "values": ["a b"]}
     key = cluster.quota("pods", scopeSelector={"matchExpressions": [wanted]})
     cluster.start()
     assert cluster.used(key) == {"pods": "0"}
-    ((told, reason, message),) = cluster.events
-    assert (told, reason) == (key, "InvalidScopeSelector")
+    ((reported, reason, message),) = cluster.events
+    assert (reported, reason) == (key, "InvalidScopeSelector")
     assert "'a b'" in message
 
 
@@ -84,14 +84,14 @@ def test_an_undecodable_object_is_reported() -> None:
     cluster.start()
     cluster.put(POD, pod("bad", requests={"cpu": "nonsense"}))
     cluster.sync(key)
-    ((told, reason, message),) = cluster.events
-    assert (told, reason) == (key, "NotCounted")
+    ((reported, reason, message),) = cluster.events
+    assert (reported, reason) == (key, "NotCounted")
     assert "'a/bad'" in message
     assert cluster.controller.kcm_status(cluster.view)["undecodable"] == ["pods in a"]
 
 
 def test_a_recreated_quota_is_reported_again() -> None:
-    """What was told of a quota goes with it (RQ-B60)."""
+    """The times of Events are removed with their quota (RQ-B60)."""
     cluster = QuotaCluster()
     key = cluster.quota("nonsense.example.com")
     cluster.start()
@@ -106,14 +106,14 @@ def test_a_recreated_quota_is_reported_again() -> None:
     ("cause", "happens"),
     [
         ("new", lambda cluster, key: cluster.quota("pods", name="new")),
-        ("hard", lambda cluster, key: cluster.ask(key, pods="7")),
+        ("hard", lambda cluster, key: cluster.set_hard(key, pods="7")),
         ("decrease", lambda cluster, key: cluster.delete(POD, Key("p", "a"))),
         ("drift", lambda cluster, key: cluster.admit(key, pods=1)),
         ("raise", lambda cluster, key: cluster.put(POD, pod("more"))),
     ],
 )
 def test_writes_are_counted_by_cause(cause: str, happens) -> None:
-    """Every cause is there from the beginning, with 0 (RQ-B60)."""
+    """Every cause has a series from the start, with 0 (RQ-B60)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p"))
     key = cluster.quota("pods")

@@ -1,4 +1,4 @@
-"""Which extended resources device classes declare, while they come, change and go."""
+"""Which extended resources device classes declare while they are created, changed and deleted."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ def declaring(explicit: str | None) -> DeviceClass:
 
 
 def test_a_class_declares_names_while_it_exists() -> None:
-    """Its own name always, an explicit one while it has it; changes are told (RQ-186, D-9)."""
+    """Its own name always, an explicit one while it has it; changes are returned (RQ-186, D-9)."""
     classes = DeviceClasses()
     assert classes.put("gpu", declaring(None)) == {IMPLICIT_GPU}
     assert classes.put("gpu", declaring(GPU)) == {REQUESTS_GPU}
@@ -49,12 +49,12 @@ def test_a_name_of_two_classes_outlives_one_of_them(change: DeviceClass | str | 
     "manifest", [{}, {"spec": None}, {"spec": {}}, {"spec": {"extendedResourceName": ""}}]
 )
 def test_a_class_without_a_name_is_empty(manifest: dict[str, object]) -> None:
-    """Missing, null and empty are one thing."""
+    """Missing, null and empty have one meaning."""
     assert msgspec.convert(manifest, DeviceClass) == DeviceClass()
 
 
 def test_claims_handle_what_classes_declare() -> None:
-    """The name filter follows the device classes (RQ-172, RQ-173, RQ-174)."""
+    """The handled names depend on the device classes (RQ-172, RQ-173, RQ-174)."""
     space = Namespace()
     evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
     assert not evaluator.handles(REQUESTS_GPU)

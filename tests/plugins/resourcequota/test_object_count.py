@@ -1,4 +1,4 @@
-"""Objects of which only the number counts."""
+"""The evaluator of objects that are only counted."""
 
 import pytest
 from plugins.resourcequota.quota_objects import Namespace, counted, nano, pod
@@ -55,7 +55,7 @@ def test_a_group_is_part_of_the_name() -> None:
 def test_a_counter_handles_only_its_names(
     group: str, resource: str, name: str, alias: bool
 ) -> None:
-    """The alias belongs to the core group (RQ-200, RQ-201)."""
+    """Only the core group has aliases (RQ-200, RQ-201)."""
     kind = Kind(group, "v1", "X", resource)
     evaluator = ObjectCountEvaluator(kind)
     assert object_count_name(kind) == name
@@ -76,7 +76,7 @@ def test_names_without_evaluator_have_no_entry() -> None:
 
 
 def test_objects_being_deleted_count() -> None:
-    """A config map that a finalizer holds is there (RQ-T105, RQ-200)."""
+    """A config map with a finalizer exists (RQ-T105, RQ-200)."""
     leaving = counted(
         "ConfigMap", "c", deletionTimestamp="2027-01-15T07:00:00Z", finalizers=["example.com/f"]
     )
@@ -84,6 +84,6 @@ def test_objects_being_deleted_count() -> None:
 
 
 def test_counted_objects_are_requested_as_metadata() -> None:
-    """Metadata is enough, so that is all the host asks for (RQ-204, RQ-B50)."""
+    """Metadata is enough, so the host requests nothing else (RQ-204, RQ-B50)."""
     assert reads_metadata_only(CountedObject)
     assert CountedObject.__struct_fields__ == ()

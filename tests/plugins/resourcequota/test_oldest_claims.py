@@ -1,4 +1,4 @@
-"""Claims of one pod: which of them is the oldest, and what an event among many of them costs."""
+"""Claims of one pod: the oldest of them, and the cost of an event among many."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
 from plugins.resourcequota.quota_manifests import named, pod, timestamp
 from plugins.resourcequota.quota_objects import Manifest
 
@@ -28,12 +28,12 @@ EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 
 
 def claim(name: str, *, second: int = 0, uid: str = "uid-p") -> Manifest:
-    """Return a claim that says to belong to the pod `p`."""
+    """Return a claim with an owner reference to the pod `p`."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
     request = {"exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
     made = named(name, spec={"devices": {"requests": [request]}})
     made["metadata"] |= {
-        "creationTimestamp": timestamp(BEGINNING + second),
+        "creationTimestamp": timestamp(START_TIME + second),
         "ownerReferences": [owner],
         "annotations": {EXTENDED: "true"},
     }
@@ -41,7 +41,7 @@ def claim(name: str, *, second: int = 0, uid: str = "uid-p") -> Manifest:
 
 
 def cluster_with(claims: int) -> tuple[QuotaCluster, Key]:
-    """Return a cluster where one pod that asks for a device has so many claims."""
+    """Return a cluster where one pod that requests a device has a number of claims."""
     cluster = QuotaCluster()
     cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
     cluster.put(POD, pod("p", uid="uid-p", requests={IMPLICIT.removeprefix("requests."): "1"}))
@@ -53,8 +53,8 @@ def cluster_with(claims: int) -> tuple[QuotaCluster, Key]:
     return cluster, key
 
 
-def looks(cluster: QuotaCluster, event: Callable[[], object]) -> int:
-    """Return how many objects are looked at because of an event."""
+def evaluations(cluster: QuotaCluster, event: Callable[[], object]) -> int:
+    """Return the number of evaluations that an event causes."""
     usage_tracker = cluster.controller._replenishment.monitor.usage
     before = usage_tracker.evaluations
     event()
@@ -67,18 +67,18 @@ def test_an_event_among_many_claims_of_one_pod_evaluates_few(claims: int) -> Non
     cluster, key = cluster_with(claims)
     older, younger = claim("older"), claim("younger", second=4000)
     delete = cluster.delete
-    assert looks(cluster, lambda: cluster.put(RESOURCE_CLAIM, younger)) == 1
-    assert looks(cluster, lambda: cluster.put(RESOURCE_CLAIM, older)) == 2
-    assert looks(cluster, lambda: delete(RESOURCE_CLAIM, Key("younger", "a"))) == 0
-    assert looks(cluster, lambda: delete(RESOURCE_CLAIM, Key("older", "a"))) == 1
-    assert looks(cluster, lambda: delete(POD, Key("p", "a"))) == 1
-    assert looks(cluster, lambda: cluster.put(POD, pod("p", uid="uid-p"))) == 2
+    assert evaluations(cluster, lambda: cluster.put(RESOURCE_CLAIM, younger)) == 1
+    assert evaluations(cluster, lambda: cluster.put(RESOURCE_CLAIM, older)) == 2
+    assert evaluations(cluster, lambda: delete(RESOURCE_CLAIM, Key("younger", "a"))) == 0
+    assert evaluations(cluster, lambda: delete(RESOURCE_CLAIM, Key("older", "a"))) == 1
+    assert evaluations(cluster, lambda: delete(POD, Key("p", "a"))) == 1
+    assert evaluations(cluster, lambda: cluster.put(POD, pod("p", uid="uid-p"))) == 2
     cluster.advance(1)
     assert cluster.used_numbers(key) == {DEVICES: claims, IMPLICIT: claims}
 
 
 def test_the_next_oldest_claim_is_charged_to_the_pod() -> None:
-    """One claim at a time is taken off for the pod, whichever that is (RQ-193, F-44)."""
+    """At any time exactly one claim is charged to the pod (RQ-193, F-44)."""
     cluster, key = cluster_with(3)
     assert cluster.used_numbers(key) == {DEVICES: 3, IMPLICIT: 3}
     for left in (2, 1):
@@ -96,7 +96,7 @@ CLAIMS = st.tuples(st.sampled_from("abcdef"), st.sampled_from([None, "x", "y"]),
 
 @given(steps=st.lists(CLAIMS, max_size=60))
 def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]) -> None:
-    """Whatever comes, goes and changes hands; and whoever is no longer it is named (F-44)."""
+    """After any changes of claims and owners; the old and the new oldest are returned (F-44)."""
     oldest = OldestClaims()
     known: dict[str, tuple[str, int]] = {}
 
@@ -123,7 +123,7 @@ def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]
 
 @given(entries=st.sets(ENTRIES, min_size=1, max_size=40), rounds=st.integers(1, 60))
 def test_order_holds_over_many_chunks(entries: set[Entry], rounds: int) -> None:
-    """However many there are, none is moved with more than one part of the others (F-44)."""
+    """An insertion moves the entries of one chunk at most (F-44)."""
     ordered = SortedClaims()
     everything = sorted((at + number, name) for at, name in entries for number in range(rounds))
     for entry in everything:

@@ -1,7 +1,7 @@
 """Which resources are followed, and which quotas an object's change wakes."""
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster, followed
+from plugins.resourcequota.quota_cluster import QuotaCluster, watched
 from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import named, pod
 
@@ -18,43 +18,43 @@ def test_only_needed_resources_are_watched() -> None:
     """Pods always, other things as names need them (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.start()
-    assert followed(cluster) == {POD}
+    assert watched(cluster) == {POD}
     cluster.quota("count/widgets.example.com")
-    cluster.settle()
-    assert followed(cluster) == {POD, WIDGET}
+    cluster.run_due()
+    assert watched(cluster) == {POD, WIDGET}
     cluster.quota("gpu.deviceclass.resource.k8s.io/devices", name="gpu")
-    cluster.settle()
-    assert followed(cluster) == {POD, WIDGET, RESOURCE_CLAIM, DEVICE_CLASS}
+    cluster.run_due()
+    assert watched(cluster) == {POD, WIDGET, RESOURCE_CLAIM, DEVICE_CLASS}
 
 
 def test_names_that_admission_still_enforces_count_too() -> None:
-    """A name in `status.hard` alone is mentioned as well (RQ-226)."""
+    """A name that is only in `status.hard` is needed as well (RQ-226)."""
     cluster = QuotaCluster()
     cluster.quota("pods", status={"hard": {"services": "1"}, "used": {"services": "0"}})
     cluster.start()
-    assert followed(cluster) == {POD, SERVICE}
+    assert watched(cluster) == {POD, SERVICE}
 
 
 def test_a_resource_is_kept_for_some_minutes() -> None:
-    """Then it is followed no longer, and its records go (D-12)."""
+    """Then its watch and its records are removed (D-12)."""
     cluster = QuotaCluster()
     key = cluster.quota("count/services")
     cluster.put(SERVICE, named("s"))
     cluster.start()
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.advance(200)
-    assert followed(cluster) == {POD, SERVICE}
+    assert watched(cluster) == {POD, SERVICE}
     cluster.advance(200)
-    assert followed(cluster) == {POD}
+    assert watched(cluster) == {POD}
     assert cluster.controller._replenishment.monitor.usage.index.object_count("services") == 0
     again = cluster.quota("count/services")
-    cluster.settle()
+    cluster.run_due()
     assert cluster.used(again) == {"count/services": "1"}
 
 
 def test_an_object_enqueues_the_quotas_it_concerns() -> None:
     """
-    Those whose limits name something that changed and whose scopes it meets; no others.
+    Those that limit a name whose usage changed, if the object is in scope; no others.
 
     RQ-T110, RQ-T111, RQ-226, RQ-227, RQ-B10.
     """
@@ -74,7 +74,7 @@ def test_an_object_enqueues_the_quotas_it_concerns() -> None:
 
 
 def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:
-    """What a broken watch has missed is found by the next list (RQ-T111, RQ-T134, RQ-B23)."""
+    """The next list has what a failed watch has missed (RQ-T111, RQ-T134, RQ-B23)."""
     cluster = QuotaCluster()
     for number in range(10):
         cluster.put(POD, pod(f"p{number}"))
@@ -90,7 +90,7 @@ def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:
 
 
 def test_a_creation_that_admission_has_counted_enqueues_nothing() -> None:
-    """It is compared, found right, and costs no sync (RQ-T112, RQ-216, D-13)."""
+    """The status is right, so there is no sync (RQ-T112, RQ-216, D-13)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods")
     cluster.start()
@@ -141,7 +141,7 @@ def test_a_creation_that_admission_has_counted_enqueues_nothing() -> None:
 def test_a_pod_update_enqueues_where_usage_changes(
     fields: dict[str, dict[str, object]], expected: dict[str, str] | None
 ) -> None:
-    """Whatever changes the usage is followed, and nothing else (RQ-T113, RQ-240, D-5)."""
+    """Every change of usage enqueues, and nothing else (RQ-T113, RQ-240, D-5)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p", requests={"cpu": "1"}))
     key = cluster.quota("cpu", "pods")
@@ -157,7 +157,7 @@ def test_a_pod_update_enqueues_where_usage_changes(
 
 
 def test_an_update_without_effect_on_usage_enqueues_nothing() -> None:
-    """Config maps, custom resources, claims whose amounts stay (RQ-T114, RQ-243, RQ-242, D-8)."""
+    """Config maps, custom resources, claims with equal amounts (RQ-T114, RQ-243, RQ-242, D-8)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     volume = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     claim = {"spec": {"devices": {"requests": []}}}
@@ -181,7 +181,7 @@ def test_an_update_without_effect_on_usage_enqueues_nothing() -> None:
 
 
 def test_scopes_that_change_are_noticed() -> None:
-    """A pod that gets a deadline leaves one quota for another (RQ-T64, RQ-B25)."""
+    """A pod that gets an active deadline is counted in another quota (RQ-T64, RQ-B25)."""
     cluster = QuotaCluster()
     cluster.put(POD, pod("p"))
     ending = cluster.quota("pods", name="ending", scopes=["Terminating"])
@@ -219,7 +219,7 @@ def test_quotas_count_themselves() -> None:
 
 
 def test_a_device_class_that_changes_recounts_its_claims() -> None:
-    """At once, with all names that are served anew (RQ-T96, RQ-174, D-9)."""
+    """At once, with all names that have other evaluators (RQ-T96, RQ-174, D-9)."""
     cluster = QuotaCluster()
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
     devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
@@ -228,7 +228,7 @@ def test_a_device_class_that_changes_recounts_its_claims() -> None:
     key = cluster.quota("requests.example.com/gpu")
     cluster.start()
     assert cluster.used(key) == {"requests.example.com/gpu": "0"}
-    assert RESOURCE_CLAIM not in followed(cluster)
+    assert RESOURCE_CLAIM not in watched(cluster)
     spec = {"extendedResourceName": "example.com/gpu"}
     cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
     cluster.advance(0.2)

@@ -57,9 +57,9 @@ def test_a_limit_that_changes_is_in_force_at_once(place: QuotaNamespace) -> None
     place.pod("p")
     place.quota("pods")
     place.wait_until({"pods": 1})
-    place.ask("q", **{"limits.cpu": "1", "pods": "7"})
+    place.set_hard("q", **{"limits.cpu": "1", "pods": "7"})
     place.wait_until({"pods": 1, "limits.cpu": 0.2})
-    place.ask("q", pods=None)
+    place.set_hard("q", pods=None)
     place.wait_until({"limits.cpu": 0.2})
     assert place.status()["hard"] == {"limits.cpu": "1"}
 

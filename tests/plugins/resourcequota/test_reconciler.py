@@ -1,4 +1,4 @@
-"""What one sync of a quota writes, and when it writes nothing."""
+"""The reconciler: what one sync of a quota writes, and when it writes nothing."""
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster
@@ -22,7 +22,7 @@ def started(**hard: str) -> tuple[QuotaCluster, Key]:
 
 
 def test_a_new_quota_gets_its_status_by_one_write() -> None:
-    """`hard` is a copy of the spec, every served name has an entry (RQ-T1, RQ-40 to 47, RQ-77)."""
+    """`hard` is a copy of the spec, every handled name has an entry (RQ-T1, RQ-40 to 47, RQ-77)."""
     cluster, key = started(pods="5", cpu="3")
     assert len(cluster.updates) == 1
     sent = cluster.updates[0]
@@ -33,7 +33,7 @@ def test_a_new_quota_gets_its_status_by_one_write() -> None:
 
 
 def test_a_right_quota_is_not_written() -> None:
-    """A sync that finds nothing to do sends nothing (RQ-T2, RQ-47)."""
+    """A sync of a right status sends nothing (RQ-T2, RQ-47)."""
     cluster, key = started(pods="5", cpu="3")
     cluster.sync(key)
     assert len(cluster.updates) == 1
@@ -71,7 +71,7 @@ def test_a_name_without_evaluator_has_no_usage() -> None:
 
 
 def test_the_entry_of_a_removed_limit_is_removed() -> None:
-    """Masked to what is still limited (RQ-T7, RQ-44)."""
+    """Only names that are still limited have an entry (RQ-T7, RQ-44)."""
     cluster = QuotaCluster()
     for name in ("p", "q"):
         cluster.put(POD, pod(name))
@@ -93,9 +93,9 @@ def test_texts_alone_are_no_difference() -> None:
     key = cluster.quota(hard={"cpu": "1", "memory": "9Gi"}, status=status)
     cluster.start()
     assert cluster.updates == []
-    cluster.ask(key, cpu="1", memory="9Gi", pods="3")
+    cluster.set_hard(key, cpu="1", memory="9Gi", pods="3")
     cluster.advance(0.1)
-    assert cluster.used(key) == {"cpu": "0", "memory": "1Gi", "pods": "1"}, "it rides along"
+    assert cluster.used(key) == {"cpu": "0", "memory": "1Gi", "pods": "1"}, "written as well"
 
 
 @pytest.mark.parametrize("hard", [{}, {"foo.example.com/bar": "1"}], ids=["T15", "T16"])
@@ -113,7 +113,7 @@ def test_a_deleted_quota_needs_nothing() -> None:
     cluster, key = started(pods="1")
     cluster.delete(RESOURCE_QUOTA, key)
     before = len(cluster.updates)
-    cluster.settle()
+    cluster.run_due()
     cluster.sync(key)
     cluster.sync(Key("never", "a"))
     assert len(cluster.updates) == before
@@ -124,7 +124,7 @@ def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
     cluster, key = started(pods="9")
     cluster.put(POD, pod("p"))
     cluster.advance(1)
-    cluster.answers += [Conflict("late", status=409), Conflict("late", status=409)]
+    cluster.errors += [Conflict("late", status=409), Conflict("late", status=409)]
     before = len(cluster.updates)
     cluster.delete(POD, Key("p", "a"))
     cluster.advance(0.5)
@@ -148,13 +148,13 @@ def test_a_quota_deleted_during_the_write_needs_nothing() -> None:
 
 
 def test_a_recreated_quota_is_another_quota() -> None:
-    """Deleted and made again: what was known of the old one does not count (RQ-53)."""
+    """The state of the deleted quota does not apply to the new one (RQ-53)."""
     cluster, key = started(pods="9")
     cluster.put(POD, pod("p"))
     cluster.advance(1)
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.quota(hard={"pods": "3"})
-    cluster.settle()
+    cluster.run_due()
     assert cluster.used(key) == {"pods": "1"}
 
 
@@ -168,18 +168,18 @@ def test_usage_above_the_limit_is_reported() -> None:
 
 
 def test_a_changed_limit_is_copied_at_once() -> None:
-    """Without looking at any object (RQ-21, RQ-B13)."""
+    """Without an evaluation of any object (RQ-21, RQ-B13)."""
     cluster, key = started(pods="10")
     evaluations = cluster.controller._replenishment.monitor.usage.evaluations
-    cluster.ask(key, pods="11")
-    cluster.settle()
+    cluster.set_hard(key, pods="11")
+    cluster.run_due()
     assert cluster.get(RESOURCE_QUOTA, key)["status"]["hard"] == {"pods": "11"}
     assert cluster.controller._replenishment.monitor.usage.evaluations == evaluations
 
 
 def test_urgent_quotas_are_first() -> None:
     """
-    Those whose limits or usage admission does not know go before all others.
+    Quotas without present limits or usage for admission have priority over all others.
 
     RQ-T17 a, c, e, f are urgent, d is not, b is not even queued; RQ-24 to RQ-26, RQ-B52.
     """
@@ -223,9 +223,9 @@ def test_an_urgent_quota_overtakes() -> None:
     cluster.advance(1)
     cluster.delete(POD, Key("p", "a"))
     cluster.later.clear()
-    cluster.take([low])
+    cluster.enqueue([low])
     new = cluster.quota("pods", namespace="b")
-    assert cluster.settle() == [new, low]
+    assert cluster.run_due() == [new, low]
 
 
 @pytest.mark.parametrize(
@@ -233,24 +233,24 @@ def test_an_urgent_quota_overtakes() -> None:
     [
         pytest.param({"metadata": {"labels": {"x": "y"}}}, False, id="labels"),
         pytest.param({"spec": {"hard": {"cpu": "1000m"}}}, False, id="another-text"),
-        pytest.param({"spec": {"hard": {"cpu": "1", "pods": "1"}}}, True, id="a-name-more"),
+        pytest.param({"spec": {"hard": {"cpu": "1", "pods": "1"}}}, True, id="an-added-name"),
         pytest.param({"spec": {"hard": {"cpu": "2"}}}, True, id="another-value"),
-        pytest.param({"spec": {"hard": {}}}, True, id="a-name-less"),
+        pytest.param({"spec": {"hard": {}}}, True, id="a-removed-name"),
     ],
 )
 def test_only_another_limit_is_written(fields: dict[str, dict[str, object]], queued: bool) -> None:
-    """What changes no number sends nothing (RQ-T18, RQ-21, RQ-22)."""
+    """A change of no number sends nothing (RQ-T18, RQ-21, RQ-22)."""
     cluster, key = started(cpu="1")
     before = len(cluster.updates)
     manifest = cluster.get(RESOURCE_QUOTA, key)
     merged = {name: {**manifest.get(name, {}), **more} for name, more in fields.items()}
     cluster.put(RESOURCE_QUOTA, {**manifest, **merged})
-    cluster.settle()
+    cluster.run_due()
     assert (len(cluster.updates) > before) is queued
 
 
 def test_a_full_resync_queues_every_quota_last() -> None:
-    """Whatever its state; one that is right costs no request and no evaluation (RQ-T20, RQ-B53)."""
+    """In any state; a right status costs no request and no evaluation (RQ-T20, RQ-B53)."""
     cluster, key = started(pods="9", configmaps="9")
     other = cluster.quota("pods", name="other", namespace="b")
     cluster.put(CONFIG_MAP, named("c"))
@@ -284,7 +284,7 @@ def test_a_rejected_entry_does_not_block_the_others() -> None:
     cluster, key = started(pods="9", configmaps="9")
     cluster.put(CONFIG_MAP, named("c"))
     message = 'ResourceQuota "q" is invalid: status.used[pods]: Invalid value: must be an integer'
-    cluster.answers.append(ApiError(message, status=422))
+    cluster.errors.append(ApiError(message, status=422))
     cluster.put(POD, pod("p"))
     cluster.advance(0.11)
     assert [sent["status"]["used"] for sent in cluster.updates[-2:]][:2] == [
@@ -295,17 +295,17 @@ def test_a_rejected_entry_does_not_block_the_others() -> None:
 
 
 def test_another_rejection_is_an_error() -> None:
-    """It is raised, and the key retried (RQ-31, RQ-48)."""
+    """It is raised, and the key is retried (RQ-31, RQ-48)."""
     cluster, key = started(pods="9")
     cluster.put(POD, pod("p"))
-    cluster.answers.append(ApiError("no", status=403))
+    cluster.errors.append(ApiError("no", status=403))
     assert isinstance(cluster.sync(key), ApiError)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1"}
 
 
 def test_what_may_have_been_stored_is_not_subtracted_twice() -> None:
-    """An answer that never came could have been a success (RQ-B32)."""
+    """A missing response could have been a success (RQ-B32)."""
     cluster, key = started(pods="9")
     for name in ("p", "q"):
         cluster.put(POD, pod(name))
@@ -314,18 +314,18 @@ def test_what_may_have_been_stored_is_not_subtracted_twice() -> None:
     cluster.delete(POD, Key("p", "a"))
     cluster.set_used(key, pods="1")
     cluster.admit(key, pods=1)
-    cluster.answers.append(Unreachable("cut off"))
+    cluster.errors.append(Unreachable("cut off"))
     cluster.advance(0.04)
     cluster.release(RESOURCE_QUOTA)
     cluster.advance(3)
-    assert cluster.used(key) == {"pods": "2"}, "1 and the one on its way"
+    assert cluster.used(key) == {"pods": "2"}, "1 and the request in progress"
 
 
 def test_a_resource_that_is_not_synced_keeps_its_names() -> None:
     """
-    Other names are written; with nothing to write, nothing is sent (RQ-T10, T11, T12, RQ-71).
+    Other names are written; without a change nothing is sent (RQ-T10, T11, T12, RQ-71).
 
-    The quota is synced again when the resource is ready instead of again and again (D-15).
+    The quota is synced again when the resource is synced, and not retried before (D-15).
     """
     cluster = QuotaCluster()
     cluster.unlistable[POD] = "403 Forbidden"
@@ -350,14 +350,14 @@ def test_a_resource_that_is_not_synced_keeps_its_names() -> None:
 
 
 def test_a_starting_resource_is_waited_for() -> None:
-    """A quota is not written without a name that will be known in a moment (D-1, RQ-254)."""
+    """A quota is not written without a name whose resource is about to be synced (D-1, RQ-254)."""
     cluster = QuotaCluster()
     cluster.unlistable[POD] = ""
     key = cluster.quota("pods", "configmaps")
     cluster.start()
     assert cluster.updates == []
     cluster.make_listable(POD)
-    cluster.settle()
+    cluster.run_due()
     assert [sent["status"]["used"] for sent in cluster.updates] == [
         {"pods": "0", "configmaps": "0"}
     ]
@@ -376,8 +376,8 @@ def test_the_wait_for_a_resource_is_bounded() -> None:
 
 
 def test_one_key_is_one_sync() -> None:
-    """Urgent and routine at once are done once (RQ-T23, RQ-30, D-14)."""
+    """An urgent and a normal request for one key are one sync (RQ-T23, RQ-30, D-14)."""
     cluster, key = started(pods="9")
-    cluster.take([key])
-    cluster.ask(key, pods="10")
-    assert cluster.settle() == [key]
+    cluster.enqueue([key])
+    cluster.set_hard(key, pods="10")
+    assert cluster.run_due() == [key]

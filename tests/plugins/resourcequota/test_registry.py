@@ -1,7 +1,7 @@
-"""Resources that come, go, move, cannot be listed or cannot be counted."""
+"""Resources that appear, disappear, change their version, or cannot be listed or counted."""
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster, followed
+from plugins.resourcequota.quota_cluster import QuotaCluster, watched
 from plugins.resourcequota.quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import named, pod
 
@@ -21,14 +21,14 @@ WIDGET_V2 = Kind("example.com", "v2", "Widget", "widgets")
 
 def test_a_resource_whose_group_is_missing_stays() -> None:
     """
-    The host keeps what it knew of a group that does not answer; nothing begins anew.
+    The host keeps the resources of a group whose discovery fails; no watch restarts.
 
     RQ-T115, RQ-T116, RQ-231 to RQ-233.
     """
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     key = cluster.quota("count/widgets.example.com")
     cluster.start()
-    cluster.watch_more()
+    cluster.refresh_watches()
     cluster.put(WIDGET, named("w"))
     cluster.advance(1)
     assert cluster.used(key) == {"count/widgets.example.com": "1"}
@@ -37,7 +37,7 @@ def test_a_resource_whose_group_is_missing_stays() -> None:
 @pytest.mark.parametrize("present_at_start", [False, True], ids=["T117", "T118"])
 def test_a_resource_that_cannot_be_listed_affects_only_its_names(present_at_start: bool) -> None:
     """
-    Other quotas and other names are right at once, and its own once it can be listed.
+    Other quotas and other names are right at once, its own names once it can be listed.
 
     RQ-T117, RQ-T118, RQ-T121, RQ-T122, RQ-13, RQ-14, RQ-32, RQ-219, RQ-225, RQ-236, RQ-237, D-1.
     """
@@ -49,7 +49,7 @@ def test_a_resource_that_cannot_be_listed_affects_only_its_names(present_at_star
     cluster.start()
     if not present_at_start:
         cluster.discovery.kinds.append(WIDGET)
-        cluster.watch_more()
+        cluster.refresh_watches()
         cluster.advance(1)
     assert cluster.used(fine) == {"pods": "1"}
     assert cluster.used(broken) == {"pods": "1"}
@@ -61,7 +61,7 @@ def test_a_resource_that_cannot_be_listed_affects_only_its_names(present_at_star
 
 def test_a_partial_discovery_is_enough() -> None:
     """
-    What is known is counted; the rest is when its group answers.
+    Discovered resources are counted; the others once their group responds.
 
     RQ-T120, RQ-12, RQ-211: without any answer the host does not start the controller.
     """
@@ -72,7 +72,7 @@ def test_a_partial_discovery_is_enough() -> None:
     cluster.start()
     assert cluster.used(key) == {"pods": "0"}
     cluster.discovery.kinds = everything
-    cluster.watch_more()
+    cluster.refresh_watches()
     cluster.advance(0.2)
     assert cluster.used(key) == {"pods": "0", "configmaps": "1"}
 
@@ -86,23 +86,23 @@ def test_a_new_resource_is_counted_as_soon_as_it_is_known() -> None:
     cluster.start()
     assert cluster.used(key) == {}
     cluster.discovery.kinds.append(WIDGET)
-    cluster.watch_more()
+    cluster.refresh_watches()
     cluster.advance(0.2)
     assert cluster.used(key) == {"count/widgets.example.com": "4"}
 
 
 def test_names_of_a_vanished_resource_keep_their_usage() -> None:
-    """Watch, records and evaluator go; the entry stays (RQ-T119, RQ-44, RQ-203, RQ-220, D-11)."""
+    """Watch and records are removed; the entry stays (RQ-T119, RQ-44, RQ-203, RQ-220, D-11)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     for number in range(4):
         cluster.put(WIDGET, named(f"w{number}"))
     key = cluster.quota("count/widgets.example.com")
     cluster.start()
     cluster.discovery.kinds.remove(WIDGET)
-    cluster.watch_more()
+    cluster.refresh_watches()
     cluster.advance(400)
     assert cluster.used(key) == {"count/widgets.example.com": "4"}
-    assert followed(cluster) == {POD}
+    assert watched(cluster) == {POD}
 
 
 def test_a_resource_in_another_version_is_watched_there() -> None:
@@ -113,11 +113,11 @@ def test_a_resource_in_another_version_is_watched_there() -> None:
     cluster.start()
     cluster.discovery.kinds.remove(WIDGET)
     cluster.discovery.kinds.append(WIDGET_V2)
-    cluster.watch_more()
+    cluster.refresh_watches()
     for number in range(2):
         cluster.put(WIDGET_V2, named(f"w{number}"))
     cluster.advance(1)
-    assert followed(cluster) == {POD, WIDGET_V2}
+    assert watched(cluster) == {POD, WIDGET_V2}
     assert cluster.used(key) == {"count/widgets.example.com": "2"}
 
 
@@ -140,7 +140,7 @@ def test_what_can_be_counted_follows_from_discovery() -> None:
 
 
 def test_names_of_ignored_resources_have_no_usage() -> None:
-    """Nobody serves them (RQ-T101, RQ-T104, RQ-205)."""
+    """They have no evaluator (RQ-T101, RQ-T104, RQ-205)."""
     cluster = QuotaCluster()
     discovery = cluster.discovery
     discovery.kinds += [EVENT, NEW_EVENT, NODE, Kind("apps", "v1", "Deployment", "deployments")]
@@ -156,7 +156,7 @@ def test_names_of_ignored_resources_have_no_usage() -> None:
 
 
 def test_extended_names_wait_for_the_device_classes() -> None:
-    """Nobody knows before who serves them (RQ-16, Q-9, D-9)."""
+    """Their evaluators depend on the device classes (RQ-16, Q-9, D-9)."""
     cluster = QuotaCluster()
     cluster.unlistable[DEVICE_CLASS] = "503"
     key = cluster.quota("requests.example.com/gpu", "pods")
@@ -168,7 +168,7 @@ def test_extended_names_wait_for_the_device_classes() -> None:
 
 
 def test_a_server_without_device_classes_serves_extended_names() -> None:
-    """Then pods alone do; names of claims are not counted (RQ-187)."""
+    """Then only pods are counted under them; names of claims are not (RQ-187)."""
     cluster = QuotaCluster()
     cluster.discovery.kinds.remove(DEVICE_CLASS)
     cluster.discovery.kinds.remove(RESOURCE_CLAIM)
@@ -179,7 +179,7 @@ def test_a_server_without_device_classes_serves_extended_names() -> None:
 
 
 def test_no_timer_runs_discovery() -> None:
-    """The host does that; every minute, only what nobody mentions any more is looked for (RQ-5)."""
+    """The host does that; the timer of a minute only removes watches that are not needed (RQ-5)."""
     cluster = QuotaCluster()
     cluster.start()
     timers = cluster.controller.kcm_timers(cluster.settings)

@@ -254,7 +254,7 @@ def test_a_claim_is_exempted_only_if_the_pod_confirms_it(
 def test_an_undecodable_pod_exempts_nothing() -> None:
     """Its claim is charged in full, without error (RQ-193)."""
     space = Namespace(extended(), classes=EXPLICIT)
-    space.put_unreadable("Pod", "p")
+    space.put_undecodable("Pod", "p")
     check(space, 2, 2, 2)
 
 

@@ -1,4 +1,4 @@
-"""What scopes and scope selectors ask for, and which of them have no meaning (RQ-72 to RQ-92)."""
+"""Requirements of scopes and scope selectors, and which are malformed (RQ-72 to RQ-92)."""
 
 import msgspec
 import pytest
@@ -84,7 +84,7 @@ def test_operators(operator: str, values: list[str], met_by: list[str | None]) -
 def test_malformed_requirements_are_explained(
     scope: str, operator: str, values: list[str], said: str
 ) -> None:
-    """The quota counts nothing then, and a reader learns why (RQ-73, RQ-92, RQ-B29, D-3)."""
+    """The quota counts nothing, and the text has the reason (RQ-73, RQ-92, RQ-B29, D-3)."""
     selector = selector_for([], [requirement(scope, operator, *values)])
     assert selector.malformed.startswith(f"the scope selector's requirement on '{scope}' ")
     assert said in selector.malformed
@@ -103,19 +103,19 @@ def test_malformed_requirements_are_explained(
     ],
 )
 def test_valid_requirements(scope: str, operator: str, values: list[str]) -> None:
-    """Label values are right, and whatever stands beside `Exists` is not looked at (RQ-92)."""
+    """Label values are valid, and values of `Exists` are ignored (RQ-92)."""
     assert selector_for([], [requirement(scope, operator, *values)]).malformed == ""
 
 
 @pytest.mark.parametrize("scope", OTHER_SCOPES)
 def test_other_scopes_have_no_operator(scope: str) -> None:
-    """An operator or value that makes no sense has no effect there (RQ-86, RQ-87)."""
+    """Invalid operators and values have no effect there (RQ-86, RQ-87)."""
     spec = [requirement(scope, operator, "no label!") for operator in (*OPERATORS, "Foo")]
     assert selector_for([scope], [*spec, requirement(scope, "In")]).malformed == ""
 
 
 def test_the_first_malformed_requirement_is_described() -> None:
-    """One sentence for a person; correcting it shows the next one (RQ-B29)."""
+    """One sentence for a reader; after its correction the next one (RQ-B29)."""
     right = requirement("PriorityClass", "In", "high")
     wrong = [requirement("VolumeAttributesClass", "In"), requirement("PriorityClass", "Foo")]
     selector = selector_for(["Terminating"], [right, *wrong])

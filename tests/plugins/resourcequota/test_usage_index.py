@@ -1,4 +1,4 @@
-"""The ledger: records, totals by group, and what changes when an object does."""
+"""The usage index: records, totals by group, and the change of one object."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def using(attributes: ScopeAttributes = PLAIN, form: Format = SI, **amounts: int
 def totals(
     usage_index: UsageIndex, namespace: str = "a", attributes: ScopeAttributes | None = None
 ) -> dict[str, int]:
-    """Return the totals of the names used here, of one vector or of all."""
+    """Return the totals of the names used here, of some scope attributes or of all."""
     found = {"cpu": 0, "memory": 0}
     usage_index.add_totals(
         "pods", namespace, selects=lambda each: attributes in (None, each), into=found
@@ -32,7 +32,7 @@ def totals(
 
 def formats(usage_index: UsageIndex) -> dict[Format, int]:
     """Return how often each format was added to cpu."""
-    return usage_index.total("pods", "a", selects=lambda _vector: True, name="cpu").formats
+    return usage_index.total("pods", "a", selects=lambda _attributes: True, name="cpu").formats
 
 
 def test_totals_follow_creations_changes_and_deletions() -> None:
@@ -50,7 +50,7 @@ def test_totals_follow_creations_changes_and_deletions() -> None:
 
 
 def test_repetition_changes_nothing() -> None:
-    """A key applied again, or gone twice, makes no difference (RQ-B6, RQ-T133)."""
+    """A key that is applied or deleted twice changes nothing (RQ-B6, RQ-T133)."""
     usage_index = UsageIndex()
     key = Key("p", "a")
     assert usage_index.apply("pods", key, using(cpu=1)) == ContributionChange(None, using(cpu=1))
@@ -61,7 +61,7 @@ def test_repetition_changes_nothing() -> None:
 
 
 def test_subtracted_is_what_was_added() -> None:
-    """What an object would give by now does not matter (RQ-B4, RQ-B24)."""
+    """The present contribution of the object does not matter (RQ-B4, RQ-B24)."""
     usage_index = UsageIndex()
     key = Key("p", "a")
     usage_index.apply("pods", key, using(cpu=3))
@@ -72,14 +72,14 @@ def test_subtracted_is_what_was_added() -> None:
 
 
 def test_an_object_moves_between_groups() -> None:
-    """Another vector is another group, even with the same usage (RQ-B2, RQ-B25)."""
+    """Other scope attributes are another group, even with equal usage (RQ-B2, RQ-B25)."""
     usage_index = UsageIndex()
     usage_index.apply("pods", Key("p", "a"), using(cpu=1))
     change = usage_index.apply("pods", Key("p", "a"), using(BEST_EFFORT, cpu=1))
     assert totals(usage_index, attributes=PLAIN) == {}
     assert totals(usage_index, attributes=BEST_EFFORT) == {"cpu": 1}
     assert change is not None
-    assert change.by_name(lambda _vector: True) == {}
+    assert change.by_name(lambda _attributes: True) == {}
     assert change.by_name(lambda attributes: attributes == PLAIN) == {"cpu": -1}
     assert change.by_name(lambda attributes: attributes == BEST_EFFORT) == {"cpu": 1}
 
@@ -87,11 +87,11 @@ def test_an_object_moves_between_groups() -> None:
 def test_a_delta_has_the_names_that_changed() -> None:
     """Names whose amount is the same are left out (RQ-B10)."""
     change = ContributionChange(using(cpu=3, memory=1), using(cpu=1, memory=1))
-    assert change.by_name(lambda _vector: True) == {"cpu": -2}
+    assert change.by_name(lambda _attributes: True) == {"cpu": -2}
 
 
 def test_deleted_objects_leave_nothing_behind() -> None:
-    """Empty groups and accounts vanish, and so do names that nobody uses (section 20.3)."""
+    """Empty groups, namespaces and names are removed (section 20.3)."""
     usage_index = UsageIndex()
     for name in ("p", "q"):
         usage_index.apply("pods", Key(name, "a"), using(cpu=1, memory=0))
@@ -107,7 +107,7 @@ def test_deleted_objects_leave_nothing_behind() -> None:
 
 
 def test_formats_are_counted_without_zeros() -> None:
-    """Only contributors that are not zero count, and none remains in the end (RQ-B26, RQ-T144)."""
+    """Amounts of zero have no format (RQ-B26, RQ-T144)."""
     usage_index = UsageIndex()
     for number in range(3):
         usage_index.apply("pods", Key(f"p{number}", "a"), using(form=BINARY, cpu=5))
@@ -129,7 +129,7 @@ def test_numbers_have_no_maximum() -> None:
 
 
 def test_a_removed_resource_leaves_the_others() -> None:
-    """An evaluator that is removed takes its records along (D-11)."""
+    """The records of a removed evaluator are removed (D-11)."""
     usage_index = UsageIndex()
     usage_index.apply("pods", Key("p", "a"), using(cpu=1))
     usage_index.apply("services", Key("s", "a"), using(cpu=1))
@@ -140,7 +140,7 @@ def test_a_removed_resource_leaves_the_others() -> None:
 
 @pytest.mark.parametrize("wrong", [using(cpu=9), None], ids=["another", "missing"])
 def test_a_replaced_record_recomputes_the_totals(wrong: Contribution | None) -> None:
-    """Totals come from the records then, whatever they said before (RQ-B41)."""
+    """The totals are computed from the records, whatever they were before (RQ-B41)."""
     usage_index = UsageIndex()
     for name in ("p", "q"):
         usage_index.apply("pods", Key(name, "a"), using(cpu=1))

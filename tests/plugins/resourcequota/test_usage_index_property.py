@@ -1,4 +1,4 @@
-"""Whatever happens, the running totals are what a naive recount of all objects gives."""
+"""After any events, the running totals are equal to a recount of all objects."""
 
 import random
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
 from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import (
     NAMES,
@@ -38,12 +38,12 @@ Step = tuple[str, int]
 
 
 class World:
-    """A cluster to which random things happen."""
+    """A cluster with random changes."""
 
     def __init__(self) -> None:
         self.cluster = QuotaCluster(discovery=Discovery(WIDGET))
         self.cluster.start()
-        # A full resync would mend what was missed.
+        # A full resync would repair what was missed.
         del self.cluster.timers[2:]
         self.actions: dict[str, Callable[[random.Random], None]] = {
             name.removeprefix("do_"): getattr(self, name)
@@ -52,16 +52,16 @@ class World:
         }
 
     def play(self, step: Step) -> None:
-        """Do one thing, then compare everything."""
+        """Do one step, then compare everything."""
         action, number = step
         self.actions[action](random.Random(number))
         self.tick()
-        self.cluster.settle()
+        self.cluster.run_due()
         self.compare()
 
     def tick(self) -> None:
         for _, timer in self.cluster.timers[:1]:
-            self.cluster.take(timer.keys(self.cluster.view))
+            self.cluster.enqueue(timer.keys(self.cluster.view))
 
     # -- what happens
 
@@ -113,7 +113,7 @@ class World:
     do_delete_a_third = do_delete
 
     def do_recreate_unseen(self, draw: random.Random) -> None:
-        """Another object takes a name over, and only its update is told (RQ-T132)."""
+        """An object is recreated, and only an update is sent (RQ-T132)."""
         if found := self._any(POD, draw):
             key = Key(found["metadata"]["name"], found["metadata"]["namespace"])
             del self.cluster.objects[POD][key]
@@ -122,22 +122,22 @@ class World:
             self.cluster.put(POD, fresh)
 
     def do_repeat(self, draw: random.Random) -> None:
-        """An event is told twice, or a delete of what is long gone (RQ-T133)."""
+        """An event is sent twice, or a deletion of an unknown object (RQ-T133)."""
         if found := self._any(POD, draw):
-            self.cluster.tell(POD, "MODIFIED", found)
-        self.cluster.tell(POD, "DELETED", named("never", draw.choice(NAMESPACES)))
+            self.cluster.send_event(POD, "MODIFIED", found)
+        self.cluster.send_event(POD, "DELETED", named("never", draw.choice(NAMESPACES)))
 
     def do_hold(self, draw: random.Random) -> None:
-        self.cluster.hold(draw.choice(list(self.cluster.streams)))
+        self.cluster.hold(draw.choice(list(self.cluster.watch_streams)))
 
     def do_release(self, draw: random.Random) -> None:
-        self.cluster.release(draw.choice(list(self.cluster.streams)))
+        self.cluster.release(draw.choice(list(self.cluster.watch_streams)))
 
     do_release_another = do_release
 
     def do_relist(self, draw: random.Random) -> None:
-        """A broken watch: what waited is lost, a new list tells the rest (RQ-B23)."""
-        kind = draw.choice(list(self.cluster.streams))
+        """A failed watch: waiting events are lost, a new list has the present objects (RQ-B23)."""
+        kind = draw.choice(list(self.cluster.watch_streams))
         self.cluster.relist(kind)
         self.cluster.release(kind)
 
@@ -158,21 +158,21 @@ class World:
         if known is None:
             self.cluster.quota(hard=hard, name=name, namespace=namespace, **draw.choice(SCOPES))
         else:
-            self.cluster.ask(key, **hard)
+            self.cluster.set_hard(key, **hard)
 
     do_quota_again = do_quota
 
     def do_discovery(self, draw: random.Random) -> None:
-        """A custom resource goes, comes, or comes in another version (D-11, Q-23)."""
+        """A custom resource appears, disappears, or changes its version (D-11, Q-23)."""
         moved = Kind("example.com", "v2", "Widget", "widgets")
         kinds = [kind for kind in self.cluster.discovery.kinds if kind.resource != "widgets"]
         self.cluster.discovery.kinds = [*kinds, *draw.choice(([], [WIDGET], [moved]))]
-        self.cluster.watch_more()
+        self.cluster.refresh_watches()
 
     # -- what must hold
 
     def compare(self) -> None:
-        """Compare the totals of every quota with a recount, and the ledger with itself."""
+        """Compare the totals of every quota with a recount, and the counts of the usage index."""
         replenishment = self.cluster.controller._replenishment
         monitor = replenishment.monitor
         for quota in replenishment.quotas:
@@ -196,7 +196,7 @@ class World:
     def recount(
         self, namespace: str, spec: ParsedSpec, names: set[str]
     ) -> tuple[dict[str, int], dict[str, set[Format]]]:
-        """Return numbers and possible formats by adding up all objects, as RQ-70 to RQ-77 say."""
+        """Return numbers and possible formats from all objects, by RQ-70 to RQ-77."""
         monitor = self.cluster.controller._replenishment.monitor
         sums: Counter[str] = Counter(dict.fromkeys(names, 0))
         formats: dict[str, set[Format]] = {}
@@ -226,8 +226,8 @@ class World:
         return found
 
     def end(self) -> None:
-        """Let everything arrive and settle: every status is right, and no audit found a fault."""
-        for kind in list(self.cluster.streams):
+        """Deliver everything: every status is right, and the audit found no mismatch."""
+        for kind in list(self.cluster.watch_streams):
             self.cluster.relist(kind)
             self.cluster.release(kind)
         self.cluster.advance(310.0)
@@ -261,7 +261,7 @@ class World:
         }
         made = named(draw.choice("cde"), draw.choice(NAMESPACES))
         made["spec"] = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-        created = timestamp(BEGINNING + draw.randint(0, 2))
+        created = timestamp(START_TIME + draw.randint(0, 2))
         made["metadata"]["creationTimestamp"] = created
         owner = self._any(POD, draw)
         if owner is not None and draw.random() < 0.7:
@@ -290,19 +290,19 @@ def steps_of(seed: int) -> list[Step]:
 
 
 def failure_of(steps: Sequence[Step]) -> str:
-    """Play these steps in a new world; empty if all is well, else what is wrong."""
+    """Run these steps in a new world; return the failure, empty for none."""
     world = World()
     try:
         for step in steps:
             world.play(step)
         world.end()
-    except Exception as error:  # noqa: BLE001 (whatever goes wrong is what is looked for)
+    except Exception as error:  # noqa: BLE001 (any exception is a failure)
         return f"{type(error).__name__}: {error}"
     return ""
 
 
 def shrunk(steps: list[Step]) -> list[Step]:
-    """Return fewer steps that fail as well: pieces are cut out as long as that is so."""
+    """Return fewer steps that fail as well, by cutting pieces out."""
     size = len(steps) // 2
     while size:
         start = 0
@@ -319,10 +319,10 @@ def shrunk(steps: list[Step]) -> list[Step]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_totals_are_always_what_a_recount_gives(seed: int) -> None:
     """
-    After each step of a random story, and at its end every status is right.
+    After each step of a random workload; at its end every status is right.
 
-    RQ-B43, RQ-B1 to B8, B20 to B28; RQ-B42: the recount plays the part of shadow mode. A failure
-    names its seed and the fewest steps that lead to it.
+    RQ-B43, RQ-B1 to B8, B20 to B28; RQ-B42: the recount stands for shadow mode. A failure
+    has its seed and the fewest steps that reproduce it.
     """
     steps = steps_of(seed)
     if failure_of(steps):

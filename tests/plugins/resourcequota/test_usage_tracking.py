@@ -1,9 +1,9 @@
-"""What an event costs, what time changes, and what the audit finds."""
+"""Usage tracking: the cost of events, expirations, undecodable objects and the audit."""
 
 import datetime as dt
 
 import pytest
-from plugins.resourcequota.quota_cluster import BEGINNING, QuotaCluster
+from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
 from plugins.resourcequota.quota_manifests import named, pod
 from plugins.resourcequota.quota_objects import Manifest
 
@@ -19,7 +19,7 @@ from kcm_host_resourcequota.usage_index import UsageTracker
 
 
 def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
-    """Return a running cluster with this many equal pods and a quota that is right."""
+    """Return a running cluster with a number of equal pods and a quota with a right status."""
     cluster = QuotaCluster()
     for number in range(count):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "100m", **options}))
@@ -31,13 +31,13 @@ def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
 
 
 def usage_tracker(cluster: QuotaCluster) -> UsageTracker:
-    """Return the controller's ledger and what belongs to it."""
+    """Return the usage tracker of the controller."""
     return cluster.controller._replenishment.monitor.usage
 
 
 @pytest.mark.parametrize("count", [100, 1000, 10000])
 def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
-    """One look at most, and one write for each quota that it concerns (RQ-T130, RQ-B5, RQ-B44)."""
+    """At most one evaluation, and one write for each quota (RQ-T130, RQ-B5, RQ-B44)."""
     cluster, key = many(count)
     before, updates = usage_tracker(cluster).evaluations, len(cluster.updates)
     cluster.delete(POD, Key("p0", "a"))
@@ -51,14 +51,14 @@ def test_another_limit_evaluates_no_object() -> None:
     """Contributions have all their names (RQ-T131, RQ-B3, RQ-B13)."""
     cluster, key = many(1000)
     before = usage_tracker(cluster).evaluations
-    cluster.ask(key, **{"pods": "1", "requests.cpu": "1"})
+    cluster.set_hard(key, **{"pods": "1", "requests.cpu": "1"})
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1k", "requests.cpu": "100"}
     assert usage_tracker(cluster).evaluations == before
 
 
 def test_equal_contributions_are_shared() -> None:
-    """Pods of one template have one contribution together (RQ-B4)."""
+    """Pods of one template share one contribution (RQ-B4)."""
     cluster, _ = many(1000)
     namespace_usage = usage_tracker(cluster).index.namespace_usage("pods", "a")
     assert namespace_usage is not None
@@ -66,31 +66,31 @@ def test_equal_contributions_are_shared() -> None:
 
 
 def test_a_recreated_object_replaces_the_old_one() -> None:
-    """Of delete and create only an update was seen (RQ-T132, RQ-B6)."""
+    """Deletion and creation arrive as one update (RQ-T132, RQ-B6)."""
     cluster, key = many(1)
     del cluster.objects[POD][Key("p0", "a")]
     cluster.hold(POD)
     cluster.put(POD, pod("p0", requests={"cpu": "3"}, uid="another"))
-    cluster.streams[POD].waiting[-1] = ("MODIFIED", cluster.streams[POD].waiting[-1][1])
+    cluster.watch_streams[POD].waiting[-1] = ("MODIFIED", cluster.watch_streams[POD].waiting[-1][1])
     cluster.release(POD)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1", "cpu": "3"}
 
 
 def test_late_and_repeated_events_change_nothing() -> None:
-    """Totals never go below zero, and what is gone is gone (RQ-T133, RQ-B6)."""
+    """Totals are never below zero (RQ-T133, RQ-B6)."""
     cluster, key = many(1)
     gone = cluster.get(POD, Key("p0", "a"))
     cluster.delete(POD, Key("p0", "a"))
-    cluster.tell(POD, "DELETED", gone)
-    cluster.tell(POD, "DELETED", gone)
+    cluster.send_event(POD, "DELETED", gone)
+    cluster.send_event(POD, "DELETED", gone)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "0", "cpu": "0"}
     assert usage_tracker(cluster).index.namespace_usage("pods", "a") is None
 
 
 def going(cluster: QuotaCluster, seconds: int) -> Manifest:
-    """Return pod p with a deletion instant so far ahead and a grace period of 30 s."""
+    """Return pod p with a deletion time this far ahead and a grace period of 30 s."""
     when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
     instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
@@ -117,7 +117,7 @@ def test_a_deleted_pod_is_charged_until_it_expires() -> None:
 
 
 def test_expirations_of_deleted_pods_are_removed() -> None:
-    """Deadlines of pods that are gone are forgotten (RQ-B21)."""
+    """The usage tracker has expirations of existing pods only (RQ-B21)."""
     cluster = QuotaCluster()
     cluster.put(POD, going(cluster, 10))
     cluster.quota("pods")
@@ -128,7 +128,7 @@ def test_expirations_of_deleted_pods_are_removed() -> None:
 
 
 def extended_claim(pod_uid: str) -> Manifest:
-    """Return a claim for two GPUs that was made for pod p."""
+    """Return a claim for two GPUs that was created for pod p."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
     claim = named("c", spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}})
@@ -141,7 +141,7 @@ def extended_claim(pod_uid: str) -> Manifest:
 
 
 def test_a_claim_before_its_pod_is_charged_once() -> None:
-    """First the claim, then the pod in its place, never both at rest (RQ-T137, RQ-T90, RQ-B20)."""
+    """First the claim is charged, then the pod, never both (RQ-T137, RQ-T90, RQ-B20)."""
     cluster = QuotaCluster()
     spec = {"extendedResourceName": "example.com/gpu"}
     cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
@@ -156,7 +156,7 @@ def test_a_claim_before_its_pod_is_charged_once() -> None:
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}
     cluster.delete(POD, Key("p", "a"))
     cluster.advance(15)
-    assert cluster.used(key) == {"requests.example.com/gpu": "2"}, "the claim is still there"
+    assert cluster.used(key) == {"requests.example.com/gpu": "2"}, "the claim still exists"
     cluster.delete(RESOURCE_CLAIM, Key("c", "a"))
     cluster.advance(1)
     assert cluster.used(key) == {"requests.example.com/gpu": "0"}
@@ -164,7 +164,7 @@ def test_a_claim_before_its_pod_is_charged_once() -> None:
 
 @pytest.mark.parametrize("what", ["record", "totals", "missing", "stray"])
 def test_the_audit_repairs_what_is_wrong(what: str) -> None:
-    """Within one period; counted, logged, and the quota rewritten (RQ-T142, RQ-B40, RQ-B41)."""
+    """Within one period; counted, logged, and the quota written again (RQ-T142, RQ-B40, RQ-B41)."""
     cluster = QuotaCluster(resync=60)
     for number in range(5):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
@@ -192,7 +192,7 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
 
 
 def test_the_audit_finds_nothing_in_normal_operation() -> None:
-    """It goes through everything once in a period, a few objects at a time (RQ-B40)."""
+    """It checks everything once in a period, a few objects at a time (RQ-B40)."""
     cluster = QuotaCluster(resync=100)
     for number in range(1000):
         cluster.put(POD, pod(f"p{number}"))
@@ -207,7 +207,7 @@ def test_the_audit_finds_nothing_in_normal_operation() -> None:
 
 
 def test_a_namespace_without_quotas_is_not_audited() -> None:
-    """Nobody reads its totals (RQ-B40)."""
+    """Its totals are never read (RQ-B40)."""
     cluster = QuotaCluster(resync=10)
     for number in range(100):
         cluster.put(POD, pod(f"p{number}", namespace="free"))
@@ -219,7 +219,7 @@ def test_a_namespace_without_quotas_is_not_audited() -> None:
 
 
 def test_the_format_follows_what_is_left() -> None:
-    """With the last binary amount gone, the text is decimal (RQ-T144, RQ-B26)."""
+    """Without any binary amount the text is decimal (RQ-T144, RQ-B26)."""
     cluster, key = many(50, "memory", memory="200Mi")
     cluster.put(POD, pod("decimal", requests={"memory": "100M"}))
     cluster.advance(1)
@@ -230,7 +230,7 @@ def test_the_format_follows_what_is_left() -> None:
 
 
 def test_a_resource_that_is_not_synced_has_no_number() -> None:
-    """Until all its objects are known its names keep what they have (RQ-T143, RQ-B22)."""
+    """Until all its objects are applied its names keep their usage (RQ-T143, RQ-B22)."""
     cluster = QuotaCluster()
     hard = {"pods": "9", "services": "9"}
     status = {"hard": hard, "used": {"pods": "3", "services": "0"}}
@@ -246,7 +246,7 @@ def test_a_resource_that_is_not_synced_has_no_number() -> None:
 
 
 def test_a_claim_in_change_counts_for_both_classes() -> None:
-    """The old one keeps it until the status no longer names it (RQ-T145, RQ-88, RQ-89)."""
+    """The old class counts it until the status no longer has that class (RQ-T145, RQ-88, RQ-89)."""
     cluster = QuotaCluster()
     quotas = {}
     for name in ("gold", "silver"):
@@ -270,7 +270,7 @@ def test_a_claim_in_change_counts_for_both_classes() -> None:
 
 
 def test_an_undecodable_object_blocks_only_its_namespace() -> None:
-    """Its names keep their numbers there until it is mended or gone (RQ-75, RQ-B28, D-15)."""
+    """Its names keep their numbers there until it is decodable or deleted (RQ-75, RQ-B28, D-15)."""
     cluster = QuotaCluster()
     for namespace in ("a", "b"):
         cluster.put(POD, pod("p", namespace=namespace, requests={"cpu": "1"}))
@@ -294,12 +294,12 @@ def test_deleted_namespaces_leave_nothing_behind() -> None:
     for number in range(20):
         cluster.delete(POD, Key(f"p{number}", "a"))
     assert usage_tracker(cluster).index.namespaces("pods") == ()
-    assert cluster.wall >= BEGINNING
+    assert cluster.wall >= START_TIME
 
 
-@pytest.mark.parametrize("how", ["mended", "deleted"])
+@pytest.mark.parametrize("how", ["repaired", "deleted"])
 def test_a_briefly_undecodable_object_does_not_block_a_quota(how: str) -> None:
-    """It need not be there when somebody looks once a second (F-52, RQ-B28)."""
+    """The quota is enqueued even if no periodic check reads the object (F-52, RQ-B28)."""
     cluster = QuotaCluster()
     cluster.start()
     cluster.advance(0.3)
