@@ -1,4 +1,4 @@
-"""One API server for the plugins' tests alone, with users that hold the controllers' own roles."""
+"""One API server for the plugins' tests alone, with users that have the controllers' own roles."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +25,8 @@ def plugin_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
     """
     A server on which no host runs but those of the tests below here.
 
-    Nodes and ClusterRoles concern everybody who follows them, so these tests keep away from the
-    server that the whole session shares. User `nobody` may do nothing.
+    Nodes and ClusterRoles affect every controller that watches them, so these tests do not use the
+    server of the session. User `nobody` has no permissions.
     """
     with ApiServer(etcd, binaries=kube_binaries, users=[*ROLES, "nobody"]) as server:
         rbac: Any = client.RbacAuthorizationV1Api(server.client())

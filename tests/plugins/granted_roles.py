@@ -44,7 +44,7 @@ def granted(server: ApiServer, user: str, rules: Rules) -> Iterator[Callable[[Ru
 
 
 def _wait_until_known(server: ApiServer, user: str) -> None:
-    """A host that starts too early would be told that it may not follow anything yet."""
+    """Wait until the server applies the permissions; an earlier host would get 403."""
     reviews: Any = client.AuthorizationV1Api(server.client(user))
     asked = {"spec": {"namespace": "default"}}
 

@@ -13,7 +13,7 @@ from kcm_host_testing.api_server import ApiServer
 def roles(plugin_server: ApiServer) -> Iterator[Roles]:
     """A host with the controller's own permissions; tests use names and labels of their own."""
     with aggregation_host(plugin_server) as cluster:
-        cluster.settle()
+        cluster.wait_until_idle()
         yield cluster
 
 

@@ -99,8 +99,8 @@ class Roles:
         text = str(next(self._numbers))
         return self.change(self.marker, metadata={"annotations": {"touched": text}})
 
-    def settle(self) -> dict[str, Any]:
-        """Return when the host has done all it has to, its own echoes included."""
+    def wait_until_idle(self) -> dict[str, Any]:
+        """Wait until the host is idle, also after the events of its own writes."""
         return self.host.wait_until_settled(CONTROLLER, "clusterroles", self.touch)
 
 

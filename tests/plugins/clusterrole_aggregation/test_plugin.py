@@ -1,4 +1,4 @@
-"""The controller's hooks, called as the host calls them, against stores and requests in memory."""
+"""The hooks, called as the host calls them, with stores and requests in memory."""
 
 import json
 from collections import deque
@@ -49,7 +49,7 @@ def role(
 
 
 class Store:
-    """All roles of a cluster, as one watch of the controller sees them."""
+    """All roles of a cluster, as the watch of the controller has them."""
 
     def __init__(self) -> None:
         self.roles: dict[Key, Role] = {}
@@ -77,7 +77,7 @@ class Store:
 
 
 class Cluster:
-    """One controller with its store, its queue of keys and its requests."""
+    """One controller with its cache, its queue of keys and its requests."""
 
     def __init__(self, **roles: Role) -> None:
         self.controller = ClusterRoleAggregation()
@@ -105,10 +105,10 @@ class Cluster:
         return sorted(each.name for each in keys)
 
     async def sync(self, name: str) -> Done:
-        """Sync one role against the present store."""
+        """Sync one role with the present cache."""
         return await self.controller.kcm_sync(Key(name), self.view, self)
 
-    async def settle(self) -> list[str]:
+    async def sync_until_idle(self) -> list[str]:
         """Sync queued keys until there are none, and return their names in order."""
         synced: list[str] = []
         while self.queue:
@@ -131,7 +131,7 @@ class Cluster:
         field_manager: str,
         force: bool = True,
     ) -> Receipt:
-        """Take the rules over from everybody, and tell the watch (CRA-16, CRA-55)."""
+        """Replace the rules of all managers, and deliver the change (CRA-16, CRA-55)."""
         assert (kind, field_manager, force) == (
             CLUSTER_ROLE,
             "clusterrole-aggregation-controller",
@@ -231,7 +231,7 @@ async def test_a_role_that_is_gone_needs_nothing() -> None:
     """A queued key whose role was deleted ends well and without a request (CRA-21, CRA-T23)."""
     cluster = two_of()
     cluster.put("agg", None)
-    assert await cluster.settle() == ["agg"]
+    assert await cluster.sync_until_idle() == ["agg"]
     assert cluster.applied == []
 
 
@@ -239,7 +239,7 @@ async def test_a_role_that_is_no_longer_aggregated_keeps_its_rules() -> None:
     """Without aggregation rule there is nothing to do (CRA-12, CRA-22)."""
     cluster = two_of(R9)
     assert cluster.put("agg", role(R9)) == []
-    assert await cluster.settle() == ["agg"]
+    assert await cluster.sync_until_idle() == ["agg"]
     assert cluster.rules("agg") == [R9]
 
 
@@ -256,7 +256,7 @@ def test_any_change_queues_all_aggregated_roles() -> None:
 
 
 def test_a_deletion_without_last_state_queues_all_too() -> None:
-    """A role never known to the store may be reported as gone (CRA-10, CRA-T18)."""
+    """A role that was never cached may be reported as deleted (CRA-10, CRA-T18)."""
     assert two_of().put("unknown", None) == ["agg"]
 
 
@@ -287,10 +287,10 @@ async def test_a_source_that_loses_its_label_takes_its_rules_away() -> None:
         s1=role(R1, labels={"a": "x"}),
         s2=role(R2, labels={"a": "x"}),
     )
-    assert await cluster.settle() == ["agg"]
+    assert await cluster.sync_until_idle() == ["agg"]
     assert cluster.applied == []
     assert cluster.put("s1", role(R1, labels={"a": "y"})) == ["agg"]
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert cluster.rules("agg") == [R2]
 
 
@@ -308,16 +308,16 @@ async def test_a_chain_settles_by_its_own_writes() -> None:
         v1=role(R1, labels=to("view")),
         e1=role(R2, labels=to("edit")),
     )
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert cluster.rules("admin") == cluster.rules("edit") == [R2, R1]
     cluster.applied.clear()
     cluster.put("crd-view", role(R9, labels=to("view")))
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert cluster.rules("view") == [R9, R1]
     assert cluster.rules("admin") == cluster.rules("edit") == [R2, R9, R1]
     assert len(cluster.applied) == 3
     cluster.put("other", role())
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert len(cluster.applied) == 3
 
 
@@ -328,9 +328,9 @@ async def test_two_roles_that_select_each_other_keep_a_rule() -> None:
         two=role(labels={"b": "y"}, selectors=[AX]),
         s1=role(R1, labels={"a": "x"}),
     )
-    await cluster.settle()
+    await cluster.sync_until_idle()
     cluster.put("s1", None)
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert cluster.rules("one") == cluster.rules("two") == [R1]
 
 
@@ -361,7 +361,7 @@ def test_the_status_stays_small() -> None:
 
 
 def test_deleted_roles_are_removed_from_the_state() -> None:
-    """The memory of aggregated roles follows the store, also back to empty (Difference e)."""
+    """The set of aggregated roles follows the cache, also back to empty (Difference e)."""
     cluster = Cluster(agg1=role(selectors=[AX]), agg2=role(selectors=[AX]), s1=role())
     cluster.put("agg1", None)
     cluster.put("agg2", role())
@@ -370,7 +370,7 @@ def test_deleted_roles_are_removed_from_the_state() -> None:
 
 
 def test_permissions_are_the_least_that_works() -> None:
-    """Apply and escalate; no create, so that a deleted role is never made anew (CRA-57, CRA-59)."""
+    """Apply and escalate; no create, so that a deleted role is never recreated (CRA-57, CRA-59)."""
     permissions = ClusterRoleAggregation().kcm_writes()
     assert {(each.kind, each.verb, each.subresource) for each in permissions} == {
         (CLUSTER_ROLE, "patch", ""),

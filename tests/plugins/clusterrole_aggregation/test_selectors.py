@@ -262,7 +262,7 @@ NAME = 'at most 63 letters, digits, "-", "_" and ".", beginning and ending with 
 def test_the_error_for_an_invalid_selector_has_a_remedy(
     selector: dict[str, Any], said: str
 ) -> None:
-    """Place, fact and remedy, for whoever has to correct the role (CRA-44 to CRA-47)."""
+    """Place, fact and remedy, for the person who corrects the role (CRA-44 to CRA-47)."""
     with pytest.raises(InvalidSelector) as refusal:
         compiled(selector)
     assert str(refusal.value).partition(": ")[2] == said

@@ -1,4 +1,4 @@
-"""What wakes the aggregation controller, how often, and what does not."""
+"""The changes that queue roles on a real server, how often, and those that do not."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,51 +22,51 @@ def test_fields_that_are_not_read_queue_nothing(roles: Roles, own: str) -> None:
     """Annotations come and go without a sync (Difference b)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    before = roles.settle()
+    before = roles.wait_until_idle()
     for number in range(20):
         roles.change(f"{own}-s1", metadata={"annotations": {"a": str(number)}})
         roles.change(own, metadata={"annotations": {"a": str(number)}})
-    assert roles.settle()["syncs"] == before["syncs"]
+    assert roles.wait_until_idle()["syncs"] == before["syncs"]
 
 
 def test_a_burst_of_edits_costs_few_writes(roles: Roles, own: str) -> None:
     """A hundred edits of the sources: one write in each 100 ms at most (Difference c, T19)."""
     sources = [f"{own}-s{number}" for number in range(100)]
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(roles.create, name, rule(name), labels={own: "x"}) for name in sources]
         for job in jobs:
             job.result()
-    roles.settle()
+    roles.wait_until_idle()
     rests = (time.monotonic() - began) / REST_SECONDS
     assert roles.rules(own) == [rule(name) for name in sorted(sources)]
     assert len(roles.applies(own)) <= rests + 1
 
 
 def test_a_list_read_again_queues_nothing(roles: Roles, own: str) -> None:
-    """After 410 all roles are listed anew; where nothing changed, nothing is synced (T26, a)."""
+    """After 410 all roles are listed again; where nothing changed, nothing is synced (T26, a)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    before = roles.settle()
+    before = roles.wait_until_idle()
     lists = roles.host.stream("clusterroles")["lists"]
     cut_off(roles)
     eventually(lambda: roles.host.stream("clusterroles")["lists"] > lists, "roles are listed again")
-    assert roles.settle()["syncs"] == before["syncs"]
+    assert roles.wait_until_idle()["syncs"] == before["syncs"]
 
 
 def test_a_source_deleted_without_a_watch_is_handled(roles: Roles, own: str) -> None:
     """A delete that only the next list shows queues all aggregated roles (CRA-T18)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == [R1]
     held = roles.proxy.add(Stall(), query=WATCH, also_open=True, times=1)
     roles.delete(f"{own}-s1")
     cut_off(roles)
     held.remove()
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == []
 
 
@@ -81,7 +81,7 @@ def test_changes_during_a_sync_lead_to_one_more(roles: Roles, own: str) -> None:
     roles.host.wait_until_seen("clusterroles", roles.touch())
     assert len(roles.applies(own)) == 1
     stall.remove()
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.applied(own) == [[rule("first")], [rule("fourth")]]
     assert roles.rules(own) == [rule("fourth")]
 

@@ -42,7 +42,7 @@ def needs(operator: str, *values: str, key: str = "a") -> Manifest:
 def test_the_server_refuses_a_new_role_with_it(
     plugin_server: ApiServer, own: str, selectors: list[Manifest]
 ) -> None:
-    """So only roles from before the server checked can hold one (CRA-90)."""
+    """So only a role that is older than this check can have one (CRA-90)."""
     rbac: Any = client.RbacAuthorizationV1Api(plugin_server.client())
     with pytest.raises(client.ApiException, match=r"aggregationRule.clusterRoleSelectors") as met:
         rbac.create_cluster_role(manifest(own, selectors=selectors))
@@ -56,14 +56,14 @@ def spoiled(line: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def spoiling(plugin_server: ApiServer) -> Iterator[Roles]:
-    """A host to which every `DoesNotExist` comes as an operator that is none."""
+    """A host that reads an invalid operator in place of every `DoesNotExist`."""
     with aggregation_host(plugin_server) as roles:
         roles.proxy.add(Rewrite(spoiled), query={"watch": "true"}, also_open=True)
         yield roles
 
 
 def test_an_invalid_selector_stops_only_its_own_role(spoiling: Roles, own: str) -> None:
-    """Nothing is written though the first selector matches; retried; told (CRA-T13, CRA-23, 72)."""
+    """Nothing is written though the first selector matches; retried (CRA-T13, CRA-23, 72)."""
     good = {"matchLabels": {own: "x"}}
     spoiling.create(f"{own}-s1", R1, labels={own: "x"})
     spoiling.create(own, selectors=[good, needs("DoesNotExist")])
@@ -88,4 +88,4 @@ def test_a_corrected_selector_takes_effect_at_once(spoiling: Roles, own: str) ->
     eventually(lambda: len(spoiling.host.log("sync failed", key=own)) >= 6, "it is retried")
     spoiling.change(own, aggregationRule={"clusterRoleSelectors": [{"matchLabels": {own: "x"}}]})
     eventually(lambda: spoiling.rules(own) == [R2], "the role is written")
-    assert spoiling.settle()["status"]["badSelectors"] == []
+    assert spoiling.wait_until_idle()["status"]["badSelectors"] == []

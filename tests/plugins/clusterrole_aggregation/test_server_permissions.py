@@ -18,7 +18,7 @@ def test_the_controllers_own_role_is_enough(plugin_server: ApiServer, own: str) 
     with aggregation_host(plugin_server) as roles:
         roles.create(f"{own}-s1", R1, labels={own: "x"})
         roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-        roles.settle()
+        roles.wait_until_idle()
         requests = roles.proxy.requests()
         assert roles.rules(own) == [R1]
     assert {request.status for request in requests} == {200}
@@ -31,7 +31,7 @@ def test_the_controllers_own_role_is_enough(plugin_server: ApiServer, own: str) 
 
 
 def test_four_verbs_are_needed_and_no_more(plugin_server: ApiServer, own: str) -> None:
-    """Without escalate the server lets nobody write rules he lacks (CRA-59, CRA-T22)."""
+    """Without escalate a user cannot write rules that he does not have (CRA-59, CRA-T22)."""
     reads_and_writes = may("list", "watch", "patch")
     with (
         granted(plugin_server, "nobody", [reads_and_writes]) as grant,

@@ -60,7 +60,7 @@ def test_the_rules_of_selected_roles_are_collected(
         labels = {own: "", **({key: value} if key else {})}
         roles.create(f"{own}-{name}", *rules, labels=labels)
     roles.create(own, selectors=[owned(own, selector) for selector in selectors])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == expected
     assert roles.applied(own) == [expected]
 
@@ -69,7 +69,7 @@ def test_a_role_gives_nothing_to_itself(roles: Roles, own: str) -> None:
     """Its own label does not keep a rule that was written by hand (CRA-T9, CRA-25)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, R9, labels={own: "x"}, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == [R1]
 
 
@@ -80,28 +80,28 @@ def test_rules_that_are_there_are_not_written(
     """Equal rules need no request; another order is not equal (CRA-T2, CRA-T3, CRA-27)."""
     roles.create(f"{own}-s1", R1, R2, labels={own: "x"})
     roles.create(own, *present, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == [R1, R2]
     assert len(roles.applies(own)) == applied
 
 
 def test_rules_follow_their_sources(roles: Roles, own: str) -> None:
-    """A source that appears, changes, loses its label or goes is felt (CRA-10, CRA-T17, T25)."""
+    """A source that appears, changes, loses its label or is deleted (CRA-10, CRA-T17, T25)."""
     name = own
     roles.create(name, selectors=[{"matchLabels": {own: "x"}}])
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(f"{own}-s2", R2, labels={own: "x"})
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(name) == [R1, R2]
     roles.change(f"{own}-s1", rules=[R3])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(name) == [R3, R2]
     roles.change(f"{own}-s1", metadata={"labels": {own: "y"}})
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(name) == [R2]
     roles.change(f"{own}-s1", metadata={"labels": {own: "x"}})
     roles.delete(f"{own}-s2")
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(name) == [R3]
 
 
@@ -109,10 +109,10 @@ def test_a_role_without_its_aggregation_rule_keeps_its_rules(roles: Roles, own: 
     """What it has it keeps, whatever its sources do afterwards (CRA-12, CRA-22)."""
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     roles.change(own, aggregationRule=None)
     roles.change(f"{own}-s1", rules=[R2])
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(own) == [R1]
     assert len(roles.applies(own)) == 1
 
@@ -122,9 +122,9 @@ def test_two_roles_that_select_each_other_keep_a_rule(roles: Roles, own: str) ->
     roles.create(f"{own}-one", labels={own: "x"}, selectors=[{"matchLabels": {own: "y"}}])
     roles.create(f"{own}-two", labels={own: "y"}, selectors=[{"matchLabels": {own: "x"}}])
     roles.create(f"{own}-s1", R1, labels={own: "x"})
-    roles.settle()
+    roles.wait_until_idle()
     roles.delete(f"{own}-s1")
-    roles.settle()
+    roles.wait_until_idle()
     assert roles.rules(f"{own}-one") == roles.rules(f"{own}-two") == [R1]
 
 
@@ -133,39 +133,39 @@ WIDGETS = {"verbs": ["get"], "apiGroups": ["widgets.example"], "resources": ["wi
 
 
 def test_a_rule_for_view_reaches_edit_and_admin(roles: Roles, own: str) -> None:
-    """It climbs by the controller's own writes, one each, then all is quiet (T24, CRA-16, 92)."""
-    roles.settle()
+    """It follows the controller's own writes, one each, then it is idle (T24, CRA-16, 92)."""
+    roles.wait_until_idle()
     before = {name: roles.rules(name) for name in ("view", "edit", "admin")}
     assert all(before.values())
     done = len(roles.applies())
     roles.create(f"{own}-crd-view", WIDGETS, labels={f"{AGGREGATE}view": "true"})
-    settled = roles.settle()
+    settled = roles.wait_until_idle()
     for name, rules in before.items():
         now = roles.rules(name)
         assert WIDGETS in now
         assert [rule for rule in now if rule != WIDGETS] == rules
     applies = roles.applies()[done:]
     assert [apply.path.rpartition("/")[2] for apply in applies] == ["view", "edit", "admin"]
-    assert roles.settle()["syncs"] == settled["syncs"]
+    assert roles.wait_until_idle()["syncs"] == settled["syncs"]
 
 
 def test_a_rule_that_goes_leaves_the_whole_chain(roles: Roles, own: str) -> None:
     """Taking the source away takes the rule from all three (CRA-16, CRA-T25)."""
-    roles.settle()
+    roles.wait_until_idle()
     before = {name: roles.rules(name) for name in ("view", "edit", "admin")}
     roles.create(f"{own}-crd-view", WIDGETS, labels={f"{AGGREGATE}view": "true"})
-    roles.settle()
+    roles.wait_until_idle()
     assert WIDGETS in roles.rules("admin")
     roles.delete(f"{own}-crd-view")
-    roles.settle()
+    roles.wait_until_idle()
     assert {name: roles.rules(name) for name in before} == before
 
 
 def test_a_role_that_concerns_nobody_is_synced_for_and_not_written(roles: Roles, own: str) -> None:
-    """Any role that comes queues each aggregated one, once, and leads to no write (T17, CRA-11)."""
-    before = roles.settle()
+    """A new role queues each aggregated one, once, and leads to no write (T17, CRA-11)."""
+    before = roles.wait_until_idle()
     done = len(roles.applies())
-    roles.create(f"{own}-lonely", WIDGETS)
-    after = roles.settle()
+    roles.create(f"{own}-other", WIDGETS)
+    after = roles.wait_until_idle()
     assert after["syncs"] - before["syncs"] == after["status"]["aggregated"]
     assert len(roles.applies()) == done

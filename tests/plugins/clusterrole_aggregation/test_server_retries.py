@@ -29,12 +29,12 @@ def waits(roles: Roles, name: str) -> list[str]:
 
 
 def test_a_failed_apply_is_repeated_with_growing_waits(roles: Roles, own: str) -> None:
-    """After 5, 10, 20 ms; success forgets, a later failure waits 5 ms (CRA-T20, CRA-70, 71)."""
+    """After 5, 10, 20 ms; success resets this, a later failure waits 5 ms (CRA-T20, CRA-70, 71)."""
     broken = Answer(500, b"{}", JSON)
     roles.proxy.add(broken, method="PATCH", path=f"/{own}$", times=3)
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     applies = roles.applies(own)
     assert [apply.status for apply in applies] == [500, 500, 500, 200]
     times = [apply.time for apply in applies]
@@ -43,7 +43,7 @@ def test_a_failed_apply_is_repeated_with_growing_waits(roles: Roles, own: str) -
     assert waits(roles, own) == ["0.005s", "0.01s", "0.02s"]
     roles.proxy.add(broken, method="PATCH", path=f"/{own}$", times=1)
     roles.change(f"{own}-s1", rules=[R2])
-    roles.settle()
+    roles.wait_until_idle()
     assert waits(roles, own) == ["0.005s", "0.01s", "0.02s", "0.005s"]
     assert roles.rules(own) == [R2]
 
@@ -65,7 +65,7 @@ def test_no_refusal_leads_to_another_request(
     roles.proxy.add(Answer(status, body, JSON), path=f"/{own}$", times=2)
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
-    roles.settle()
+    roles.wait_until_idle()
     assert [(one.method, one.status) for one in roles.applies(own)] == [
         ("PATCH", status),
         ("PATCH", status),
@@ -88,7 +88,7 @@ def test_a_role_that_fails_holds_up_no_other(roles: Roles, own: str) -> None:
 
 
 def delete_before_apply(roles: Roles, own: str) -> None:
-    """Hold back the apply to role `own`, delete the role, and let the apply go."""
+    """Hold back the apply to role `own` until the role is deleted."""
     stall = roles.proxy.add(Stall(), method="PATCH", path=f"/{own}$")
     roles.create(f"{own}-s1", R1, labels={own: "x"})
     roles.create(own, selectors=[{"matchLabels": {own: "x"}}])
@@ -109,7 +109,7 @@ def test_it_is_not_recreated(plugin_server: ApiServer, own: str, user: str) -> N
         delete_before_apply(roles, own)
         (failure,) = eventually(lambda: roles.host.log("sync failed", key=own), "it is refused")
         assert "uid mismatch" in failure["error"]
-        settled = roles.settle()
+        settled = roles.wait_until_idle()
         assert [apply.status for apply in roles.applies(own)] == [409]
         assert settled["queue"]["failing"] == {}
         assert not roles.exists(own)

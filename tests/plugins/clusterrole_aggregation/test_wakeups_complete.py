@@ -1,4 +1,4 @@
-"""Whatever happens to roles, every aggregated one ends with the rules that it selects."""
+"""After random changes of roles every aggregated one has the rules that it selects."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ def labels(chance: random.Random) -> dict[str, str]:
 
 
 def selector(chance: random.Random) -> dict[str, Any]:
-    """Return a selector of roles, now and then one that makes no sense."""
+    """Return a selector of roles, sometimes an invalid one."""
     if chance.random() < 0.05:
         return {"matchExpressions": [{"key": "a", "operator": "Foo"}]}
     return {"matchLabels": {chance.choice(LABELS): "x"}}
@@ -104,11 +104,11 @@ def edit(world: World, chance: random.Random) -> str:
 def cut(world: World, chance: random.Random) -> str:
     """End the watch, sometimes with a change that only a new list shows."""
     expired = chance.random() < 0.5
-    told = go(world, chance) if expired else ""
+    changed = go(world, chance) if expired else ""
     world.server.cut(CLUSTER_ROLE, expired=expired)
-    return f"the watch ends, expired: {expired}, {told}"
+    return f"the watch ends, expired: {expired}, {changed}"
 
 
 def test_no_wakeup_is_missed() -> None:
-    """At a quiet moment a sync of every role changes nothing (F-52, CRA-10 to CRA-16)."""
+    """When the queue is idle, a sync of every role changes nothing (F-52, CRA-10 to CRA-16)."""
     check_completeness(make_world, {come: 4, go: 2, edit: 8, cut: 1})

@@ -38,7 +38,7 @@ def make_chain(world: World) -> None:
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_chain_of_roles_is_written_once_a_role(seed: int) -> None:
-    """However late its watch tells: twelve roles, all sources changed, twelve writes (F-54)."""
+    """With any delay of the watch: twelve roles, all sources changed, twelve writes (F-54)."""
     chance = random.Random(seed)
     world = World("clusterrole-aggregation", chance, keys={CLUSTER_ROLE: ""})
     make_chain(world)
@@ -69,7 +69,7 @@ def order_at(seconds: list[float]) -> WriteOrder:
 
 
 def test_nobody_waits_for_a_source_whose_write_changes_nothing() -> None:
-    """A source written or refused a second ago holds up nobody, retried or not (F-54)."""
+    """A source written or refused a second ago blocks no other role, retried or not (F-54)."""
     seconds = [100.0]
     order = order_at(seconds)
     roles = {

@@ -17,7 +17,7 @@ def begin(plugin_server: ApiServer) -> Iterator[Callable[[], WatchedClaims]]:
 
 @pytest.fixture
 def claims(begin: Callable[[], WatchedClaims]) -> Iterator[WatchedClaims]:
-    """A namespace of its own with the host at work; what is left in it goes at the end."""
+    """A namespace of its own, watched by the host; its objects are deleted at the end."""
     made = begin()
     yield made
     made.clean()

@@ -1,4 +1,4 @@
-"""The resourceclaim controller with the host's own stores and a server that is a dictionary."""
+"""The resourceclaim controller with the host's own stores and a server in memory."""
 
 import copy
 import itertools
@@ -62,8 +62,8 @@ class ClaimCluster:
     """
     One controller, its queue and its requests.
 
-    What is put is on the server and in the stores. What the controller writes is on the server;
-    `catch_up` shows it to the stores, and `settle` syncs until there is nothing left to do.
+    `put` changes the server and the stores. The controller writes to the server alone;
+    `deliver_events` updates the stores, and `sync_until_idle` syncs until nothing is queued.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class ClaimCluster:
         self.server[resource, key] = made
         return resource, key
 
-    def misfit(self, resource: str, name: str, namespace: str = "ns") -> None:
-        """Let the store have an object that does not fit the model, as its only version."""
+    def put_undecodable(self, resource: str, name: str, namespace: str = "ns") -> None:
+        """Put an undecodable object into the store, as its only version."""
         found = Entry(None, f"u-{name}", str(next(self._numbers)), undecodable=True)
         assert self.stores[resource].put(Key(name, namespace), found) is None
 
-    def hide(self, resource: str, name: str, namespace: str = "ns") -> None:
-        """Take an object out of its store alone: the store is behind the server."""
+    def remove_from_store(self, resource: str, name: str, namespace: str = "ns") -> None:
+        """Remove an object from its store alone: the store lags behind the server."""
         self.stores[resource].delete(Key(name, namespace))
 
     def remove(self, resource: str, name: str, namespace: str = "ns") -> list[str]:
@@ -127,8 +127,8 @@ class ClaimCluster:
         self.server.pop((resource, Key(name, namespace)), None)
         return self._show(resource, Key(name, namespace))
 
-    def catch_up(self) -> None:
-        """Show the stores all that happened on the server."""
+    def deliver_events(self) -> None:
+        """Deliver all changes on the server to the stores."""
         for resource, store in self.stores.items():
             stored = {key for key, _ in store.items()}
             there = {key for of, key in self.server if of == resource}
@@ -141,7 +141,7 @@ class ClaimCluster:
         return self.server[resource, Key(name, namespace)]
 
     def take_keys(self) -> list[str]:
-        """Return the queued keys and forget them."""
+        """Return the queued keys and clear the queue."""
         keys, self.queue = sorted(map(str, self.queue)), {}
         return keys
 
@@ -151,11 +151,11 @@ class ClaimCluster:
         self.outcome = await self.controller.kcm_sync(Key(name, namespace, kind), self.view, self)
         return self.verbs(before)
 
-    async def settle(self) -> list[str]:
-        """Sync until nothing is queued and the stores know all; return what was sent."""
+    async def sync_until_idle(self) -> list[str]:
+        """Sync until nothing is queued and the stores are current; return what was sent."""
         before = len(self.sent)
         for _ in range(100):
-            self.catch_up()
+            self.deliver_events()
             if not self.queue:
                 return self.verbs(before)
             key = next(iter(self.queue))
@@ -241,11 +241,11 @@ class ClaimCluster:
     async def patch(self, *_: Any, **__: Any) -> Receipt:
         raise NotImplementedError("the controller sends no patches")
 
-    def event(self, kind: Kind, key: Key, **told: Any) -> None:
-        assert told.pop("reason") == "FailedResourceClaimCreation"
-        assert told.pop("component") == "resource_claim"
-        assert told.get("warning", True)
-        self.events.append(f"{kind.name} {key.name}: {told['message']}")
+    def event(self, kind: Kind, key: Key, **fields: Any) -> None:
+        assert fields.pop("reason") == "FailedResourceClaimCreation"
+        assert fields.pop("component") == "resource_claim"
+        assert fields.get("warning", True)
+        self.events.append(f"{kind.name} {key.name}: {fields['message']}")
 
     def _record(self, verb: str, what: str, body: Any) -> None:
         self.sent.append((verb, what, body))
@@ -268,7 +268,7 @@ class ClaimCluster:
         return found["metadata"]["resourceVersion"] if found else None
 
     def _show(self, resource: str, key: Key, *, initial: bool = False) -> list[str]:
-        """Bring one store up to date and queue what follows."""
+        """Update one store and queue the keys that follow."""
         store, found = self.stores[resource], self.server.get((resource, key))
         if found is None:
             change = store.delete(key, resource_version=str(next(self._numbers)))

@@ -250,7 +250,7 @@ class Claims:
 
 
 class WatchedClaims(Claims):
-    """A namespace with a host at work on it, behind a proxy that notes all it asks for."""
+    """A namespace watched by a host, behind a proxy that records its requests."""
 
     def __init__(
         self, server: ApiServer, proxy: FaultProxy, host: RunningHost, *, version: str = "v1"
@@ -278,7 +278,7 @@ class WatchedClaims(Claims):
 
     @contextmanager
     def hidden(self, resource: str) -> Iterator[None]:
-        """Keep the host's watch of a resource silent; it hears of everything afterwards."""
+        """Hold back the host's watch of a resource; its events are delivered afterwards."""
         watch = {"watch": "true"}
         held = self.proxy.add(Stall(), path=f"/{resource}$", query=watch, also_open=True)
         try:
@@ -297,8 +297,8 @@ class WatchedClaims(Claims):
         version = self.change("pods", "marker", metadata=marks)["metadata"]["resourceVersion"]
         return str(version)
 
-    def settle(self) -> dict[str, Any]:
-        """Return when the host has done all it has to, its own echoes included."""
+    def wait_until_idle(self) -> dict[str, Any]:
+        """Wait until the host is idle, also after the events of its own writes."""
         return self.host.wait_until_settled(CONTROLLER, "pods", self.touch)
 
 
@@ -311,7 +311,7 @@ def _what(path: str) -> str:
 def claims_host(
     server: ApiServer, *, user: str = "admin", version: str = "v1", **settings: Any
 ) -> Iterator[Callable[[], WatchedClaims]]:
-    """Run a host with the controller alone; gives what makes a namespace with it at work."""
+    """Run a host with the controller alone; yield a function that makes a watched namespace."""
     config = {"controllers": {CONTROLLER: {"settings": settings}}}
     made: list[WatchedClaims] = []
     with (

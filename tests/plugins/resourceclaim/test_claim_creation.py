@@ -79,7 +79,7 @@ def test_the_claim_of_a_group() -> None:
 
 
 def test_the_template_stays_as_it_is() -> None:
-    """A claim made from it changes nothing in the store (T-2, RC-44)."""
+    """A claim made from it does not change the cached template (T-2, RC-44)."""
     found = template(TEMPLATE)
     before = copy.deepcopy(found)
     body = new_claim(found, pod_claim_name="res", kind=POD, owner=Key("p", "ns"), uid="u-p")

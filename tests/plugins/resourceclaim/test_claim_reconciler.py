@@ -72,7 +72,7 @@ async def test_what_is_sent_for_a_claim(objects: Any, expected: list[str]) -> No
     """Status, then finalizer, then deletion, each only where due (RC-57 to RC-62)."""
     cluster = ClaimCluster(*objects)
     assert await cluster.sync("claim", "c") == expected
-    cluster.catch_up()
+    cluster.deliver_events()
     assert await cluster.sync("claim", "c") == [], "and then there is silence"
 
 
@@ -121,14 +121,14 @@ async def test_the_server_says_that_a_consumer_goes(there: Any, reads: int) -> N
 
 
 async def test_a_replaced_consumer_is_not_asked_for() -> None:
-    """The store's own answer is enough (T-38)."""
+    """The cached pod is enough (T-38)."""
     cluster = ClaimCluster(claim(**USED), OTHER)
     await cluster.sync("claim", "c")
     assert cluster.reads == []
 
 
 async def test_an_unknown_consumer_is_an_error() -> None:
-    """Nothing is written before all is known (T-40, RC-57, RC-71)."""
+    """Nothing is written before the state of all consumers is known (T-40, RC-57, RC-71)."""
     cluster = ClaimCluster(claim(**USED))
     cluster.answers.append(refused(500, "InternalError"))
     with pytest.raises(ApiError):
@@ -211,7 +211,7 @@ async def test_a_conflict_writes_nothing_more() -> None:
 
 
 async def test_a_claim_that_changes_while_the_server_is_asked_is_left_alone() -> None:
-    """Its change was told, and queues it again if there is something to do (RC-57)."""
+    """Its change was delivered, and queues it again if there is something to do (RC-57)."""
     cluster = ClaimCluster(claim(**USED))
     real = cluster.read
 
@@ -225,31 +225,31 @@ async def test_a_claim_that_changes_while_the_server_is_asked_is_left_alone() ->
 
 
 async def test_the_finalizer_stays_if_its_removal_fails() -> None:
-    """Until the claim is deleted, then it goes (Q-10, RC-59, RC-60)."""
+    """Until the claim is deleted, then it is removed (Q-10, RC-59, RC-60)."""
     cluster = ClaimCluster(claim(**USED))
     cluster.answers.extend([None, refused(500, "InternalError")])
     with pytest.raises(ApiError):
         await cluster.sync("claim", "c")
-    cluster.catch_up()
+    cluster.deliver_events()
     assert await cluster.sync("claim", "c") == []
     cluster.put(claim(protected=True, deleting=True))
     assert await cluster.sync("claim", "c") == [MAIN]
 
 
 async def test_the_watch_event_of_the_last_write_queues_nothing() -> None:
-    """A claim gone with its finalizer is known to be gone before the watch tells (T-52, RC-59)."""
+    """A claim that is gone with its finalizer is not synced before the event (T-52, RC-59)."""
     cluster = ClaimCluster(claim(allocated=True, protected=True, deleting=True))
     assert await cluster.sync("claim", "c") == [STATUS, MAIN]
-    echo = claim(protected=True, deleting=True)
-    cluster.put(echo)
+    stale = claim(protected=True, deleting=True)
+    cluster.put(stale)
     assert await cluster.sync("claim", "c") == []
-    echo["metadata"]["uid"] = "of-a-namesake"
-    cluster.put(echo)
+    stale["metadata"]["uid"] = "of-a-namesake"
+    cluster.put(stale)
     assert await cluster.sync("claim", "c") == [MAIN]
 
 
 async def test_a_claim_with_other_finalizers_is_not_marked_as_finalized() -> None:
-    """Should somebody protect it again, it is released again (RC-59)."""
+    """With a new finalizer it is released again (RC-59)."""
     finalizers = [FINALIZER, "a.example/x"]
     cluster = ClaimCluster(claim(finalizers=finalizers, deleting=True))
     assert await cluster.sync("claim", "c") == [MAIN]

@@ -80,7 +80,7 @@ def test_pods_with_extended_resources_release_their_claim() -> None:
 
 
 def test_an_ended_pod_needs_no_work_itself() -> None:
-    """Not even for an entry that nobody understands (T-64, D-1)."""
+    """Not even for an unsupported entry (T-64, D-1)."""
     ended = pod("p", {"name": "new"}, phase="Succeeded")
     assert ClaimCluster().put(ended) == []
 
@@ -130,7 +130,7 @@ def test_what_a_pod_queues(manifest: Any, keys: list[str]) -> None:
 
 
 def test_an_ended_pod_is_not_reserved_again() -> None:
-    """A shared claim stays with those who use it; later changes wake nobody (T-90, D-1)."""
+    """A shared claim keeps its other consumers; later changes queue nothing (T-90, D-1)."""
     used = {"allocated": True, "protected": True}
     shared = claim(**used, consumers=[user("p"), user("q")])
     running = pod("q", by_name(), phase="Running", node="n")
@@ -140,7 +140,7 @@ def test_an_ended_pod_is_not_reserved_again() -> None:
 
 
 def test_a_template_queues_those_who_wait_for_it() -> None:
-    """In its namespace; a deleted one wakes nobody (T-66, RC-25, RC-26)."""
+    """In its namespace; a deleted one queues nothing (T-66, RC-25, RC-26)."""
     cluster = ClaimCluster(pod(), pod(namespace="other"), pod("q", by_template(template="x")))
     assert cluster.put(template()) == [POD_KEY]
     assert cluster.put(template(admin=True)) == [POD_KEY]
@@ -148,7 +148,7 @@ def test_a_template_queues_those_who_wait_for_it() -> None:
 
 
 def test_at_the_start_everything_is_looked_at_once() -> None:
-    """When all stores are there; what needs nothing gets no key (T-69, RC-4, RC-7)."""
+    """When all caches are synced; objects that need no sync get no key (T-69, RC-4, RC-7)."""
     cluster = ClaimCluster(
         pod("waiting"),
         pod("right", names={"res": "right"}),
@@ -168,7 +168,7 @@ def test_at_the_start_everything_is_looked_at_once() -> None:
 
 
 def test_nothing_is_queued_before_all_caches_are_synced() -> None:
-    """Changes that come while another store still waits for its list queue nothing (RC-4)."""
+    """Changes that are delivered before another cache is synced queue nothing (RC-4)."""
     cluster = ClaimCluster()
     fresh = ClaimCluster()
     handlers = fresh.watches["pods"].keys.__self__  # type: ignore[attr-defined] # a bound method
@@ -210,7 +210,7 @@ def test_a_pod_recreated_while_the_watch_was_interrupted_is_two() -> None:
 
 
 async def test_a_claim_just_created_needs_no_second_sync() -> None:
-    """The pod's new status may be seen before the claim (RC-21.3, Difference f)."""
+    """The pod's new status may be delivered before the claim (RC-21.3, Difference f)."""
     cluster = ClaimCluster(pod(), template())
     await cluster.sync("pod", "p")
     recorded = cluster.get("pods", "p")["status"]["resourceClaimStatuses"]
@@ -225,11 +225,11 @@ async def test_a_claim_of_an_ended_pod_is_deleted_once() -> None:
     cluster = ClaimCluster(pod(**RECORDED, phase="Running", node="n"), claim(**generated))
     cluster.put(template())
     cluster.put(pod(**RECORDED, phase="Succeeded", node="n"))
-    assert len(await cluster.settle()) == 3
+    assert len(await cluster.sync_until_idle()) == 3
     assert not [key for of, key in cluster.server if of == "resourceclaims"]
     assert len(cluster.controller._state.created) == 0
     cluster.put(pod(**RECORDED, phase="Succeeded", node="other"))
-    assert await cluster.settle() == []
+    assert await cluster.sync_until_idle() == []
 
 
 async def test_a_claim_deleted_by_accident_is_made_again() -> None:
@@ -237,10 +237,10 @@ async def test_a_claim_deleted_by_accident_is_made_again() -> None:
     cluster = ClaimCluster(pod(), template())
     await cluster.sync("pod", "p")
     (first,) = [key.name for of, key in cluster.server if of == "resourceclaims"]
-    cluster.catch_up()
+    cluster.deliver_events()
     assert cluster.take_keys() == []
     assert cluster.remove("resourceclaims", first) == [POD_KEY]
-    assert await cluster.settle() == ["create resourceclaims", "apply pods/status"]
+    assert await cluster.sync_until_idle() == ["create resourceclaims", "apply pods/status"]
     (second,) = [key.name for of, key in cluster.server if of == "resourceclaims"]
     (recorded,) = cluster.get("pods", "p")["status"]["resourceClaimStatuses"]
     assert recorded == {"name": "res", "resourceClaimName": second}
@@ -248,13 +248,13 @@ async def test_a_claim_deleted_by_accident_is_made_again() -> None:
 
 
 async def test_a_claim_deleted_before_it_was_seen_is_made_again() -> None:
-    """The answer to the creation comes after the deletion was told (D-2, IQ-96)."""
+    """The response to the creation arrives after the event of the deletion (D-2, IQ-96)."""
     cluster = ClaimCluster(pod(), template())
     real = cluster.create
 
     async def slow(*given: Any, **named: Any) -> Any:
         made = await real(*given, **named)
-        cluster.catch_up()
+        cluster.deliver_events()
         cluster.remove("resourceclaims", made["metadata"]["name"])
         return made
 
@@ -262,7 +262,7 @@ async def test_a_claim_deleted_before_it_was_seen_is_made_again() -> None:
     await cluster.sync("pod", "p")
     cluster.create = real  # type: ignore[method-assign]
     assert len(cluster.controller._state.created) == 0
-    assert await cluster.settle() == ["create resourceclaims", "apply pods/status"]
+    assert await cluster.sync_until_idle() == ["create resourceclaims", "apply pods/status"]
 
 
 async def test_a_claim_that_the_informer_has_first_is_not_added() -> None:
@@ -272,7 +272,7 @@ async def test_a_claim_that_the_informer_has_first_is_not_added() -> None:
 
     async def slow(*given: Any, **named: Any) -> Any:
         made = await real(*given, **named)
-        cluster.catch_up()
+        cluster.deliver_events()
         return made
 
     cluster.create = slow  # type: ignore[method-assign] # an answer that takes its time
@@ -281,9 +281,9 @@ async def test_a_claim_that_the_informer_has_first_is_not_added() -> None:
 
 
 async def test_a_claim_that_does_not_fit_is_there_all_the_same() -> None:
-    """It is not taken for missing: no second one is made, and users are told (RC-36, RC-70)."""
+    """It does not count as missing: no second one is made; an Event is written (RC-36, RC-70)."""
     cluster = ClaimCluster(template())
-    cluster.misfit("resourceclaims", "c")
+    cluster.put_undecodable("resourceclaims", "c")
     assert cluster.put(pod(**RECORDED)) == []
     with pytest.raises(Undecodable):
         await cluster.sync("pod", "p")
@@ -295,7 +295,7 @@ async def test_a_claim_that_does_not_fit_is_there_all_the_same() -> None:
 async def test_a_consumer_that_does_not_fit_is_there_all_the_same() -> None:
     """The claim's sync fails and is retried; nothing is taken away (RC-57)."""
     cluster = ClaimCluster()
-    cluster.misfit("pods", "p")
+    cluster.put_undecodable("pods", "p")
     used = claim(consumers=[user("p")], allocated=True, protected=True)
     assert cluster.put(used) == [CLAIM_KEY]
     with pytest.raises(Undecodable):

@@ -35,16 +35,16 @@ RUNNING = bare(pod(node="n", phase="Running"))
     ],
 )
 async def test_a_consumer_that_does_not_name_the_claim_releases_it(end: Any) -> None:
-    """F-50: the claim is queued by whatever ends its consumer, and goes (RC-57)."""
+    """F-50: the claim is queued by each end of its consumer, and deleted (RC-57)."""
     cluster = ClaimCluster(RUNNING, claim(**USED, deleting=True))
     assert cluster.at_start == []
     assert (cluster.put(end) if end else cluster.remove("pods", "p")) == [CLAIM_KEY]
-    await cluster.settle()
+    await cluster.sync_until_idle()
     assert ("resourceclaims", "c") not in {(of, key.name) for of, key in cluster.server}
 
 
 def test_a_consumer_is_found_by_its_name() -> None:
-    """F-50: the one that the store never had is gone when another has its name (RC-57)."""
+    """F-50: one that the cache never had is gone when another has its name (RC-57)."""
     cluster = ClaimCluster(claim(**USED))
     cluster.take_keys()
     assert cluster.put(bare(pod(uid="u-new"))) == [CLAIM_KEY]
@@ -66,7 +66,7 @@ async def test_a_namesake_deletes_the_claim_of_its_predecessor() -> None:
     cluster = ClaimCluster(RUNNING, owned)
     assert cluster.remove("pods", "p") == [], "the garbage collector deletes it (T-48)"
     assert cluster.put(bare(pod(uid="u-new"))) == [CLAIM_KEY]
-    assert (await cluster.settle())[0] == "delete resourceclaims"
+    assert (await cluster.sync_until_idle())[0] == "delete resourceclaims"
 
 
 def test_changes_that_no_claim_is_judged_by_queue_none() -> None:
@@ -84,7 +84,7 @@ def test_pods_without_claims_are_not_stored() -> None:
 
 
 def test_a_claim_that_may_be_adopted_queues_its_owner() -> None:
-    """F-50: it waits for that or for the template, whichever comes first (RC-38)."""
+    """F-50: it waits for the claim or for the template, whichever is first (RC-38)."""
     cluster = ClaimCluster(pod(), pod("q"))
     assert cluster.put(claim(**GENERATED)) == [POD_KEY]
     assert cluster.put(claim("o", owner="q", owner_uid="u-old", entry="res")) == ["claim:ns/o"]
@@ -99,13 +99,13 @@ def test_a_claim_that_may_be_adopted_queues_its_group_and_its_pods() -> None:
 
 
 async def test_a_claim_that_was_just_created_does_not_queue_its_owner() -> None:
-    """F-50: it is known already, whichever of answer and watch is quicker."""
+    """F-50: it is cached already, whichever of response and event is first."""
     cluster = ClaimCluster(pod(), template())
     real = cluster.create
 
     async def slow(*given: Any, **named: Any) -> Any:
         made = await real(*given, **named)
-        cluster.catch_up()
+        cluster.deliver_events()
         assert cluster.take_keys() == []
         return made
 
@@ -115,7 +115,7 @@ async def test_a_claim_that_was_just_created_does_not_queue_its_owner() -> None:
     cluster.create = real  # type: ignore[method-assign]
     await cluster.sync("pod", "q")
     cluster.take_keys()
-    cluster.catch_up()
+    cluster.deliver_events()
     assert cluster.take_keys() == []
     assert cluster.controller._state.creating == set()
 
@@ -123,7 +123,7 @@ async def test_a_claim_that_was_just_created_does_not_queue_its_owner() -> None:
 def test_an_undecodable_owner_is_looked_at_when_it_can_be_read() -> None:
     """F-50: nothing fails meanwhile."""
     cluster = ClaimCluster()
-    cluster.misfit("pods", "p")
+    cluster.put_undecodable("pods", "p")
     assert cluster.put(claim(owner="p", entry="res", allocated=True)) == [CLAIM_KEY]
     assert cluster.put(pod()) == [POD_KEY]
 
@@ -138,20 +138,20 @@ def test_a_pod_whose_group_got_another_claim_records_that() -> None:
 
 
 def test_a_foreign_claim_in_the_record_of_a_group_queues_it() -> None:
-    """F-50: a sync makes the right one (RC-51)."""
+    """F-50: a sync makes its own one (RC-51)."""
     cluster = ClaimCluster(group(), claim(owner="q", entry="res"), **GROUPS)
     assert cluster.put(group(names={"res": "c"})) == [GROUP_KEY]
 
 
 def test_a_named_claim_that_is_reserved_by_name_stays() -> None:
-    """F-50: what is judged by nobody here is not looked at (RC-57)."""
+    """F-50: consumers of other kinds are not judged (RC-57)."""
     foreign = {"apiGroup": "foo.com", "resource": "pods", "name": "p", "uid": "u-p"}
     cluster = ClaimCluster(pod("p", by_name(), node="n"), claim(consumers=[foreign]))
     assert cluster.remove("pods", "p") == []
 
 
 async def test_a_claim_in_another_namespace_is_not_adopted() -> None:
-    """F-53: whoever owns it, a pod uses claims of its own namespace alone (RC-10, Difference x)."""
+    """F-53: a pod uses only claims of its own namespace, also by owner (RC-10, Difference x)."""
     cluster = ClaimCluster(pod(), template())
     assert cluster.put(claim(**GENERATED, namespace="other")) == []
     assert await cluster.sync("pod", "p") == ["create resourceclaims", "apply pods/status"]
@@ -160,7 +160,7 @@ async def test_a_claim_in_another_namespace_is_not_adopted() -> None:
 
 
 async def test_what_only_the_server_has_is_synced_again() -> None:
-    """F-50: a consumer, or a claim, may go before its store ever shows it: nothing tells then."""
+    """F-50: a consumer or claim may be deleted before it is cached: then there is no event."""
     cluster = ClaimCluster(claim(**USED), pod("q", names={"res": "d"}))
     cluster.set(RUNNING)
     cluster.set(claim("d", owner="q", entry="res"))
@@ -170,7 +170,7 @@ async def test_what_only_the_server_has_is_synced_again() -> None:
     cluster.remove("pods", "p")
     assert await cluster.sync("claim", "c") != []
     assert cluster.outcome == Done()
-    cluster.catch_up()
+    cluster.deliver_events()
     assert await cluster.sync("pod", "q") == []
     assert cluster.outcome == Done()
 
@@ -184,7 +184,7 @@ async def test_what_only_the_server_has_is_synced_again() -> None:
     ],
 )
 async def test_who_loses_a_claim_that_was_not_recorded_is_queued(lost: Any) -> None:
-    """A sync that failed after it made the claim must not rest when the claim goes (RC-35)."""
+    """The owner is queued when its claim is deleted after a sync that failed (RC-35)."""
     cluster = ClaimCluster(pod(), template(), claim(**GENERATED))
     cluster.take_keys()
     assert POD_KEY in (cluster.put(lost) if lost else cluster.remove("resourceclaims", "c"))

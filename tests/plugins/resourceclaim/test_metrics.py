@@ -1,4 +1,4 @@
-"""Claims are counted as they change, not when somebody asks."""
+"""The metrics: claims are counted when they change, not at a scrape."""
 
 import sys
 from collections import Counter
@@ -35,10 +35,10 @@ def test_counts_are_those_of_a_recount(story: Any) -> None:
     expected = ClaimCounts()
     for name, model in present.items():
         expected.update(Key(name, "ns"), model)
-    told = {tuple(labels.values()): value for labels, value in counts.metric().series}
-    assert told == {tuple(labels.values()): value for labels, value in expected.metric().series}
-    assert sum(told.values()) == sum(model is not None for model in present.values())
-    assert 0 not in told.values()
+    counted = {tuple(labels.values()): value for labels, value in counts.metric().series}
+    assert counted == {tuple(labels.values()): value for labels, value in expected.metric().series}
+    assert sum(counted.values()) == sum(model is not None for model in present.values())
+    assert 0 not in counted.values()
 
 
 def calls(cluster: ClaimCluster) -> int:

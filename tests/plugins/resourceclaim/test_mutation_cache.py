@@ -50,7 +50,7 @@ def names(created: MutationCache, owner: str = "ns/u-p") -> list[str]:
 
 
 def test_a_created_claim_is_found_by_key_and_owner(created: MutationCache) -> None:
-    """As the store would find it, in its namespace alone (RC-10, RC-15)."""
+    """As in the informer's index, only in its namespace (RC-10, RC-15)."""
     created.add(C, made(), "5")
     assert created.get(C) == made()
     assert created.get(Key("c", "other")) is None
@@ -83,7 +83,7 @@ def test_the_least_recently_used_is_evicted(created: MutationCache) -> None:
 
 
 def test_it_expires_after_an_hour(created: MutationCache, clock: Clock) -> None:
-    """Nobody says that a claim which no watch ever showed still exists (RC-15, IQ-97)."""
+    """Without an event it is not certain that the claim still exists (RC-15, IQ-97)."""
     created.add(C, made(), "5")
     clock.now += 3599
     assert names(created) == ["c"]
@@ -97,7 +97,7 @@ def test_it_expires_after_an_hour(created: MutationCache, clock: Clock) -> None:
 def test_a_claim_that_the_informer_has_is_removed(
     created: MutationCache, version: str, kept: bool
 ) -> None:
-    """A copy goes when an event as new shows the claim (D-2, IQ-95)."""
+    """A copy is removed by an event with an equal or newer version (D-2, IQ-95)."""
     created.add(C, made(), "5")
     created.on_update(C, version)
     assert (created.get(C) is not None) is kept
@@ -155,7 +155,7 @@ def test_tombstones_expire(created: MutationCache, clock: Clock) -> None:
 
 
 def test_claims_of_groups_are_found_too(created: MutationCache) -> None:
-    """The index by owner holds PodGroups of every version (RC-14, T-72)."""
+    """The index by owner has PodGroups of every version (RC-14, T-72)."""
     manifest: Any = claim("c", owner="g", owner_kind="PodGroup", entry="res")
     created.add(C, msgspec.convert(manifest, Claim), "1")
     assert names(created, "ns/u-g") == ["c"]

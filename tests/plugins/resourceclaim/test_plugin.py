@@ -133,7 +133,7 @@ def test_the_defaults_of_the_switches() -> None:
 
 
 def test_group_claims_need_lookups() -> None:
-    """The one switch without the other is a mistake, told with its remedy (section 1.1)."""
+    """The one switch without the other is an error with a remedy (section 1.1)."""
     with pytest.raises(ValidationError, match="set 'genericWorkload: true' too"):
         Settings.model_validate({"workloadClaims": True})
 
@@ -164,7 +164,7 @@ def test_claims_are_counted_by_what_they_are() -> None:
 
 
 def test_metrics_have_the_names_of_the_newest_release() -> None:
-    """Both are there from the start, with the labels dashboards know (RC-75, RC-76)."""
+    """Both exist from the start, with the labels of the reference (RC-75, RC-76)."""
     cluster = ClaimCluster(claim(admin=True))
     creates, claims = cluster.controller.kcm_metrics()
     assert (creates.name, creates.type) == (
@@ -178,7 +178,7 @@ def test_metrics_have_the_names_of_the_newest_release() -> None:
 
 
 async def test_the_status_is_small() -> None:
-    """Versions, claims, and creations that the store has not shown (RC-15)."""
+    """Versions, claims, and created claims that are not in the cache (RC-15)."""
     cluster = ClaimCluster(pod(), template(), group(), claim("c"), **GROUPS)
     await cluster.sync("pod", "p")
     assert cluster.controller.kcm_status(cluster.view) == {
@@ -187,7 +187,7 @@ async def test_the_status_is_small() -> None:
         "claims": 1,
         "createdAndNotSeen": 1,
     }
-    cluster.catch_up()
+    cluster.deliver_events()
     assert cluster.controller.kcm_status(cluster.view)["createdAndNotSeen"] == 0
 
 

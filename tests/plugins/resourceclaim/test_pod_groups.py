@@ -112,7 +112,7 @@ async def test_groups_that_need_nothing(objects: Any) -> None:
 
 @pytest.mark.parametrize("templates", [[template()], []])
 async def test_a_pod_waits_for_the_claim_of_its_group(templates: Any) -> None:
-    """Nothing is sent or told, and it is no error (T-71, RC-40)."""
+    """Nothing is sent, no Event is written, and it is no error (T-71, RC-40)."""
     cluster = ClaimCluster(MEMBER, group(), *templates, **GROUPS)
     assert await cluster.sync("pod", "p") == []
     assert cluster.events == []
@@ -125,7 +125,7 @@ async def test_a_pod_records_the_claim_of_its_group() -> None:
     cluster = ClaimCluster(MEMBER, group(), claim(**OF_GROUP), template(), **GROUPS)
     assert await cluster.sync("pod", "p") == [RECORD]
     assert cluster.sent[0][2] == [{"name": "res", "resourceClaimName": "c"}]
-    cluster.catch_up()
+    cluster.deliver_events()
     assert await cluster.sync("pod", "p") == []
 
 
@@ -166,7 +166,7 @@ async def test_a_claim_is_reserved_for_the_group(consumers: Any, sent: Any) -> N
     ],
 )
 async def test_a_group_as_consumer(switches: Any, there: Any, sent: Any) -> None:
-    """It goes when it is gone everywhere; without group claims it stays (T-75, RC-57)."""
+    """It is removed when the server has none; without workload claims it stays (T-75, RC-57)."""
     used: Any = {"allocated": True, "protected": True, "consumers": [group_user("g")]}
     cluster = ClaimCluster(claim(**OF_GROUP, **used), *([there] if there else []), **switches)
     assert await cluster.sync("claim", "c") == sent
@@ -281,7 +281,7 @@ def test_groups_that_are_only_looked_up_queue_the_pods_that_wait_for_them() -> N
 
 
 def test_a_pod_does_not_make_the_claim_of_its_group() -> None:
-    """The group's own key does; what cannot be told is left to a sync (RC-21.3)."""
+    """The group's own key does; what cannot be decided is left to a sync (RC-21.3)."""
     lost = pod(group="g", names={"res": "gone"})
     assert ClaimCluster(group(names={"res": "gone"}), **GROUPS).put(lost) == []
     assert ClaimCluster(**GROUPS).put(lost) == ["pod:ns/p"], "the group is missing"

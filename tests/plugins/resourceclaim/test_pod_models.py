@@ -44,7 +44,7 @@ GENERATED, STATIC = ResolvedClaim("c1", generated=True), ResolvedClaim("c", gene
     ],
 )
 def test_an_entry_stands_for_a_claim(entry: Any, recorded: Any, expected: Any) -> None:
-    """A claim by name or as recorded, none needed, none yet, or not known (section 1.3)."""
+    """A claim by name or as recorded, none needed, none yet, or unsupported (section 1.3)."""
     records = msgspec.convert(recorded, tuple[PodClaimStatus, ...])
     assert resolve_claim(msgspec.convert(entry, PodClaim), records) == expected
 

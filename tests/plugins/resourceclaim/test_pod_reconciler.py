@@ -55,11 +55,11 @@ async def test_a_claim_is_made_and_recorded() -> None:
 
 
 async def test_nothing_happens_twice() -> None:
-    """Its own echoes lead to no further request (RC-20 to RC-23, Difference f)."""
+    """The events of its own writes lead to no request (RC-20 to RC-23, Difference f)."""
     cluster = ClaimCluster(pod(), template())
-    assert await cluster.settle() == []
+    assert await cluster.sync_until_idle() == []
     cluster.put(pod("q"))
-    assert await cluster.settle() == [CREATE, APPLY]
+    assert await cluster.sync_until_idle() == [CREATE, APPLY]
     assert await cluster.sync("pod", "q") == []
     assert cluster.reads == []
 
@@ -92,7 +92,7 @@ async def test_what_a_switch_forbids_is_refused(switches: Any, spec: Any, text: 
 
 
 async def test_admin_access_is_passed_on_and_counted() -> None:
-    """The request goes as it is (T-4, RC-41, RC-75)."""
+    """The request is sent unchanged (T-4, RC-41, RC-75)."""
     cluster = ClaimCluster(pod(), template(admin=True))
     await cluster.sync("pod", "p")
     assert cluster.sent[0][2]["spec"] == claim_spec(admin=True)
@@ -100,7 +100,7 @@ async def test_admin_access_is_passed_on_and_counted() -> None:
 
 
 async def test_a_missing_template_is_reported() -> None:
-    """With the text that tools know; no request, nothing counted (T-6, RC-39, RC-70)."""
+    """With the text of the reference; no request, nothing counted (T-6, RC-39, RC-70)."""
     cluster = ClaimCluster(pod())
     with pytest.raises(ReconcileError):
         await cluster.sync("pod", "p")
@@ -153,7 +153,7 @@ async def test_a_claim_not_yet_recorded_is_found() -> None:
 
 
 async def test_a_claim_just_created_is_found() -> None:
-    """The store need not show it yet (T-11, T-23, RC-15, RC-38)."""
+    """It need not be in the informer's cache yet (T-11, T-23, RC-15, RC-38)."""
     cluster = ClaimCluster(pod(), template())
     cluster.answers.extend([None, refused(500, "InternalError")])
     with pytest.raises(ApiError):
@@ -316,13 +316,13 @@ async def test_a_further_consumer_comes_last() -> None:
 
 
 async def test_a_conflict_is_left_to_the_next_sync() -> None:
-    """No second try within the sync; with a fresh store it succeeds (T-30, RC-33)."""
+    """No second attempt in the sync; with a current cache it succeeds (T-30, RC-33)."""
     cluster = ClaimCluster(pod("p", by_name(), node="n"), claim(allocated=True))
     cluster.set(claim(allocated=True, consumers=[user("q")]))
     with pytest.raises(Conflict):
         await cluster.sync("pod", "p")
     assert cluster.verbs() == [RESERVE]
-    cluster.catch_up()
+    cluster.deliver_events()
     assert await cluster.sync("pod", "p") == [RESERVE]
     assert consumers(cluster) == [user("q"), user("p")]
     assert cluster.events == [], "RC-71"
@@ -341,14 +341,14 @@ async def test_a_pod_born_with_a_node_meets_no_error() -> None:
     """Made and recorded; reserved when it is allocated, by the next sync (D-4)."""
     cluster = ClaimCluster(pod(node="n"), template())
     assert await cluster.sync("pod", "p") == [CREATE, APPLY]
-    cluster.catch_up()
+    cluster.deliver_events()
     (made,) = applied(cluster)[0].values()
     assert cluster.put(claim(made, **GENERATED, allocated=True)) == ["pod:ns/p"]
     assert await cluster.sync("pod", "p") == [RESERVE]
 
 
 async def test_a_missing_claim_does_not_hide_the_next() -> None:
-    """The loop goes on to the entry whose claim is there (D-5)."""
+    """The loop continues with the entry whose claim exists (D-5)."""
     entries = (by_name("a", "missing"), by_name("b", "c"))
     cluster = ClaimCluster(pod("p", *entries, node="n"), claim(allocated=True))
     assert await cluster.sync("pod", "p") == [RESERVE]
@@ -366,7 +366,7 @@ async def test_all_claims_are_reserved_in_one_sync() -> None:
 
 
 async def test_a_stored_claim_of_another_owner_is_not_reserved() -> None:
-    """Where the store lags behind a claim of that name just created, the sync fails (RC-43)."""
+    """The sync fails while the cache has an older claim of that name (RC-43)."""
     foreign = claim("c", owner="q", entry="res", allocated=True)
     cluster = ClaimCluster(pod(names={"res": "c"}, node="n"), foreign)
     own = msgspec.convert(claim("c", **GENERATED), Claim)

@@ -25,18 +25,18 @@ def test_a_missing_template_is_reported_and_waited_for(claims: WatchedClaims) ->
     claims.template("there")
     pod = claims.pod("p", by_template("a", "there"), by_template("b", "late"))
     events = eventually(lambda: claims.all("events"), "an event is there")
-    (told,) = events[:1]
-    assert told["message"] == (
+    (event,) = events[:1]
+    assert event["message"] == (
         'PodResourceClaim b: resource claim template "late": '
         'resourceclaimtemplate.resource.k8s.io "late" not found'
     )
-    assert (told["type"], told["reason"]) == ("Warning", "FailedResourceClaimCreation")
-    assert told["source"]["component"] == "resource_claim"
-    assert told["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    assert (event["type"], event["reason"]) == ("Warning", "FailedResourceClaimCreation")
+    assert event["source"]["component"] == "resource_claim"
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
     assert claims.recorded() == {}
     claims.template("late")
     claims.made(entries=2)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, CREATE, RECORD]
 
 
@@ -52,7 +52,7 @@ def test_refused_creations_are_reported_in_the_servers_words(claims: WatchedClai
     claims.pod()
     eventually(
         lambda: f"PodResourceClaim res: create ResourceClaim : {refusal}" in claims.events(),
-        "users are told",
+        "an Event is written",
     )
     closed.remove()
     claims.made()
@@ -69,13 +69,13 @@ def failed(claims: WatchedClaims) -> float:
 
 def test_a_failed_apply_makes_no_second_claim(claims: WatchedClaims) -> None:
     """The claim is found, even while the watch does not show it (T-11, T-23, RC-15, RC-71)."""
-    claims.settle()
+    claims.wait_until_idle()
     claims.proxy.add(BROKEN, method="PATCH", path=f"{claims.namespace}/pods/p/status", times=2)
     with claims.hidden("resourceclaims"):
         claims.template()
         claims.pod()
         name = claims.made()["res"]
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD, RECORD, RECORD]
     assert claims.names() == {"marker", name}
     assert claims.events() == []
@@ -83,21 +83,21 @@ def test_a_failed_apply_makes_no_second_claim(claims: WatchedClaims) -> None:
 
 
 def test_failures_are_retried_with_growing_waits(claims: WatchedClaims) -> None:
-    """After 5, 10, 20 ms; success forgets, and the next failure waits 5 ms (T-81, RC-33)."""
+    """After 5, 10, 20 ms; success resets this, and the next failure waits 5 ms (T-81, RC-33)."""
     claims.claim()
     pod = claims.pod("p", by_name(), node="n")
     path = f"{claims.namespace}/resourceclaims/c/status"
     claims.proxy.add(BROKEN, method="PUT", path=path, times=3)
     claims.allocate("c", consumer(pod))
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     key = f"claim:{claims.namespace}/c"
     assert waits(claims, key) == ["0.005s", "0.01s", "0.02s"]
     again = claims.pod("q", by_name(), node="n")
     claims.allocate("c", consumer(again))
     claims.proxy.add(BROKEN, method="PUT", path=path, times=1)
     claims.phase("q", "Failed")
-    claims.settle()
+    claims.wait_until_idle()
     assert waits(claims, key)[3:] == ["0.005s"]
 
 
@@ -106,12 +106,12 @@ def test_a_conflict_leads_to_a_sync_with_the_newer_claim(claims: WatchedClaims) 
     claims.claim()
     one, two = (claims.pod(name, by_name(), node="n") for name in ("one", "two"))
     claims.allocate("c", consumer(one), consumer(two))
-    claims.settle()
+    claims.wait_until_idle()
     with claims.hidden("resourceclaims"):
         claims.change("resourceclaims", "c", metadata={"labels": {"new": "label"}})
         claims.phase("one", "Succeeded")
         eventually(lambda: claims.requests("PUT"), "it is tried with what is known")
-    claims.settle()
+    claims.wait_until_idle()
     *refused, taken = [one.status for one in claims.requests("PUT")]
     assert set(refused) == {409}
     assert taken == 200
@@ -122,7 +122,7 @@ def test_a_conflict_leads_to_a_sync_with_the_newer_claim(claims: WatchedClaims) 
 
 def test_a_recorded_claim_that_only_the_server_knows_is_enough(claims: WatchedClaims) -> None:
     """One GET, nothing written (T-9, RC-36)."""
-    claims.settle()
+    claims.wait_until_idle()
     mark = {"resource.kubernetes.io/pod-claim-name": "res"}
     record: Any = {"name": "res", "resourceClaimName": "mine"}
     with claims.hidden("resourceclaims"):
@@ -130,7 +130,7 @@ def test_a_recorded_claim_that_only_the_server_knows_is_enough(claims: WatchedCl
             claims.claim("mine", owner=claims.pod(), annotations=mark)
             claims.change("pods", "p", part="status", status={"resourceClaimStatuses": [record]})
         eventually(lambda: claims.requests("GET"), "the server is asked for the claim")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     assert {one.path.rpartition("/")[2] for one in claims.requests("GET")} == {"mine"}
 
@@ -145,7 +145,7 @@ def test_a_recorded_claim_of_somebody_else_is_replaced(claims: WatchedClaims) ->
     record: Any = {"name": "res", "resourceClaimName": "foreign"}
     claims.change("pods", "p", part="status", status={"resourceClaimStatuses": [record]})
     claims.template("none-yet")
-    claims.settle()
+    claims.wait_until_idle()
     name = claims.recorded()["res"]
     assert name != "foreign"
     (owner,) = claims.get("resourceclaims", name)["metadata"]["ownerReferences"]
@@ -172,7 +172,7 @@ def test_a_claim_is_never_synced_twice_at_a_time(claims: WatchedClaims) -> None:
     claims.claim()
     pods = [claims.pod(name, by_name(), node="n") for name in ("one", "two", "three")]
     claims.allocate("c", *map(consumer, pods))
-    claims.settle()
+    claims.wait_until_idle()
     held = claims.proxy.add(Stall(), method="PUT", path=f"{claims.namespace}/resourceclaims/c/")
     claims.phase("one", "Failed")
     held.wait_until_hit()
@@ -180,7 +180,7 @@ def test_a_claim_is_never_synced_twice_at_a_time(claims: WatchedClaims) -> None:
     claims.host.wait_until_seen("pods", claims.touch())
     assert len(claims.requests("PUT")) == 1
     held.remove()
-    claims.settle()
+    claims.wait_until_idle()
     assert [one.status for one in claims.requests("PUT")] == [200, 200]
     assert claims.consumers("c") == ["three"]
 
@@ -189,7 +189,7 @@ PAGE = b"<html>no route to http://bob:S3CRET@proxy.example:3128/</html>"
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (Answer(502, PAGE), "the API server did not answer as expected, but with status 502"),
         (Cut(), "the API server did not answer"),
@@ -197,16 +197,16 @@ PAGE = b"<html>no route to http://bob:S3CRET@proxy.example:3128/</html>"
     ids=["page of a proxy", "no answer"],
 )
 def test_events_carry_no_texts_of_the_transport(
-    claims: WatchedClaims, fault: Fault, told: str
+    claims: WatchedClaims, fault: Fault, message: str
 ) -> None:
-    """F-2: an Event says that there is trouble, without addresses and without passwords."""
+    """F-2: an Event reports the failure, without addresses and without passwords."""
     path = f"{claims.namespace}/resourceclaims$"
     broken = claims.proxy.add(fault, method="POST", path=path)
     claims.template()
     claims.pod()
     eventually(
-        lambda: f"PodResourceClaim res: create ResourceClaim : {told}" in claims.events(),
-        "users are told",
+        lambda: f"PodResourceClaim res: create ResourceClaim : {message}" in claims.events(),
+        "an Event is written",
     )
     broken.remove()
     claims.made()

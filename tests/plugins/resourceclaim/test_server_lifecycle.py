@@ -22,7 +22,7 @@ def test_a_claim_lives_from_its_template_to_the_end(claims: WatchedClaims) -> No
     claims.template(metadata=labels)
     pod = claims.pod()
     name = claims.made()["res"]
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD]
     made = claims.get("resourceclaims", name)
     assert made["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "d"
@@ -37,14 +37,14 @@ def test_a_claim_lives_from_its_template_to_the_end(claims: WatchedClaims) -> No
     claims.allocate(name, consumer(pod))
     claims.bind()
     claims.phase("p", "Running")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD], "T-27, T-34, T-49, T-67"
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD, STATUS, MAIN, DELETE]
     assert name not in claims.names()
     claims.change("pods", "p", part="status", status={"message": "still here"})
-    claims.settle()
+    claims.wait_until_idle()
     assert len(claims.writes()) == 5
 
 
@@ -55,9 +55,9 @@ def test_only_declared_permissions_are_used(claims: WatchedClaims) -> None:
     name = claims.made()["res"]
     claims.allocate(name, consumer(pod))
     claims.bind()
-    claims.settle()
+    claims.wait_until_idle()
     claims.phase("p", "Failed")
-    claims.settle()
+    claims.wait_until_idle()
     post, apply, status, main, delete = claims.requests()
     made, names, released, freed, gone = bodies(claims.requests())
     assert made["spec"] == claims.get("resourceclaimtemplates", "t")["spec"]["spec"]
@@ -85,7 +85,7 @@ def test_the_server_names_the_host_as_manager(claims: WatchedClaims) -> None:
     pod = claims.pod(node="n")
     name = claims.made()["res"]
     claims.allocate(name)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.consumers(name) == [pod["metadata"]["name"]]
     managed = claims.get("resourceclaims", name)["metadata"]["managedFields"]
     ours = {(one["operation"], one.get("subresource")) for one in managed if is_ours(one)}
@@ -103,10 +103,10 @@ def test_all_entries_are_recorded_by_one_owner(claims: WatchedClaims) -> None:
     claims.template()
     claims.pod("p", by_template("b"), by_template("a"))
     first = claims.made(entries=2)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, CREATE, RECORD]
     claims.delete("resourceclaims", first["a"])
-    claims.settle()
+    claims.wait_until_idle()
     second = claims.recorded()
     assert second["b"] == first["b"], "T-92 beside another entry"
     assert second["a"] != first["a"]
@@ -124,11 +124,11 @@ def test_a_pod_with_a_node_is_reserved_when_its_claim_is_allocated(claims: Watch
     pod = claims.pod("p", by_name("shared"), by_template(), node="n")
     name = claims.made()["res"]
     claims.claim()
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD], "T-24, T-28, and no error on the way"
     claims.allocate("c", consumer(other))
     claims.allocate(name)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD, STATUS, STATUS]
     assert claims.consumers("c") == ["other", "p"]
     (found,) = claims.get("resourceclaims", name)["status"]["reservedFor"]
@@ -143,9 +143,9 @@ def test_an_ended_pod_is_not_reserved_again(claims: WatchedClaims) -> None:
     one = claims.pod("one", by_name(), node="n")
     two = claims.pod("two", by_name(), node="n")
     claims.allocate("c", consumer(one), consumer(two))
-    claims.settle()
+    claims.wait_until_idle()
     claims.phase("one", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS]
     assert claims.consumers("c") == ["two"]
     assert "allocation" in claims.get("resourceclaims", "c")["status"]
@@ -157,9 +157,9 @@ def test_deleted_pods_leave_their_claims_to_the_garbage_collector(claims: Watche
     pod = claims.pod(node="n")
     name = claims.made()["res"]
     claims.allocate(name, consumer(pod))
-    claims.settle()
+    claims.wait_until_idle()
     claims.delete("pods", "p")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [CREATE, RECORD, STATUS, MAIN]
     found = claims.get("resourceclaims", name)
     assert "finalizers" not in found["metadata"]
@@ -173,12 +173,12 @@ def test_a_pod_being_deleted_on_a_node_keeps_its_claim(claims: WatchedClaims) ->
     pod = claims.pod(node="n")
     name = claims.made()["res"]
     claims.allocate(name, consumer(pod))
-    claims.settle()
+    claims.wait_until_idle()
     claims.delete("pods", "p", grace_seconds=30)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.consumers(name) == ["p"]
     claims.phase("p", "Failed")
-    claims.settle()
+    claims.wait_until_idle()
     assert name not in claims.names()
     assert claims.writes() == [CREATE, RECORD, STATUS, MAIN, DELETE]
 
@@ -186,9 +186,9 @@ def test_a_pod_being_deleted_on_a_node_keeps_its_claim(claims: WatchedClaims) ->
 def test_many_pods_cost_two_writes_each(claims: WatchedClaims) -> None:
     """No claim is made twice, no sync is for nothing; then three writes each (RC-3, D-1)."""
     claims.template()
-    before = claims.settle()["syncs"]
+    before = claims.wait_until_idle()["syncs"]
     pods = [claims.pod(f"p{number}") for number in range(60)]
-    state = claims.settle()
+    state = claims.wait_until_idle()
     assert sorted(claims.writes()) == sorted([CREATE, RECORD] * len(pods))
     assert state["syncs"] - before == len(pods)
     assert state["workers"] == 50
@@ -196,10 +196,10 @@ def test_many_pods_cost_two_writes_each(claims: WatchedClaims) -> None:
         name = pod["metadata"]["name"]
         claims.allocate(claims.recorded(name)["res"], consumer(pod))
         claims.bind(name)
-    claims.settle()
+    claims.wait_until_idle()
     for pod in pods:
         claims.phase(pod["metadata"]["name"], "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert len(claims.writes()) == 5 * len(pods)
     assert claims.names() == {"marker"}
 
@@ -213,10 +213,10 @@ def test_extended_resources_release_their_claim(claims: WatchedClaims) -> None:
     request = {"containerName": "c", "resourceName": "example.com/d", "requestName": "r"}
     status: Any = {"resourceClaimName": "extended", "requestMappings": [request]}
     claims.change("pods", "p", part="status", status={"extendedResourceClaimStatus": status})
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, MAIN, DELETE]
 
 

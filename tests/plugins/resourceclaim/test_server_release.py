@@ -21,7 +21,7 @@ def test_a_consumer_that_never_was_is_asked_for_and_dropped(claims: WatchedClaim
     """One GET, then the claim is free; finalizers of others stay (T-36, T-56, RC-57, RC-58)."""
     claims.claim(finalizers=[A_FINALIZER, FINALIZER, B_FINALIZER])
     claims.allocate("c", user("never"), protected=False)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, MAIN]
     assert len(claims.requests("GET")) == 1
     found = claims.get("resourceclaims", "c")
@@ -32,10 +32,10 @@ def test_a_consumer_that_never_was_is_asked_for_and_dropped(claims: WatchedClaim
 def test_a_replaced_consumer_is_dropped_unasked(claims: WatchedClaims) -> None:
     """The pod of that name is another one (T-38)."""
     claims.plain_pod("p")
-    claims.settle()
+    claims.wait_until_idle()
     claims.claim()
     claims.allocate("c", user("p", uid="of-the-old-one"))
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, MAIN]
     assert claims.requests("GET") == []
 
@@ -44,18 +44,18 @@ def test_an_unprotected_claim_keeps_its_devices(claims: WatchedClaims) -> None:
     """Only the consumers go (T-41)."""
     claims.claim()
     claims.allocate("c", user("never"), protected=False)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS]
     assert set(claims.get("resourceclaims", "c")["status"]) == {"allocation"}
 
 
 def test_foreign_consumers_stay(claims: WatchedClaims) -> None:
-    """What is not known here is in use for all that is known (T-43, T-44, RC-57)."""
+    """A consumer of an unknown kind counts as using the claim (T-43, T-44, RC-57)."""
     claims.claim("both")
     claims.allocate("both", user("never"), FOREIGN)
     claims.claim("foreign")
     claims.allocate("foreign", FOREIGN)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS]
     found = claims.get("resourceclaims", "both")["status"]
     assert found["reservedFor"] == [FOREIGN]
@@ -73,27 +73,27 @@ def test_a_deleted_claim_that_nobody_uses_goes(
     claims.claim(finalizers=[] if allocated else [FINALIZER])
     if allocated:
         claims.allocate("c")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     claims.delete("resourceclaims", "c")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == writes
     assert "c" not in claims.names()
 
 
 def test_a_deleted_claim_in_use_stays(claims: WatchedClaims) -> None:
-    """Until its pod has ended; a pod that comes later is not added (T-54, D-9, Q-9)."""
+    """Until its pod has ended; a later pod is not added (T-54, D-9, Q-9)."""
     claims.claim()
     pod = claims.pod("p", by_name(), node="n")
     claims.allocate("c", consumer(pod))
     claims.delete("resourceclaims", "c")
-    claims.settle()
+    claims.wait_until_idle()
     claims.pod("late", by_name(), node="n")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     assert claims.consumers("c") == ["p"]
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, MAIN], "D-6: no DELETE of what is gone"
     assert "c" not in claims.names()
 
@@ -104,7 +104,7 @@ def test_a_full_claim_is_not_tried(claims: WatchedClaims) -> None:
     others = [FOREIGN | {"name": f"f{number}", "uid": f"u{number}"} for number in range(256)]
     claims.allocate("c", *others)
     claims.pod("p", by_name(), node="n")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     assert claims.requests("GET") == []
 
@@ -115,7 +115,7 @@ def test_a_claim_of_a_pod_that_never_ran_is_deleted(claims: WatchedClaims) -> No
     claims.pod()
     name = claims.made()["res"]
     claims.phase("p", "Failed")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes()[2:] == [DELETE]
     assert name not in claims.names()
 
@@ -124,52 +124,52 @@ def test_a_claim_for_a_predecessor_is_deleted(claims: WatchedClaims) -> None:
     """The pod of that name has another UID (T-47)."""
     old: Any = {"metadata": {"name": "p", "uid": "of-the-old-one"}}
     claims.plain_pod("p")
-    claims.settle()
+    claims.wait_until_idle()
     claims.claim("old", owner=old)
     claims.claim("too-new", owner={"metadata": {"name": "q", "uid": "to-come"}})
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [DELETE]
     assert claims.names() == {"marker", "too-new"}, "T-48"
     assert claims.requests("GET") == []
 
 
 def test_a_consumer_too_new_for_the_cache_stays(claims: WatchedClaims) -> None:
-    """The server knows it already (T-35, RC-57)."""
-    claims.settle()
+    """The server has it already (T-35, RC-57)."""
+    claims.wait_until_idle()
     with claims.hidden("pods"):
         pod = claims.plain_pod("p")
         claims.claim()
         claims.allocate("c", consumer(pod))
         eventually(lambda: claims.requests("GET"), "the server is asked for the pod")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     assert claims.consumers("c") == ["p"]
 
 
 def test_a_consumer_that_does_not_name_the_claim_releases_it(claims: WatchedClaims) -> None:
-    """F-50: a deleted claim goes when its last user has ended, whatever that asked for."""
+    """F-50: a deleted claim is removed when its last consumer has ended, in any way."""
     pod = claims.plain_pod("p")
     claims.claim()
     claims.allocate("c", consumer(pod))
     claims.delete("resourceclaims", "c")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, MAIN]
     assert "c" not in claims.names()
 
 
 def test_a_namesake_ends_the_claim_of_its_predecessor(claims: WatchedClaims) -> None:
-    """F-51: an allocated claim that a finalizer keeps is deleted when the next pod p comes."""
+    """F-51: an allocated claim with a finalizer is deleted when the next pod p is created."""
     pod = claims.plain_pod("p")
     claims.claim(owner=pod)
     claims.allocate("c")
-    claims.settle()
+    claims.wait_until_idle()
     claims.delete("pods", "p")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == []
     claims.plain_pod("p")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [DELETE, STATUS, MAIN]
     assert "c" not in claims.names()

@@ -26,7 +26,7 @@ def test_what_ended_during_a_down_time_is_found(plugin_server: ApiServer) -> Non
         one.delete("pods", "gone")
         one.phase("ended", "Succeeded")
         with claims_host(plugin_server) as again:
-            again().settle()
+            again().wait_until_idle()
         assert one.consumers(names["kept"]) == ["kept"]
         assert one.get("resourceclaims", names["gone"]).get("status", {}) == {}
         assert names["ended"] not in one.names()
@@ -50,7 +50,7 @@ def use_claims(one: WatchedClaims) -> dict[str, str]:
         pod = one.pod(name, node="n")
         names[name] = one.made(name)["res"]
         one.allocate(names[name], consumer(pod))
-    one.settle()
+    one.wait_until_idle()
     return names
 
 
@@ -64,7 +64,7 @@ def test_a_switched_off_feature_is_refused_before_the_server_is_asked(
         claims.pod()
         text = "template includes a prioritized list of subrequests, but the feature is disabled"
         eventually(
-            lambda: f"PodResourceClaim res: {text}" in claims.events(), "the refusal is told"
+            lambda: f"PodResourceClaim res: {text}" in claims.events(), "the refusal is reported"
         )
         assert claims.writes() == []
 
@@ -83,8 +83,8 @@ def test_the_documented_permissions_are_enough(plugin_server: ApiServer) -> None
         claims.pod("static", by_name(), node="n")
         claims.allocate(name, consumer(pod))
         claims.allocate("c")
-        claims.settle()
-        claims.pod("told", {"name": "res", "resourceClaimTemplateName": "missing"})
+        claims.wait_until_idle()
+        claims.pod("other", {"name": "res", "resourceClaimTemplateName": "missing"})
         eventually(claims.events, "an event is there")
         claims.phase("p", "Succeeded")
         eventually(lambda: name not in claims.names(), "the claim is gone")

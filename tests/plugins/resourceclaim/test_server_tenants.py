@@ -1,4 +1,4 @@
-"""Claims and templates that a tenant makes on a real server, with contents nobody expects."""
+"""Claims and templates with unusual contents that a tenant creates on a real server."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def opaque(parameters: Any) -> dict[str, Any]:
 
 @contextmanager
 def tenant(claims: WatchedClaims) -> Iterator[Claims]:
-    """Return the namespace as one sees it who may only create claims and templates in it."""
+    """Return the namespace with a user who may only create claims and templates in it."""
     rbac: Any = client.RbacAuthorizationV1Api(claims.server.client())
     resources = ["resourceclaims", "resourceclaimtemplates"]
     rule = {"apiGroups": ["resource.k8s.io"], "resources": resources, "verbs": ["create"]}
@@ -77,14 +77,14 @@ def _may_create(seen: Claims) -> bool:
 
 
 def test_a_deeply_nested_claim_is_released(claims: WatchedClaims) -> None:
-    """F-9: its status and its finalizer are written, whatever its driver is told."""
+    """F-9: its status and finalizer are written, with any parameters of a driver."""
     body = {"metadata": {"name": "c"}, "spec": opaque(nested(DEEP))}
     claims.create_text("resourceclaims", compact(body))
     claims.pod("p", by_name(), node="n")
     claims.allocate("c")
     eventually(lambda: claims.consumers("c") == ["p"], "the pod is added")
     claims.phase("p", "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [STATUS, STATUS, MAIN]
     found = claims.get("resourceclaims", "c")
     assert not found["metadata"].get("finalizers")
@@ -106,13 +106,13 @@ def test_parameters_keep_their_text(claims: WatchedClaims, text: str) -> None:
     body = {"metadata": {"name": "c", "finalizers": [FINALIZER]}, "spec": opaque({"a": "HERE"})}
     claims.create_text("resourceclaims", compact(body).replace('"HERE"', text))
     claims.delete("resourceclaims", "c")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.writes() == [MAIN]
     assert "c" not in claims.names()
 
 
 def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
-    """F-9: whoever may only create claims and templates in one namespace harms none but its own."""
+    """F-9: a user who may only create claims and templates affects only the own namespace."""
     others: WatchedClaims = begin()
     others.template()
     running = others.pod("running")
@@ -129,20 +129,20 @@ def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
         owner = {"metadata": {"name": "other", "uid": running["metadata"]["uid"]}}
         mark = {"resource.kubernetes.io/pod-claim-name": "res"}
         seen.claim("stolen", owner=owner, annotations=mark, finalizers=[FINALIZER])
-        claims.settle()
+        claims.wait_until_idle()
     others.pod("next", by_template())
     others.made("next")
     for name, made in (("running", others.recorded("running")), ("next", others.made("next"))):
         assert others.owner(made["res"])["name"] == name
     others.phase("running", "Succeeded")
-    others.settle()
+    others.wait_until_idle()
     assert len(others.names()) == 2, "the marker's and that of the pod that goes on"
 
 
 def test_undecodable_templates_are_reported_to_the_user(claims: WatchedClaims) -> None:
-    """F-9: a template that nobody can decode is an Event on the pod, not silence."""
+    """F-9: an undecodable template is reported by an Event on the pod."""
     claims.create_text("resourceclaimtemplates", too_deep({"name": "t"}, template=True))
     claims.pod()
-    (told,) = eventually(claims.events, "users are told")
-    assert told.startswith("PodResourceClaim res: ")
-    assert "does not fit the fields that the controller reads" in told
+    (message,) = eventually(claims.events, "an Event is written")
+    assert message.startswith("PodResourceClaim res: ")
+    assert "does not fit the fields that the controller reads" in message

@@ -31,7 +31,7 @@ STATUS, MAIN, DELETE = (
 def test_an_old_server_is_served_in_its_own_version(
     own_api_server: Callable[..., ApiServer],
 ) -> None:
-    """Watched, made and released as v1beta1, admin access known there (T-83, RC-85, RC-87)."""
+    """Watched, created and released as v1beta1, with its admin access (T-83, RC-85, RC-87)."""
     server = own_api_server(runtime_config=OLD)
     with claims_host(server, version="v1beta1", adminAccess=False) as begin:
         claims = begin()
@@ -43,7 +43,7 @@ def test_an_old_server_is_served_in_its_own_version(
         claims.pod("q", {"name": "res", "resourceClaimTemplateName": "admin"})
         name = claims.made("p")["res"]
         text = "PodResourceClaim res: admin access is requested, but the feature is disabled"
-        eventually(lambda: text in claims.events(), "the refusal is told")
+        eventually(lambda: text in claims.events(), "the refusal is reported")
         claims.allocate(name, consumer(pod))
         claims.host.wait_until_seen("resourceclaims", claims.version_of(name))
         claims.phase("p", "Succeeded")
@@ -100,7 +100,7 @@ def make_group(claims: WatchedClaims) -> dict[str, str]:
     first = eventually(lambda: claims.recorded("g", of="podgroups"), "the group has its claims")
     assert claims.writes() == [CREATE, CREATE, "PATCH podgroups/status"]
     claims.delete("resourceclaims", first["a"])
-    claims.settle()
+    claims.wait_until_idle()
     second = claims.recorded("g", of="podgroups")
     assert second["b"] == first["b"], "T-94, D-7"
     assert second["a"] != first["a"]
@@ -113,7 +113,7 @@ def make_members(claims: WatchedClaims, names: dict[str, str]) -> list[str]:
     member = {"schedulingGroup": {"podGroupName": "g"}}
     claims.pod("one", SHARED, ALSO, **member)
     claims.pod("two", SHARED, MINE, **member)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.recorded("one") == names, "T-72"
     own = claims.recorded("two")
     assert own["a"] == names["a"]
@@ -126,16 +126,16 @@ def live_and_end(claims: WatchedClaims, pods: list[str], names: dict[str, str]) 
     claims.allocate(names["a"])
     for name in pods:
         claims.bind(name)
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.consumers(names["a"]) == ["g"], "T-74"
     for name in pods:
         claims.phase(name, "Succeeded")
-    claims.settle()
+    claims.wait_until_idle()
     assert claims.consumers(names["a"]) == ["g"]
     assert set(names.values()) <= claims.names(), "T-80"
     claims.change("podgroups", "g", metadata={"finalizers": None})
     claims.delete("podgroups", "g")
-    claims.settle()
+    claims.wait_until_idle()
     found = claims.get("resourceclaims", names["a"])
     assert found.get("status", {}) == {}, "T-75"
     assert "finalizers" not in found["metadata"]

@@ -1,4 +1,4 @@
-"""Whatever happens to pods, claims, templates and PodGroups, nothing due is left undone."""
+"""After random changes of pods, claims, templates and PodGroups every due key is queued."""
 
 import random
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def entries(chance: random.Random) -> list[Object]:
 
 
 def pod_comes(world: World, chance: random.Random) -> str:
-    """A pod comes, with a node or without."""
+    """A pod is created, with a node or without."""
     spec: Object = {"resourceClaims": entries(chance)}
     if chance.random() < 0.5:
         spec["nodeName"] = "n"
@@ -82,20 +82,20 @@ def pod_comes(world: World, chance: random.Random) -> str:
 
 
 def template_comes(world: World, chance: random.Random) -> str:
-    """A template comes."""
+    """A template is created."""
     spec = {"spec": {"devices": {"requests": [{"name": chance.choice("xyz")}]}}}
     return create(world, TEMPLATE, chance.choice(TEMPLATES), {"spec": spec})
 
 
 def group_comes(world: World, chance: random.Random) -> str:
-    """A PodGroup comes."""
+    """A PodGroup is created."""
     return create(
         world, GROUP, chance.choice(GROUPS), {"spec": {"resourceClaims": entries(chance)}}
     )
 
 
 def claim_comes(world: World, chance: random.Random) -> str:
-    """A claim comes: a user's, or one with an owner and an entry."""
+    """A claim is created: a user's, or one with an owner and an entry."""
     metadata: Object = {}
     if chance.random() < 0.4:
         metadata["finalizers"] = [FINALIZER]
@@ -131,7 +131,7 @@ def consumer(found: Object, chance: random.Random) -> Object:
 
 
 def claim_is_used(world: World, chance: random.Random) -> str:
-    """The scheduler allocates a claim and reserves it, whoever names it."""
+    """The scheduler allocates a claim and reserves it for any pods."""
     found = some(world, chance, CLAIM)
     if found is None:
         return ""
@@ -174,7 +174,7 @@ def pod_is_bound(world: World, chance: random.Random) -> str:
 
 
 def pod_moves_on(world: World, chance: random.Random) -> str:
-    """A pod begins, ends, or reports what nobody reads."""
+    """A pod begins, ends, or reports a field that is not read."""
     found = some(world, chance, POD)
     if found is None:
         return ""
@@ -216,7 +216,7 @@ def something_goes(world: World, chance: random.Random) -> str:
 
 
 def deletion_ends(world: World, chance: random.Random) -> str:
-    """The last finalizer of something that is being deleted is removed by whoever added it."""
+    """The last finalizer of an object that is being deleted is removed."""
     kinds = (POD, CLAIM, GROUP)
     doomed = [
         (kind, each)
@@ -233,7 +233,7 @@ def deletion_ends(world: World, chance: random.Random) -> str:
 
 
 def something_is_replaced(world: World, chance: random.Random) -> str:
-    """An object is made anew under its name."""
+    """An object is recreated under its name."""
     kind = chance.choice((POD, POD, POD, CLAIM, GROUP))
     found = some(world, chance, kind)
     if found is None or found["metadata"].get("finalizers"):
@@ -254,12 +254,12 @@ def watch_ends(world: World, chance: random.Random) -> str:
     """A watch ends, sometimes with changes that only a new list shows."""
     kind = chance.choice((POD, CLAIM, TEMPLATE, GROUP))
     expired = chance.random() < 0.7
-    told = ""
+    changed = ""
     if expired:
         change = chance.choice((something_goes, something_is_replaced, pod_comes, claim_comes))
-        told = change(world, chance)
+        changed = change(world, chance)
     world.server.cut(kind, expired=expired)
-    return f"the watch of {kind.resource} ends, expired: {expired}; {told}"
+    return f"the watch of {kind.resource} ends, expired: {expired}; {changed}"
 
 
 CHANGES: Mapping[Change, int] = {
@@ -281,5 +281,5 @@ CHANGES: Mapping[Change, int] = {
 
 
 def test_no_wakeup_is_missed() -> None:
-    """At a quiet moment a sync of every key writes nothing (F-50, F-51, F-52)."""
+    """When the queue is idle, a sync of every key writes nothing (F-50, F-51, F-52)."""
     check_completeness(make_world, CHANGES)

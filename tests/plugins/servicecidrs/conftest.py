@@ -27,7 +27,7 @@ def cidr_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
 def cluster(cidr_server: ApiServer) -> Iterator[CidrCluster]:
     """A host with the controller's own permissions; tests use ranges of their own."""
     with cidr_host(cidr_server) as running:
-        running.settle()
+        running.wait_until_idle()
         yield running
 
 

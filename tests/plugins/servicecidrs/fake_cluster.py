@@ -1,4 +1,4 @@
-"""The servicecidrs controller on stores in memory, with its writes noted down."""
+"""The servicecidrs controller on stores in memory, with its writes recorded."""
 
 import json
 from collections import deque
@@ -65,7 +65,7 @@ SEVEN = {"10.0.0.7": address()}
 
 
 class Stream:
-    """The objects of one kind, told to one watch, with the keys it asks for."""
+    """The objects of one kind, delivered to one watch, with the keys that it queues."""
 
     def __init__(self, watch: Watch[Any]) -> None:
         self.watch = watch
@@ -80,7 +80,7 @@ class Stream:
         self.queued += [one.name for one in wanted if isinstance(one, Key)]
 
     def on_synced(self) -> None:
-        """Take note that the initial objects are told; they are queued already."""
+        """Do nothing: the keys of the initial objects are queued already."""
 
     def relist(self, objects: Mapping[str, Manifest]) -> None:
         """Read a complete list."""
@@ -106,7 +106,7 @@ class Stream:
 
 
 class Cluster:
-    """One controller between two streams and the writes it makes, at a time that stands still."""
+    """One controller between two streams and the writes it makes, at a fixed time."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Cluster:
         self.addresses.relist(addresses or {})
 
     async def sync(self, name: str = "a") -> Outcome:
-        """Sync one key against the stores as they are."""
+        """Sync one key with the present caches."""
         return await self.controller.kcm_sync(Key(name), self.view, self)
 
     def status(self) -> Mapping[str, Any]:

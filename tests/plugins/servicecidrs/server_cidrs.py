@@ -112,14 +112,14 @@ class ServerRanges:
         conditions = found.get("status", {}).get("conditions", [])
         return next((one for one in conditions if one["type"] == "Ready"), {})
 
-    def says(self, name: str) -> tuple[str, ...]:
+    def ready_condition(self, name: str) -> tuple[str, ...]:
         """Return status, reason and message of the Ready condition."""
         condition = self.condition(name)
         return tuple(condition.get(field, "") for field in ("status", "reason", "message"))
 
     def is_complete(self, name: str) -> bool:
         """Return whether it has all that a living one should have."""
-        return FINALIZER in self.finalizers(name) and self.says(name) == READY
+        return FINALIZER in self.finalizers(name) and self.ready_condition(name) == READY
 
     def serve(self, address: str) -> str:
         """Create a Service with this address, retried until it is allocated; return its name."""
@@ -182,7 +182,7 @@ class ServerRanges:
 
 
 class CidrCluster(ServerRanges):
-    """A server's ranges with a host at work, and what it sent."""
+    """The ranges of a server watched by a host, and the requests of the host."""
 
     def __init__(self, server: ApiServer, proxy: FaultProxy, host: RunningHost) -> None:
         super().__init__(server)
@@ -206,7 +206,7 @@ class CidrCluster(ServerRanges):
         text = str(next(self._touches))
         return self.change(self.marker, metadata={"annotations": {"touched": text}})
 
-    def settle(self) -> dict[str, Any]:
+    def wait_until_idle(self) -> dict[str, Any]:
         """Return when the host has done all it has to; never while one has its ten seconds."""
         return self.host.wait_until_settled(CONTROLLER, "servicecidrs", self.touch)
 

@@ -40,14 +40,14 @@ def test_an_address_queues_the_deleted_that_could_serve_it() -> None:
     ],
 )
 def test_an_unmanaged_address_queues_nothing(name: str, state: Manifest) -> None:
-    """Neither when it comes nor when it goes (SC-26)."""
+    """Neither when it is created nor when it is deleted (SC-26)."""
     cluster = Cluster(NEIGHBOURS)
     assert cluster.addresses.deliver("ADDED", name, state) == []
     assert cluster.addresses.deliver("DELETED", name, state) == []
 
 
 def test_an_address_queues_only_those_it_changes() -> None:
-    """One blocked already stays as it is until its last address goes (Difference b)."""
+    """A blocked one is queued only when its last address is deleted (Difference b)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4, ready=IS_TERMINATING)}, SEVEN)
     assert cluster.addresses.deliver("ADDED", "10.0.0.8", address()) == []
     assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == []
@@ -56,7 +56,7 @@ def test_an_address_queues_only_those_it_changes() -> None:
 
 
 async def test_an_address_that_blocked_nothing_changes_nothing() -> None:
-    """One of a living range and one with another family's label change no one's keeper (SC-93)."""
+    """Addresses of other ranges and with another family's label do not count (SC-93)."""
     cidrs = {"a": cidr("10.0.0.0/24", deleted=30), "alive": cidr("10.1.0.0/24")}
     others = {"10.0.0.6": address("IPv6"), "10.1.0.7": address()}
     cluster = Cluster(cidrs, {**others, **SEVEN})
@@ -90,7 +90,7 @@ def test_a_new_range_queues_the_deleted_it_overlaps() -> None:
 
 
 def test_a_range_that_goes_queues_the_deleted_it_leaves_alone() -> None:
-    """Kept by an address from now on, it has to say so, whoever else holds it (Difference c)."""
+    """It is now blocked by an address, and its condition has to report that (Difference c)."""
     held = cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])
     parent = cidr("10.0.0.0/16")
     cluster = Cluster({"a": held, "b": parent, "c": cidr("192.168.0.0/16", deleted=4)}, SEVEN)
@@ -100,7 +100,7 @@ def test_a_range_that_goes_queues_the_deleted_it_leaves_alone() -> None:
 
 
 def test_only_changes_that_leave_something_to_do_queue() -> None:
-    """An echo of the controller's own writes does not, a deletion does (SC-T28, Difference a)."""
+    """The event of an own write does not, a deletion does (SC-T28, Difference a)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", finalizers=(), ready=None)})
     deliver = cluster.cidrs.deliver
     assert deliver("MODIFIED", "a", cidr("10.0.0.0/24", ready=None)) == ["a"], "half of it"

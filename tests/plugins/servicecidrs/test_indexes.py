@@ -1,4 +1,4 @@
-"""Who holds what, and which address keeps a ServiceCIDR: tables, and the rules word by word."""
+"""The indexes and the blocking addresses: tables, and a comparison with a naive search."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def addresses_of(*names: str) -> AddressIndex:
     return addresses
 
 
-def keeper(cidrs: Cidrs, *names: str) -> str | None:
+def blocking_address(cidrs: Cidrs, *names: str) -> str | None:
     """Return which of these addresses keeps ServiceCIDR `a`."""
     return BlockingAddresses(ranges_of(cidrs), addresses_of(*names)).first("a")
 
@@ -63,7 +63,7 @@ NESTED = {
     ],
 )
 def test_who_holds_all_of_a_range(cidr: str, holders: set[str]) -> None:
-    """Whoever has it in a range as large or larger, itself included (SC-41)."""
+    """Those with a range that contains it, itself included (SC-41)."""
     prefix = parse_prefix(cidr)
     assert prefix is not None
     assert set(ranges_of(NESTED).containing_prefix(prefix)) == holders
@@ -81,7 +81,7 @@ def test_who_holds_all_of_a_range(cidr: str, holders: set[str]) -> None:
     ],
 )
 def test_who_could_give_an_address_to_a_service(address: str, holders: set[str]) -> None:
-    """Whoever usably contains it (SC-42, SC-43)."""
+    """Those with a range in which it is usable (SC-42, SC-43)."""
     parsed = parse_address(address)
     assert parsed is not None
     assert set(ranges_of(NESTED).containing_address(parsed)) == holders
@@ -137,7 +137,7 @@ DUAL = {"a": ["10.0.0.0/24", "2001:db8::/112"], "b": ["10.0.0.0/16"]}
 
 
 @pytest.mark.parametrize(
-    ("cidrs", "names", "kept_by"),
+    ("cidrs", "names", "blocking"),
     [
         pytest.param(A24, [], None, id="SC-97: no address"),
         pytest.param(A24, ["10.0.0.7"], "10.0.0.7", id="SC-T9"),
@@ -156,10 +156,10 @@ DUAL = {"a": ["10.0.0.0/24", "2001:db8::/112"], "b": ["10.0.0.0/16"]}
     ],
 )
 def test_an_address_keeps_its_last_range(
-    cidrs: Cidrs, names: Sequence[str], kept_by: str | None
+    cidrs: Cidrs, names: Sequence[str], blocking: str | None
 ) -> None:
     """One that can be had from this ServiceCIDR alone is in the way (SC-93 to SC-97)."""
-    assert keeper(cidrs, *names) == kept_by
+    assert blocking_address(cidrs, *names) == blocking
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_labels_decide_which_addresses_count(
     ],
 )
 def test_an_address_without_readable_labels_counts(name: str, cidrs: Cidrs, kept: bool) -> None:
-    """Nobody knows that it is not managed, so it keeps what it lies in (Difference d)."""
+    """It may be managed, so it blocks the range that contains it (Difference d)."""
     found = BlockingAddresses(ranges_of(cidrs), AddressIndex()).first("a", undecodable=[name])
     assert found == (name if kept else None)
 

@@ -1,4 +1,4 @@
-"""The controller's hooks against the host's own stores, where no server could make the case."""
+"""The hooks with the host's own informers, for cases that no server can produce."""
 
 import logging
 from collections.abc import Mapping
@@ -215,8 +215,8 @@ async def test_conditions_of_other_types_are_not_looked_at() -> None:
     assert cluster.written == []
 
 
-UNREADABLE_CIDR: Manifest = {"metadata": {"finalizers": 7}}
-UNREADABLE_ADDRESS: Manifest = {"metadata": {"labels": 7}}
+UNDECODABLE_CIDR: Manifest = {"metadata": {"finalizers": 7}}
+UNDECODABLE_ADDRESS: Manifest = {"metadata": {"labels": 7}}
 
 
 async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureFixture) -> None:
@@ -228,7 +228,7 @@ async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureF
     incomplete = cidr("10.0.0.0/24", ready=None)
     cluster = Cluster({"a": incomplete, "b": cidr("10.1.0.0/24", ready=None)})
     with caplog.at_level(logging.ERROR):
-        assert cluster.cidrs.deliver("MODIFIED", "a", UNREADABLE_CIDR) == []
+        assert cluster.cidrs.deliver("MODIFIED", "a", UNDECODABLE_CIDR) == []
     with pytest.raises(Undecodable, match="servicecidr 'a' does not fit"):
         await cluster.sync("a")
     await cluster.sync("b")
@@ -242,40 +242,40 @@ async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureF
 async def test_an_undecodable_range_still_holds_its_addresses() -> None:
     """With its last good ranges it is a parent, and shares addresses (Difference d)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/26")}, SEVEN)
-    cluster.cidrs.deliver("MODIFIED", "b", UNREADABLE_CIDR)
-    cluster.cidrs.deliver("ADDED", "c", UNREADABLE_CIDR)
+    cluster.cidrs.deliver("MODIFIED", "b", UNDECODABLE_CIDR)
+    cluster.cidrs.deliver("ADDED", "c", UNDECODABLE_CIDR)
     await cluster.sync()
     assert cluster.written == [("a", FIN_MINUS)]
 
 
 async def test_an_undecodable_address_frees_nothing() -> None:
-    """It counts as managed, with a look each minute, for nobody tells when it goes (Diff. d)."""
-    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30)}, {"10.0.0.7": UNREADABLE_ADDRESS})
+    """It counts as managed, with a check each minute: there is no event of its end (Diff. d)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30)}, {"10.0.0.7": UNDECODABLE_ADDRESS})
     assert await cluster.sync() == Later(timedelta(minutes=1))
     assert cluster.written == [("a", STATUS_F)]
     assert cluster.status()["kept"] == [{"serviceCIDR": "a", "keptBy": "10.0.0.7"}]
-    assert cluster.addresses.deliver("DELETED", "10.0.0.7", UNREADABLE_ADDRESS) == []
+    assert cluster.addresses.deliver("DELETED", "10.0.0.7", UNDECODABLE_ADDRESS) == []
     assert await cluster.sync() == Done()
     assert cluster.written[1:] == [("a", FIN_MINUS)]
 
 
 async def test_an_undecodable_address_does_not_block_a_finalized_one() -> None:
     """
-    Its coming is told to nobody, so a sync by chance must write nothing either (F-52).
+    There is no event of its creation, so an unrelated sync must write nothing either (F-52).
 
     What is let go has lost the finalizer, and waits for those of others only.
     """
     free = {"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}
     cluster = Cluster(free)
-    assert cluster.addresses.deliver("ADDED", "10.0.0.7", UNREADABLE_ADDRESS) == []
+    assert cluster.addresses.deliver("ADDED", "10.0.0.7", UNDECODABLE_ADDRESS) == []
     assert await cluster.sync() == Done()
     assert cluster.written == []
 
 
 async def test_an_undecodable_address_stays_where_readable_ones_go() -> None:
-    """The last readable address wakes the key, the sync finds the other one (Difference d)."""
+    """The last decodable address queues the key, the sync finds the other one (Difference d)."""
     blocked = cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING)
-    cluster = Cluster({"a": blocked}, {**SEVEN, "10.0.0.8": UNREADABLE_ADDRESS})
+    cluster = Cluster({"a": blocked}, {**SEVEN, "10.0.0.8": UNDECODABLE_ADDRESS})
     assert await cluster.sync() == Done()
     assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == ["a"]
     assert await cluster.sync() == Later(timedelta(minutes=1))

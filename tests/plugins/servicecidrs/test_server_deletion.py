@@ -104,11 +104,13 @@ def ended(cluster: CidrCluster) -> Iterator[Ended]:
     cluster.delete(*map(ended.name, net), ended.twins[1])
     free = [*map(ended.name, FREE_STORIES), ended.twins[1]]
     kept = [*map(ended.name, KEPT_STORIES)]
-    eventually(lambda: all(cluster.says(name) == TERMINATING for name in kept), "some are kept")
+    eventually(
+        lambda: all(cluster.ready_condition(name) == TERMINATING for name in kept), "some are kept"
+    )
     eventually(
         lambda: all(FINALIZER not in cluster.finalizers(name) for name in free), "others are free"
     )
-    cluster.settle()
+    cluster.wait_until_idle()
     yield ended
     for name in (ended.name("T29"), *ended.twins):
         cluster.finalize(name)
@@ -129,14 +131,14 @@ def test_one_that_an_address_needs_says_so(ended: Ended, story: str) -> None:
     """At once, once, without removing anything and without an Event (SC-T9, 10, 15, 16, 19)."""
     cluster, name = ended.cluster, ended.name(story)
     assert ended.written(story) == KEPT
-    assert cluster.says(name) == TERMINATING, "SC-61"
+    assert cluster.ready_condition(name) == TERMINATING, "SC-61"
     assert cluster.finalizers(name) == [FINALIZER]
     assert cluster.events(name) == [], "SC-121"
     found = cluster.read(name)
     assert found is not None
     deleted = datetime.fromisoformat(found["metadata"]["deletionTimestamp"])
-    told = cluster.requests(name)[-1].time.astimezone(UTC)
-    assert told - deleted < GRACE, "SC-61: whatever is left of the grace"
+    applied = cluster.requests(name)[-1].time.astimezone(UTC)
+    assert applied - deleted < GRACE, "SC-61: whatever is left of the grace"
 
 
 def test_the_grace_is_counted_from_the_deletion(ended: Ended) -> None:
@@ -150,18 +152,18 @@ def test_the_grace_is_counted_from_the_deletion(ended: Ended) -> None:
 
 
 def test_finalizers_of_others_are_theirs_to_remove(ended: Ended) -> None:
-    """Only this controller's goes; without it there is nothing left to do (SC-T29, SC-72)."""
+    """Only this controller's is removed; without it nothing is left to do (SC-T29, SC-72)."""
     cluster, name = ended.cluster, ended.name("T29")
     assert ended.written("T29") == FREED
     assert cluster.finalizers(name) == [OTHER]
     cluster.change(name, metadata={"annotations": {"touched": "1"}})
     cluster.say(name, *TERMINATING)
-    cluster.settle()
+    cluster.wait_until_idle()
     assert ended.written("T29") == FREED, "SC-66: nor does it become ready again"
 
 
 def test_the_last_address_frees_its_range(ended: Ended) -> None:
-    """With the ten seconds over it goes at once (SC-T11, SC-65)."""
+    """After the ten seconds it is removed at once (SC-T11, SC-65)."""
     cluster, name = ended.cluster, ended.name("T11")
     assert cluster.written(name) == KEPT, "SC-T10"
     cluster.unserve(ended.services.pop(f"{ended.stories['T11'].v4}.7"))
@@ -183,7 +185,7 @@ def test_an_address_that_went_while_the_watch_was_interrupted_is_handled(ended: 
 
 
 def test_a_finalizer_that_could_not_be_removed_is_tried_again(ended: Ended) -> None:
-    """A deleted ServiceCIDR goes once the server takes the patch (SC-64, SC-72, SC-101)."""
+    """A deleted ServiceCIDR is removed once the server accepts the patch (SC-64, SC-72, SC-101)."""
     assert ended.written("refused") == [*FREED, FIN_MINUS, FIN_MINUS]
     requests = ended.cluster.requests(ended.name("refused"))
     assert [request.status for request in requests[2:]] == [500, 500, 200]
@@ -191,12 +193,12 @@ def test_a_finalizer_that_could_not_be_removed_is_tried_again(ended: Ended) -> N
 
 
 def test_a_new_parent_frees_a_range(ended: Ended) -> None:
-    """Both are worked on: the old one goes, the new one is completed (SC-T12, SC-20)."""
+    """Both are synced: the old one is removed, the new one is completed (SC-T12, SC-20)."""
     cluster, name, net = ended.cluster, ended.name("T12"), ended.stories["T12"]
     cluster.create(f"{net}-b", f"{net.v4}.0/16")
     eventually(lambda: cluster.read(name) is None, "it is gone", timeout_seconds=GRACE_SECONDS / 2)
     cluster.complete(f"{net}-b")
-    cluster.settle()
+    cluster.wait_until_idle()
     assert cluster.written(name) == [*KEPT, FIN_MINUS]
     assert cluster.written(f"{net}-b") == COMPLETED
 

@@ -39,7 +39,7 @@ def test_the_controllers_own_role_is_enough(cidr_server: ApiServer, own: Net) ->
         cluster.complete(own.name)
         service = cluster.serve(f"{own.v4}.7")
         cluster.delete(own.name)
-        eventually(lambda: cluster.says(own.name) == TERMINATING, "it is kept")
+        eventually(lambda: cluster.ready_condition(own.name) == TERMINATING, "it is kept")
         cluster.finalize(own.name)
         cluster.unserve(service)
         requests = cluster.proxy.requests()

@@ -24,7 +24,7 @@ def made(cluster: CidrCluster, own: Net) -> str:
     """Make a ServiceCIDR, wait until it is complete, and return its name."""
     cluster.create(own.name, f"{own.v4}.0/24")
     cluster.complete(own.name)
-    cluster.settle()
+    cluster.wait_until_idle()
     return own.name
 
 
@@ -83,16 +83,16 @@ def test_one_with_finalizer_gets_the_condition_alone(cluster: CidrCluster, own: 
     """What is there is not sent again (SC-T4, SC-71)."""
     cluster.create(own.name, f"{own.v4}.0/24", finalizers=[FINALIZER])
     cluster.complete(own.name)
-    cluster.settle()
+    cluster.wait_until_idle()
     assert cluster.written(own.name) == [STATUS_T]
 
 
 def test_finalizers_of_others_stay(cluster: CidrCluster, own: Net) -> None:
-    """The patch adds to the list; the condition is right already (SC-T5, SC-71, SC-131)."""
+    """The patch adds to the list; the condition is correct already (SC-T5, SC-71, SC-131)."""
     name = made(cluster, own)
     cluster.finalize(name, OTHER)
     cluster.complete(name)
-    cluster.settle()
+    cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T, FIN_PLUS]
     assert sorted(cluster.finalizers(name)) == [OTHER, FINALIZER]
     cluster.finalize(name, FINALIZER)
@@ -105,7 +105,7 @@ def test_the_default_range_gets_this_controllers_message(cluster: CidrCluster) -
     cluster.say("kubernetes", "True", "", "Kubernetes default Service CIDR is ready")
     cluster.seen()
     cluster.complete("kubernetes")
-    cluster.settle()
+    cluster.wait_until_idle()
     assert cluster.written("kubernetes")[before:] == [STATUS_T]
 
 
@@ -124,8 +124,8 @@ def test_a_condition_changed_by_hand_is_put_right(
     """Status, reason and message are compared; the time is always now (SC-80, SC-84)."""
     name = made(cluster, own)
     cluster.say(name, *condition)
-    eventually(lambda: cluster.says(name) == READY, "the condition is put right")
-    cluster.settle()
+    eventually(lambda: cluster.ready_condition(name) == READY, "the condition is put right")
+    cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T, STATUS_T]
     assert cluster.condition(name)["lastTransitionTime"] > "2026"
 
@@ -134,15 +134,15 @@ def test_the_time_of_a_condition_is_not_compared(cluster: CidrCluster, own: Net)
     """One that differs in its time alone is left as it is (SC-T3, SC-80)."""
     name = made(cluster, own)
     cluster.say(name, *READY)
-    cluster.settle()
+    cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T]
     assert cluster.condition(name)["lastTransitionTime"] == "2020-01-01T00:00:00Z"
 
 
 def test_own_writes_lead_to_nothing_more(cluster: CidrCluster, own: Net) -> None:
     """One sync and two requests for a new object (SC-T28, SC-75, Difference f)."""
-    before = cluster.settle()
+    before = cluster.wait_until_idle()
     name = made(cluster, own)
-    after = cluster.settle()
+    after = cluster.wait_until_idle()
     assert after["syncs"] - before["syncs"] <= 2
     assert cluster.written(name) == [FIN_PLUS, STATUS_T]

@@ -37,7 +37,7 @@ def test_a_condition_that_cannot_be_written_is_reported(cluster: CidrCluster, ow
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=3)
     cluster.create(name, f"{own.v4}.0/24")
     cluster.complete(name)
-    cluster.settle()
+    cluster.wait_until_idle()
     answers = [(STATUS_T, 500)] * 3 + [(STATUS_T, 200)]
     assert statuses(cluster, name) == [(FIN_PLUS, 200), *answers]
     assert waits(cluster, name) == ["0.005s", "0.01s", "0.02s"]
@@ -60,12 +60,12 @@ def test_success_resets_the_backoff(cluster: CidrCluster, own: Net) -> None:
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=2)
     cluster.create(name, f"{own.v4}.0/24")
     cluster.complete(name)
-    cluster.settle()
+    cluster.wait_until_idle()
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=1)
     cluster.say(name, *TERMINATING)
     cluster.seen()
     cluster.complete(name)
-    cluster.settle()
+    cluster.wait_until_idle()
     assert waits(cluster, name) == ["0.005s", "0.01s", "0.005s"]
     assert cluster.host.controller(CONTROLLER)["queue"]["failing"] == {}
 
@@ -79,7 +79,7 @@ def test_a_finalizer_that_is_refused_ends_the_sync(
     cluster.proxy.add(refusal(status), path=f"/{name}$", times=2)
     cluster.create(name, f"{own.v4}.0/24")
     cluster.complete(name)
-    cluster.settle()
+    cluster.wait_until_idle()
     refused = [(FIN_PLUS, status)] * 2
     assert statuses(cluster, name) == [*refused, (FIN_PLUS, 200), (STATUS_T, 200)]
     assert cluster.events(name) == []
@@ -95,14 +95,14 @@ def test_one_that_is_deleted_meanwhile_is_no_error(cluster: CidrCluster, own: Ne
     cluster.seen()
     stall.remove()
     eventually(lambda: len(cluster.requests(name)) == 2, "both are sent")
-    settled = cluster.settle()
+    settled = cluster.wait_until_idle()
     assert statuses(cluster, name) == [(FIN_PLUS, 404), (STATUS_T, 404)]
     assert settled["queue"]["failing"] == {}
     assert cluster.read(name) is None
 
 
 def test_a_deletion_not_seen_yet_is_an_ordinary_error(cluster: CidrCluster, own: Net) -> None:
-    """The server adds no finalizer to what is being deleted; a retry looks anew (SC-106, SC-66)."""
+    """The server adds no finalizer to what is being deleted; the retry succeeds (SC-106, SC-66)."""
     name = own.name
     stall = cluster.proxy.add(Stall(), method="PATCH", path=f"/{name}$", times=1)
     cluster.create(name, f"{own.v4}.0/24", finalizers=[OTHER])
@@ -111,7 +111,7 @@ def test_a_deletion_not_seen_yet_is_an_ordinary_error(cluster: CidrCluster, own:
     cluster.seen()
     stall.remove()
     eventually(lambda: waits(cluster, name), "it is refused")
-    cluster.settle()
+    cluster.wait_until_idle()
     assert statuses(cluster, name) == [(FIN_PLUS, 422)]
     assert cluster.finalizers(name) == [OTHER]
     assert cluster.events(name) == []
@@ -126,7 +126,7 @@ def test_a_failed_report_of_a_blocked_deletion_is_no_event(cluster: CidrCluster,
     service = cluster.serve(f"{own.v4}.7")
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=2)
     cluster.delete(name)
-    eventually(lambda: cluster.says(name) == TERMINATING, "it is kept")
+    eventually(lambda: cluster.ready_condition(name) == TERMINATING, "it is kept")
     assert waits(cluster, name) == ["0.005s", "0.01s"]
     assert cluster.events(name) == []
     cluster.finalize(name)

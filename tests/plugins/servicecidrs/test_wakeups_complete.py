@@ -1,4 +1,4 @@
-"""Whatever happens to ranges and addresses, every ServiceCIDR ends ready, blocked or gone."""
+"""After random changes of ranges and addresses every ServiceCIDR is ready, blocked or gone."""
 
 import asyncio
 import random
@@ -59,7 +59,7 @@ def edit(world: World, chance: random.Random) -> str:
     if found is None:
         return ""
     name = found["metadata"]["name"]
-    what = chance.choice(("cidrs", "finalizers", "labels", "conditions", "unreadable"))
+    what = chance.choice(("cidrs", "finalizers", "labels", "conditions", "undecodable"))
     if what == "conditions":
         status = chance.choice(("True", "False", "Unknown"))
         world[SERVICE_CIDR].update(
@@ -68,7 +68,7 @@ def edit(world: World, chance: random.Random) -> str:
         return f"{name}: Ready={status}"
     if what == "cidrs":
         found["spec"] = {"cidrs": chance.sample(RANGES, chance.choice((1, 2)))}
-    elif what == "unreadable":
+    elif what == "undecodable":
         found["spec"] = {"cidrs": "no list"}
     elif what == "finalizers":
         finalizers = found["metadata"].get("finalizers", [])
@@ -105,11 +105,11 @@ def cut(world: World, chance: random.Random) -> str:
     """End a watch, sometimes with a change that only a new list shows."""
     expired = chance.random() < 0.5
     kind, change = chance.choice(((SERVICE_CIDR, delete), (IP_ADDRESS, address)))
-    told = change(world, chance) if expired else ""
+    changed = change(world, chance) if expired else ""
     world.server.cut(kind, expired=expired)
-    return f"the watch of {kind} ends, expired: {expired}, {told}"
+    return f"the watch of {kind} ends, expired: {expired}, {changed}"
 
 
 def test_no_wakeup_is_missed() -> None:
-    """At a quiet moment a sync of every ServiceCIDR changes nothing (F-52, SC-20 to SC-25)."""
+    """When the queue is idle, a sync of every key changes nothing (F-52, SC-20 to SC-25)."""
     check_completeness(make_world, {come: 4, delete: 3, edit: 3, address: 6, cut: 1})

@@ -72,7 +72,7 @@ class Nodes:
         bodies = [json.loads(request.body) for request in self.patches(name)]
         return [body["metadata"]["annotations"][TTL] for body in bodies]
 
-    def settle(self, name: str) -> dict[str, Any]:
+    def wait_until_idle(self, name: str) -> dict[str, Any]:
         """Return when the host has done all it has to; needs a node to make harmless events on."""
         return self.host.wait_until_settled("ttl", "nodes", lambda: self.report_status(name))
 

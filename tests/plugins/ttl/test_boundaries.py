@@ -67,7 +67,7 @@ def test_one_node_moves_one_step_at_most() -> None:
 
 
 def test_no_sane_count_leaves_the_table() -> None:
-    """The first row begins at zero and the last ends at 2^31 - 1, which it still holds (TTL-25)."""
+    """The first row begins at zero and the last ends at 2^31 - 1, included (TTL-25)."""
     count = counted(2001)
     count.nodes = 2**31 - 2
     count.add()
@@ -155,5 +155,5 @@ def test_anything_else_is_no_number(text: str | None) -> None:
     ],
 )
 def test_a_huge_annotation_is_parsed_like_any_other(text: str, value: int | None) -> None:
-    """More text than a server stores is no trouble: no limit of digits, no long search (TTL-41)."""
+    """A text longer than a server accepts is parsed: no limit of digits, linear time (TTL-41)."""
     assert parse_seconds(text) == value

@@ -1,4 +1,4 @@
-"""The controller's hooks against the host's own store: which keys, which writes, what status."""
+"""The hooks of the controller with the host's own informer: keys, writes and status."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ class Cluster:
         self.queued += [key.name for key in self.watch.keys(change, self.view)]
 
     def on_synced(self) -> None:
-        """Take note that the initial objects are told; they are queued already."""
+        """Do nothing: the keys of the initial objects are queued already."""
 
     def relist(self, **ttls: str | None) -> None:
         """Read a complete list of nodes with these annotations."""
@@ -64,7 +64,7 @@ class Cluster:
         return sorted(self.queued[before:])
 
     async def sync(self, name: str) -> Done:
-        """Sync one node against the store as it is."""
+        """Sync one node with the present cache."""
         return await self.controller.kcm_sync(Key(name), self.view, self, None)
 
     def status(self) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ def many(count: int, ttl: str | None) -> dict[str, str | None]:
 
 
 async def test_a_new_node_is_queued_and_patched() -> None:
-    """The body holds the one annotation, in canonical form (TTL-T1, TTL-T17, TTL-51, TTL-54)."""
+    """The body has the one annotation, in canonical form (TTL-T1, TTL-T17, TTL-51, TTL-54)."""
     cluster = Cluster(n1=None)
     assert cluster.queued == ["n1"]
     assert await cluster.sync("n1") == Done()
@@ -118,7 +118,7 @@ async def test_a_new_node_is_queued_and_patched() -> None:
 
 
 async def test_a_right_node_is_neither_queued_nor_patched() -> None:
-    """It needs no sync, and one that comes all the same sends nothing (TTL-T2, TTL-33, TTL-42)."""
+    """It needs no sync, and a sync of it sends nothing (TTL-T2, TTL-33, TTL-42)."""
     cluster = Cluster(n1="0", n2="000")
     assert cluster.queued == []
     await cluster.sync("n1")
@@ -127,14 +127,14 @@ async def test_a_right_node_is_neither_queued_nor_patched() -> None:
 
 
 async def test_a_node_that_is_gone_needs_nothing() -> None:
-    """A key without node in the store ends well and without a request (TTL-T18, TTL-30)."""
+    """A key without a cached node succeeds without a request (TTL-T18, TTL-30)."""
     cluster = Cluster()
     assert await cluster.sync("n1") == Done()
     assert cluster.written == []
 
 
 async def test_the_stored_node_is_not_touched() -> None:
-    """After a sync that patched, the store holds what the server last told (TTL-T27, TTL-53)."""
+    """After a patch the cache has the state that the server last delivered (TTL-T27, TTL-53)."""
     cluster = Cluster(n1="30")
     nodes = cluster.view.of(NODE, Node)
     before = nodes.get("n1")
@@ -145,10 +145,10 @@ async def test_the_stored_node_is_not_touched() -> None:
 
 
 def test_updates_are_judged_by_their_annotation() -> None:
-    """Wrong ones are queued, right and unchanged ones are not (TTL-21, T23, T24, Difference c)."""
+    """Wrong ones are queued, correct or unchanged ones not (TTL-21, T23, T24, Difference c)."""
     cluster = Cluster(n1="0")
     assert cluster.deliver("MODIFIED", "n1", "30") == ["n1"]
-    assert cluster.deliver("MODIFIED", "n1", "0") == [], "TTL-T24: the echo of the write"
+    assert cluster.deliver("MODIFIED", "n1", "0") == [], "TTL-T24: the event of the write"
     assert cluster.deliver("MODIFIED", "n1", "0") == [], "TTL-T23: a repetition"
     assert cluster.deliver("MODIFIED", "n1", None) == ["n1"]
     assert cluster.status()["nodes"] == 1, "TTL-21: no update is counted"
@@ -177,26 +177,26 @@ def test_a_delete_that_only_a_list_shows_is_counted() -> None:
 
 
 def test_a_delete_of_an_unknown_node_is_not_counted() -> None:
-    """The store has no such node, so nothing is told (TTL-11, TTL-27, TTL-T22)."""
+    """The cache has no such node, so no change is delivered (TTL-11, TTL-27, TTL-T22)."""
     cluster = Cluster(n1="0")
     assert cluster.deliver("DELETED", "n2") == []
     assert cluster.status() == {"nodes": 1, "ttlSeconds": 0}
 
 
 def test_a_count_that_would_be_negative_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """A change that no store tells is reported; count and value stay (TTL-29)."""
+    """A deletion beyond the count is logged; count and value stay (TTL-29)."""
     cluster = Cluster()
     gone = Change(kind=NODE, key=Key("n1"), old=Node(metadata=Metadata()), new=None)
     with caplog.at_level(logging.WARNING, logger="kcm_host_ttl"):
         assert list(cluster.watch.keys(gone, cluster.view)) == []
-    told = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
+    logged = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
     error = "a node was deleted although none was counted"
-    assert told == [("node count wrong", {"error": error})]
+    assert logged == [("node count wrong", {"error": error})]
     assert cluster.status() == {"nodes": 0, "ttlSeconds": 0}
 
 
 def test_a_change_of_step_queues_every_wrong_node() -> None:
-    """Up and down, all that carry the old value, not those that are right (Difference d)."""
+    """Up and down, all that have the old value, not those that are correct (Difference d)."""
     cluster = Cluster(**many(100, "0"))
     assert cluster.queued == []
     assert cluster.deliver("ADDED", "right", "15") == sorted(many(100, None))
@@ -207,7 +207,7 @@ def test_a_change_of_step_queues_every_wrong_node() -> None:
 
 
 async def test_a_sync_takes_the_value_of_its_own_moment() -> None:
-    """The value counts that holds when the sync runs, not when it was queued (TTL-31, TTL-62)."""
+    """The value at the time of the sync counts, not an earlier one (TTL-31, TTL-62)."""
     cluster = Cluster(**many(101, "0"))
     cluster.deliver("MODIFIED", "n0", "30")
     for name in list(many(101, None))[89:]:

@@ -20,7 +20,7 @@ def test_the_controllers_own_role_is_enough(plugin_server: ApiServer, new_name: 
     name = new_name()
     with ttl_host(plugin_server) as nodes:
         nodes.create(name)
-        nodes.settle(name)
+        nodes.wait_until_idle(name)
         requests = nodes.proxy.requests()
         assert nodes.ttl(name) == "0"
     assert {request.status for request in requests} == {200}

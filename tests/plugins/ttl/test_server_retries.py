@@ -19,11 +19,11 @@ def waits(nodes: Nodes, name: str) -> list[str]:
 
 
 def test_a_failed_write_is_repeated_with_growing_waits(nodes: Nodes, new_name: NewName) -> None:
-    """After 5 and 10 ms; success forgets, so a later failure waits 5 ms (TTL-T19, 60, 61)."""
+    """After 5 and 10 ms; success resets this, so a later failure waits 5 ms (TTL-T19, 60, 61)."""
     name = new_name()
     rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$", times=2)
     nodes.create(name)
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     first, second, third = nodes.patches(name)
     assert [first.status, second.status, third.status] == [500, 500, 200]
     assert (second.time - first.time).total_seconds() >= 0.005
@@ -32,7 +32,7 @@ def test_a_failed_write_is_repeated_with_growing_waits(nodes: Nodes, new_name: N
     rule.remove()
     nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$", times=1)
     nodes.annotate(name, ttl=None)
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert waits(nodes, name) == ["0.005s", "0.01s", "0.005s"]
     assert nodes.ttl(name) == "0"
 
@@ -49,23 +49,23 @@ def test_a_node_deleted_meanwhile_is_not_asked_for_again(nodes: Nodes, new_name:
     stall.remove()
     before = eventually(lambda: nodes.host.log("sync failed", key=name), "the write has failed")
     assert "404" in before[0]["error"] or "not found" in before[0]["error"]
-    settled = nodes.settle(other)
+    settled = nodes.wait_until_idle(other)
     assert [patch.status for patch in nodes.patches(name)] == [404]
     assert settled["queue"]["failing"] == {}
 
 
 def test_a_retry_reads_the_new_state(nodes: Nodes, new_name: NewName) -> None:
-    """Whoever puts the annotation right meanwhile ends the retries (TTL-62)."""
+    """A correction by somebody else ends the retries (TTL-62)."""
     name = new_name()
     rule = nodes.proxy.add(BROKEN, method="PATCH", path=f"/nodes/{name}$")
     nodes.create(name)
     rule.wait_until_hit(3)
     nodes.annotate(name, ttl="0")
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     tried = len(nodes.patches(name))
     rule.remove()
     nodes.annotate(name, ttl="1")
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert [patch.status for patch in nodes.patches(name)] == [500] * tried + [200]
 
 
@@ -88,14 +88,14 @@ def test_a_write_that_never_arrived_is_repeated(nodes: Nodes, new_name: NewName)
     busy = Answer(429, b"{}", {"Retry-After": "0", "Content-Type": "application/json"})
     nodes.proxy.add(busy, method="PATCH", path=f"/nodes/{name}$", times=1)
     nodes.create(name)
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert [patch.status for patch in nodes.patches(name)] == [429, 200]
     assert waits(nodes, name) == []
 
 
 @pytest.fixture(scope="module")
 def single(plugin_server: ApiServer) -> Iterator[Nodes]:
-    """A host with one worker, so that one stalled write holds up everything."""
+    """A host with one worker, so that one stalled write blocks all others."""
     with ttl_host(plugin_server, workers=1) as cluster:
         yield cluster
     delete_all_nodes(plugin_server)
@@ -112,7 +112,7 @@ def test_changes_before_a_worker_is_free_are_one_sync(single: Nodes, new_name: N
         single.host.wait_until_seen("nodes", single.annotate(name, ttl=str(number)))
     assert single.patches(name) == []
     stall.remove()
-    single.settle(name)
+    single.wait_until_idle(name)
     assert single.written(name) == ["0"]
 
 

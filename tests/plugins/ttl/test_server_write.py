@@ -14,7 +14,7 @@ def test_a_node_without_annotation_gets_one(nodes: Nodes, new_name: NewName) -> 
     """One strategic merge patch of the one annotation (TTL-T1, TTL-T17, TTL-50 to TTL-55)."""
     name = new_name()
     nodes.create(name, annotations={"other": "stays"})
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     (patch,) = nodes.patches(name)
     assert (patch.method, patch.path) == ("PATCH", f"/api/v1/nodes/{name}")
     assert patch.query == {}
@@ -28,7 +28,7 @@ def test_the_server_names_the_host_as_manager(nodes: Nodes, new_name: NewName) -
     """The field manager comes from the user agent, since none is sent (TTL-50, Difference e)."""
     name = new_name()
     nodes.create(name)
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     (mine,) = [one for one in nodes.read(name).metadata.managed_fields if one.manager == "kcm-host"]
     assert mine.operation == "Update"
     assert mine.fields_v1 == {"f:metadata": {"f:annotations": {".": {}, f"f:{TTL}": {}}}}
@@ -39,7 +39,7 @@ def test_a_right_annotation_is_left_alone(nodes: Nodes, new_name: NewName, text:
     """Numbers are compared, not texts; the text stays (TTL-T2, TTL-33, TTL-40, TTL-42)."""
     name = new_name()
     nodes.create(name, annotations={TTL: text})
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert nodes.patches(name) == []
     assert nodes.ttl(name) == text
 
@@ -62,7 +62,7 @@ def test_a_wrong_annotation_is_overwritten(nodes: Nodes, new_name: NewName, text
     """What is no number, or another one, is replaced (TTL-34, TTL-41, TTL-43, TTL-54)."""
     name = new_name()
     nodes.create(name, annotations={TTL: text})
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert nodes.written(name) == ["0"]
     assert nodes.ttl(name) == "0"
 
@@ -71,12 +71,12 @@ def test_a_wrong_annotation_is_overwritten(nodes: Nodes, new_name: NewName, text
 def test_an_annotation_changed_by_hand_is_put_right(
     nodes: Nodes, new_name: NewName, text: str | None
 ) -> None:
-    """Whoever changes or removes it loses, on that very event (TTL-T26, TTL-83)."""
+    """Each change or removal is corrected, on the event itself (TTL-T26, TTL-83)."""
     name = new_name()
     nodes.create(name, annotations={TTL: "0"})
     nodes.annotate(name, ttl=text)
     eventually(lambda: nodes.ttl(name) == "0", "the annotation is put right")
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     assert nodes.written(name) == ["0"]
 
 
@@ -84,7 +84,7 @@ def test_nothing_but_nodes_is_written(nodes: Nodes, new_name: NewName) -> None:
     """No Event, no status, no other object (TTL-7)."""
     name = new_name()
     nodes.create(name)
-    nodes.settle(name)
+    nodes.wait_until_idle(name)
     calls = nodes.proxy.requests(when=lambda request: request.method != "GET")
     assert {(call.method, call.path.rpartition("/")[0]) for call in calls} == {
         ("PATCH", "/api/v1/nodes")

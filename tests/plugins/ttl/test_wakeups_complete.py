@@ -1,4 +1,4 @@
-"""Whatever happens to nodes, none is left with a wrong annotation that nobody looks at again."""
+"""After random changes of nodes, every node with a wrong annotation is queued."""
 
 import random
 
@@ -48,7 +48,7 @@ def go(world: World, chance: random.Random) -> str:
 
 
 def replace(world: World, chance: random.Random) -> str:
-    """Make a node anew under its name."""
+    """Recreate a node under its name."""
     known = names(world)
     if not known:
         return ""
@@ -83,5 +83,5 @@ CHANGES = {come: 4, go: 4, replace: 2, annotate: 6, cut: 1}
 
 
 def test_no_wakeup_is_missed() -> None:
-    """At a quiet moment a sync of every node writes nothing (F-52, TTL-11)."""
+    """When the queue is idle, a sync of every node writes nothing (F-52, TTL-11)."""
     check_completeness(make_world, CHANGES)
