@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import ExecPlugin
-from kcm_host.client.auth.kubeconfig import Exec
+from kcm_host.client.auth.kubeconfig import ExecConfig
 from kcm_host.client.rest import request_url
 
 V1 = "client.authentication.k8s.io/v1"
@@ -187,11 +187,13 @@ prints = st.fixed_dictionaries(
 @given(output=st.one_of(prints.map(lambda one: json.dumps(one).encode()), st.binary(max_size=40)))
 def test_what_exec_plugins_print_is_used_or_refused(output: bytes) -> None:
     """F-83, F-10: credentials that can stand in a header, or an error that names the program."""
-    plugin = ExecPlugin(Exec(command="p", api_version=V1), "p", "user 'u'", {}, None, time.time)
+    plugin = ExecPlugin(
+        ExecConfig(command="p", api_version=V1), "p", "user 'u'", {}, None, time.time
+    )
     problem = "exec plugin 'p' of user 'u'"
     with one_input("exec plugin output"):
         try:
-            assert plugin.access(output).headers["Authorization"].isprintable()
+            assert plugin.credentials_from(output).headers["Authorization"].isprintable()
         except ConnectionProblem as refusal:
             problem = str(refusal)
     assert "exec plugin 'p' of user 'u'" in problem
@@ -201,7 +203,7 @@ def test_what_exec_plugins_print_is_used_or_refused(output: bytes) -> None:
 def test_programs_that_cannot_be_started_are_told(args: list[str], command: str) -> None:
     """F-83: also where no system call takes such a name."""
     plugin = ExecPlugin(
-        Exec(command=command, args=args, api_version=V1),
+        ExecConfig(command=command, args=args, api_version=V1),
         f"/nowhere/{command}",
         "u",
         {},

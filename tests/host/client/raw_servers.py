@@ -46,7 +46,7 @@ async def client_of(speak: Speak) -> AsyncIterator[Client]:
         connection = Connection(
             base_url=f"http://127.0.0.1:{port}",
             origin="a test",
-            credentials=Credentials(_nobody, first=RequestCredentials({})),
+            credentials=Credentials(_nobody, initial=RequestCredentials({})),
         )
         async with Client(connection, lambda _: None) as client:
             yield client

@@ -67,8 +67,7 @@ async def speaking() -> AsyncIterator[Connect]:
             connection = Connection(
                 base_url=f"http://127.0.0.1:{port}",
                 origin="a test",
-                authority="nobody",
-                credentials=Credentials(_nobody, first=RequestCredentials({})),
+                credentials=Credentials(_nobody, initial=RequestCredentials({})),
             )
             return await stack.enter_async_context(Client(connection, on_request))
 

@@ -94,7 +94,6 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
         connection = Connection(
             base_url=server.url,
             origin="a test",
-            authority="a test",
             credentials=Credentials(trusting),
         )
         async with Client(connection, lambda record: None) as client:
@@ -133,7 +132,6 @@ def test_after_a_burst_one_connection_is_enough():
         connection = Connection(
             base_url=f"http://127.0.0.1:{port}",
             origin="a test",
-            authority="nobody",
             credentials=Credentials(nobody),
         )
         async with server, Client(connection, lambda record: None) as client:

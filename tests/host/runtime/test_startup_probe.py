@@ -81,8 +81,8 @@ async def test_a_server_that_comes_up_in_time_is_reached(
     ("fault", "path", "words"),
     [
         (Answer(500, b"[-]etcd failed"), "/healthz", ["is not healthy", "[-]etcd failed"]),
-        (Stall(), "/healthz", ["cannot reach", "no answer in time"]),
-        (Stall(), "/apis", ["cannot reach", "no answer in time"]),
+        (Stall(), "/healthz", ["cannot reach", "no response in time"]),
+        (Stall(), "/apis", ["cannot reach", "no response in time"]),
         (Answer(403), "/apis", ["does not let us see", "bind ClusterRole 'system:discovery'"]),
         (Answer(503), "/api$", ["is not healthy", "503"]),
         (Rewrite(lambda _: b"<html>"), "/apis", ["is not healthy", "is a Kubernetes API server"]),
@@ -130,7 +130,7 @@ async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
     """An untrusted certificate is a permanent error: exit code 2 at once."""
     connection = connect(str(api_server.kubeconfig()), environ={})
     untrusting = dataclasses.replace(
-        connection, credentials=Credentials(_nobody, first=RequestCredentials({}))
+        connection, credentials=Credentials(_nobody, initial=RequestCredentials({}))
     )
     async with Client(untrusting, lambda _: None) as client:
         with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
@@ -160,14 +160,14 @@ async def test_a_hanging_exec_plugin_is_named(fault_proxy: FaultProxy, tmp_path:
     """F-83: no firewall is blamed while nothing has been sent; the wait fits into the start."""
     path = tmp_path / "config"
     content = yaml.safe_load(fault_proxy.kubeconfig().read_text())
-    stanza = {"command": "sleep", "args": ["600"], "apiVersion": V1, "interactiveMode": "Never"}
-    content["users"][0]["user"] = {"exec": stanza}
+    section = {"command": "sleep", "args": ["600"], "apiVersion": V1, "interactiveMode": "Never"}
+    content["users"][0]["user"] = {"exec": section}
     path.write_text(yaml.safe_dump(content))
     async with Client(connect(str(path), environ=os.environ), lambda _: None) as client:
         with pytest.raises(ConnectionProblem) as raised:
             await asyncio.wait_for(wait_for_server(client, SHORT), 60)
     assert str(raised.value).startswith("exec plugin 'sleep' of user ")
-    assert "has given no credentials within 0.5 s" in str(raised.value)
+    assert "has returned no credentials within 0.5 s" in str(raised.value)
     assert "raise 'startTimeout'" in str(raised.value)
     assert raised.value.exit_code == 1
     assert fault_proxy.requests() == []
@@ -182,7 +182,7 @@ async def test_an_anonymous_client_is_reported(client: Client, fault_proxy: Faul
     with pytest.raises(ConnectionProblem) as raised:
         await wait_for_server(client, SHORT)
     assert drop.hits
-    assert "does not see the credentials from kubeconfig" in str(raised.value)
+    assert "does not get the credentials from kubeconfig" in str(raised.value)
     assert "bind ClusterRole" not in str(raised.value)
 
 

@@ -8,9 +8,9 @@ from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.diagnosis import (
     ANONYMOUS,
     credentials_overdue,
+    credentials_refused,
     explain,
-    refused,
-    unseen,
+    seen_as_anonymous,
 )
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
@@ -53,7 +53,7 @@ async def _probe(
             await _check_health(client, agent)
             await discovery.fetch()
     except TimeoutError as error:
-        if connection.credentials.pending:
+        if connection.credentials.is_fetching:
             return credentials_overdue(connection, seconds)
         return explain(error, connection)
     except HostError as error:
@@ -75,9 +75,9 @@ def _refused(error: HostError, connection: Connection) -> ConnectionProblem:
         return explain(error.__cause__ or error, connection)
     status = error.status if isinstance(error, ApiError) else 0
     if status == 401:
-        return refused(connection)
+        return credentials_refused(connection)
     if status == 403 and ANONYMOUS in str(error):
-        return unseen(connection)
+        return seen_as_anonymous(connection)
     if status == 403:
         fact = "does not let us see what it serves"
         remedy = "bind ClusterRole 'system:discovery' to the host's identity"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kcm_host.api.errors import ApiError
-from kcm_host.client.auth.diagnosis import explain, unseen
+from kcm_host.client.auth.diagnosis import explain, seen_as_anonymous
 from kcm_host.client.auth.tls import validity_of
 
 DAY = 86400
@@ -58,9 +58,9 @@ def test_a_certificate_of_tomorrow_is_a_warning(showing):
 def test_a_refusal_tells_that_the_certificate_has_expired(showing):
     """F-84: both when the server refuses us and when it takes us for somebody anonymous."""
     expired, valid = showing(days=-1), showing(days=1)
-    for told in (explain(ApiError("no", status=401), expired), unseen(expired)):
+    for told in (explain(ApiError("no", status=401), expired), seen_as_anonymous(expired)):
         assert "has expired: it was valid from" in str(told)
-    for told in (explain(ApiError("no", status=401), valid), unseen(valid)):
+    for told in (explain(ApiError("no", status=401), valid), seen_as_anonymous(valid)):
         assert "client certificate" not in str(told)
 
 

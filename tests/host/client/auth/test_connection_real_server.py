@@ -3,7 +3,7 @@
 import pytest
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.diagnosis import refused
+from kcm_host.client.auth.diagnosis import credentials_refused
 
 
 async def test_a_token_is_accepted(api_server, ask):
@@ -29,6 +29,6 @@ async def test_a_wrong_token_is_refused(api_server, ask, kubeconfig):
     cluster = {"server": api_server.url, "certificate-authority": str(api_server.ca_file)}
     connection = connect(str(kubeconfig(cluster=cluster, user={"token": "no"})), environ={})
     assert await ask(connection, "/api/v1/namespaces") == 401
-    problem = refused(connection)
+    problem = credentials_refused(connection)
     assert "refuses the credentials from kubeconfig" in str(problem)
     assert problem.exit_code == 2

@@ -15,7 +15,7 @@ import pytest
 
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import exec_plugin
-from kcm_host.client.auth.kubeconfig import choose
+from kcm_host.client.auth.kubeconfig import resolve_context
 
 V1 = "client.authentication.k8s.io/v1"
 CLUSTER = {"server": "https://127.0.0.1:1"}
@@ -28,7 +28,7 @@ def credential(version=V1, **status):
 
 @pytest.fixture
 def plugin(tmp_path):
-    """Writes a shell script and gives the `exec` stanza that runs it."""
+    """Writes a shell script and gives the `exec` section that runs it."""
 
     def write(script, name="plugin", **fields):
         path = tmp_path / name
@@ -41,7 +41,7 @@ def plugin(tmp_path):
 
 @pytest.fixture
 def printing(plugin):
-    """An `exec` stanza of a plugin that prints this text."""
+    """An `exec` section of a plugin that prints this text."""
     return lambda text, **fields: plugin(f"printf %s {shlex.quote(text)}", **fields)
 
 
@@ -60,8 +60,8 @@ def runs(tmp_path):
 def failing(connected):
     """Gives the one line that asking this `exec` ends with."""
 
-    async def of(stanza, environ=None):
-        connection = connected(cluster=CLUSTER, user={"exec": stanza}, environ=environ)
+    async def of(section, environ=None):
+        connection = connected(cluster=CLUSTER, user={"exec": section}, environ=environ)
         with pytest.raises(ConnectionProblem) as caught:
             await connection.credentials.current()
         assert caught.value.exit_code == 2
@@ -74,8 +74,8 @@ def failing(connected):
 @pytest.mark.parametrize("version", [V1, f"{V1}beta1"])
 async def test_a_printed_token_is_sent(connected, printing, runs, version):
     """The printed token goes into the header; connecting alone runs nothing."""
-    stanza = printing(credential(version, token="abc"), apiVersion=version)
-    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    section = printing(credential(version, token="abc"), apiVersion=version)
+    connection = connected(cluster=CLUSTER, user={"exec": section})
     assert runs() == 0
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
     await connection.credentials.headers()
@@ -113,9 +113,9 @@ async def test_a_new_certificate_is_a_new_context(authority, connected, tmp_path
         )
 
     put()
-    stanza = plugin(f"cat {shlex.quote(str(printed))}")
+    section = plugin(f"cat {shlex.quote(str(printed))}")
     running = [0.0]
-    connection = connected(cluster=CLUSTER, user={"exec": stanza}, monotonic=lambda: running[0])
+    connection = connected(cluster=CLUSTER, user={"exec": section}, monotonic=lambda: running[0])
     credentials = connection.credentials
     first = await credentials.current()
     credentials.invalidate(first)
@@ -137,7 +137,7 @@ async def test_arguments_environment_and_cluster(
         f" > {shlex.quote(str(note))}"
         f"\nprintf %s {shlex.quote(credential(token='abc'))}"
     )
-    stanza = plugin(
+    section = plugin(
         script,
         args=["get token", "--now"],
         env=[{"name": "ITS", "value": "of the plugin"}, {"name": "OURS", "value": "replaced"}],
@@ -152,7 +152,7 @@ async def test_arguments_environment_and_cluster(
         "extensions": [{"name": "other", "extension": 1}, extension],
     }
     environ = {"OURS": "of the host", "PATH": os.environ["PATH"]}
-    await connected(cluster=cluster, user={"exec": stanza}, environ=environ).credentials.current()
+    await connected(cluster=cluster, user={"exec": section}, environ=environ).credentials.current()
     *texts, info = note.read_text().splitlines()
     assert texts == ["get token", "--now", "replaced", "of the plugin"]
     assert json.loads(info) == {
@@ -172,16 +172,16 @@ async def test_arguments_environment_and_cluster(
 
 async def test_a_relative_command_is_beside_the_kubeconfig(connected, printing):
     """A command with a folder in its name is found from the kubeconfig's folder."""
-    stanza = printing(credential(token="abc"), command="./plugin")
-    connection = connected(cluster=CLUSTER, user={"exec": stanza})
+    section = printing(credential(token="abc"), command="./plugin")
+    connection = connected(cluster=CLUSTER, user={"exec": section})
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
 
 
 async def test_a_bare_command_is_found_in_the_path(connected, printing, tmp_path):
     """A bare command is looked up in PATH of the environment we were given."""
-    stanza = printing(credential(token="abc"), command="plugin")
+    section = printing(credential(token="abc"), command="plugin")
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    connection = connected(cluster=CLUSTER, user={"exec": stanza}, environ=environ)
+    connection = connected(cluster=CLUSTER, user={"exec": section}, environ=environ)
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
 
 
@@ -212,9 +212,9 @@ async def test_a_failing_program_is_an_error(failing, plugin):
 )
 def test_a_missing_program_is_an_error(connected, command, fact):
     """A command that cannot be run is named with the install hint before it is needed (F-87)."""
-    stanza = {"apiVersion": V1, "command": command, "installHint": "Get it."}
+    section = {"apiVersion": V1, "command": command, "installHint": "Get it."}
     with pytest.raises(ConnectionProblem) as caught:
-        connected(cluster=CLUSTER, user={"exec": stanza})
+        connected(cluster=CLUSTER, user={"exec": section})
     message = str(caught.value)
     assert caught.value.exit_code == 2
     assert message.startswith("exec plugin '")
@@ -225,9 +225,9 @@ def test_a_missing_program_is_an_error(connected, command, fact):
 
 async def test_a_program_that_vanishes_is_an_error(plugin, connected):
     """A command that was there at the start and is not there now is named too."""
-    stanza = plugin("exit 0")
-    connection = connected(cluster=CLUSTER, user={"exec": stanza})
-    Path(stanza["command"]).unlink()
+    section = plugin("exit 0")
+    connection = connected(cluster=CLUSTER, user={"exec": section})
+    Path(section["command"]).unlink()
     with pytest.raises(ConnectionProblem, match="cannot be started: No such file or directory"):
         await connection.credentials.current()
 
@@ -284,8 +284,8 @@ def gone(pid):
 async def test_a_hanging_program_is_ended_with_its_children(kubeconfig, plugin, tmp_path, script):
     """After the time limit the program and what it started are killed and named."""
     pid_file = tmp_path / "pid"
-    stanza = plugin(script.replace("PID", shlex.quote(str(pid_file))))
-    chosen = choose([kubeconfig(cluster=CLUSTER, user={"exec": stanza})])
+    section = plugin(script.replace("PID", shlex.quote(str(pid_file))))
+    chosen = resolve_context([kubeconfig(cluster=CLUSTER, user={"exec": section})])
     source = exec_plugin(chosen, environ={}, tls=None, clock=time.time)
     with pytest.raises(ConnectionProblem, match=r"did not end within 0\.5 s and was killed"):
         await replace(source, time_limit=timedelta(seconds=0.5)).fetch()
@@ -296,8 +296,8 @@ def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
     """A stopping host does not wait for a plugin that still runs, and leaves none behind."""
     pid_file = tmp_path / "pid"
     name = shlex.quote(str(pid_file))
-    stanza = plugin(f"echo $$ > {name}.new; mv {name}.new {name}; sleep 600")
-    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+    section = plugin(f"echo $$ > {name}.new; mv {name}.new {name}; sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": section}).credentials
 
     async def stop_while_it_runs():
         asking = asyncio.create_task(credentials.current())
@@ -328,8 +328,8 @@ async def test_a_flood_of_complaints_is_shortened(failing, plugin):
 def test_a_stop_while_the_program_is_started_ends_it_too(connected, plugin, tmp_path, turns):
     """F-83: at whatever moment the loop ends, nothing waits for ever and nothing is left."""
     pid_file = tmp_path / "pid"
-    stanza = plugin(f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 600")
-    credentials = connected(cluster=CLUSTER, user={"exec": stanza}).credentials
+    section = plugin(f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 600")
+    credentials = connected(cluster=CLUSTER, user={"exec": section}).credentials
 
     async def stop_after_some_turns():
         asking = asyncio.create_task(credentials.current())

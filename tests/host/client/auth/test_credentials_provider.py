@@ -23,7 +23,7 @@ def jwt(*, expires_at, name="somebody"):
 
 
 def oidc(**config):
-    """A user stanza with the provider `oidc`."""
+    """A user section with the provider `oidc`."""
     names = {name.replace("_", "-"): value for name, value in config.items()}
     return {"auth-provider": {"name": "oidc", "config": names}}
 
@@ -114,7 +114,7 @@ async def test_an_untrusted_issuer_is_not_asked(issuer, expired, connected):
 async def test_a_token_that_is_none(connected, token):
     """What is no JSON web token is an error instead of no credentials."""
     connection = connected(cluster=CLUSTER, user=oidc(id_token=token))
-    with pytest.raises(ConnectionProblem, match="gave no token") as caught:
+    with pytest.raises(ConnectionProblem, match="returned no token") as caught:
         await connection.credentials.current()
     assert "s3cr3t" not in str(caught.value)
 

@@ -199,7 +199,7 @@ def test_a_file_that_is_no_kubeconfig(problem, text, fact):
                     "interactiveMode": "Always",
                 }
             ),
-            "nobody sits at a terminal",
+            "there is no terminal here",
             id="exec wants a terminal",
         ),
         pytest.param(
@@ -210,7 +210,7 @@ def test_a_file_that_is_no_kubeconfig(problem, text, fact):
     ],
 )
 def test_a_mistake_inside(problem, change, fact):
-    """A mistake is named with the stanza it stands in, never with a secret."""
+    """A mistake is named with the section it stands in, never with a secret."""
     config = copy.deepcopy(GOOD)
     change(config)
     assert fact in problem(yaml.safe_dump(config))

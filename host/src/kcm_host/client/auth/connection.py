@@ -1,4 +1,4 @@
-"""Finds the API server and our credentials: a kubeconfig or the pod's service account."""
+"""Connections to an API server, from a kubeconfig or the service account of the pod."""
 
 import base64
 import time
@@ -20,7 +20,7 @@ from kcm_host.client.auth.credentials import (
 )
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import exec_plugin
-from kcm_host.client.auth.kubeconfig import Chosen, User, choose, decoded
+from kcm_host.client.auth.kubeconfig import ResolvedContext, User, decode_data, resolve_context
 from kcm_host.client.auth.proxy_env import (
     Proxy,
     is_loopback,
@@ -28,7 +28,7 @@ from kcm_host.client.auth.proxy_env import (
     usable_proxy,
 )
 from kcm_host.client.auth.server_url import is_tls, server_url
-from kcm_host.client.auth.tls import SYSTEM_CA_BUNDLE, CABundle, ClientTls, KeyPair, private_folder
+from kcm_host.client.auth.tls import CABundle, ClientTls, KeyPair, private_folder
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -36,20 +36,17 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 @dataclass(frozen=True, slots=True)
 class Connection:
     """
-    Where the API server is and who we are there.
+    The address of the API server and the credentials for it.
 
-    `base_url` has no slash at its end. `origin` and `authority` are for messages: where all
-    this came from, and which certificates vouch for the server; `trust` holds those.
-    `tls_server_name` is the name to check the server's certificate against, None for the host of
-    the URL. `certificate` holds the client certificate where that alone says who we are. `warnings`
-    are what an operator should know before the first request: `check` prints
-    them, `run` logs them.
+    `base_url` has no trailing slash. `origin` names the source of all this in messages.
+    `tls_server_name` is the name to verify the server's certificate against, None for the host of
+    the URL. `certificate` is the client certificate where that is the only credential. `warnings`
+    are for the operator: `check` prints them, `run` logs them.
     """
 
     base_url: str
     credentials: Credentials
     origin: str
-    authority: str = SYSTEM_CA_BUNDLE
     ca_bundle: CABundle = field(default=CABundle(), repr=False)
     proxy: Proxy | None = None
     tls_server_name: str | None = None
@@ -66,28 +63,28 @@ def connect(
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
     """
-    Give the connection that the first of these describes: the kubeconfig named here, those in
-    $KUBECONFIG, the pod's service account, ~/.kube/config.
+    Return the connection of the first source that exists.
 
-    Only reads files: exec plugins and auth providers are asked by the first
-    `credentials.current()`, which therefore is the place where they fail. Raises
-    ConnectionProblem (exit code 2); having no credentials is one, never anonymous access.
+    In this order: the kubeconfig named here, those in $KUBECONFIG, the service account of the pod,
+    ~/.kube/config. Only files are read: exec plugins and auth providers run, and may fail, at the
+    first `credentials.current()`. Raise ConnectionProblem (exit code 2), also without any
+    credentials: anonymous access is never used.
     """
     home = Path(environ.get("HOME") or "/")
-    paths = _named(kubeconfig, home=home) or _listed(environ, home=home)
+    paths = _named_path(kubeconfig, home=home) or _paths_from_environment(environ, home=home)
     if not paths and _is_pod(environ, service_account):
         return _from_service_account(environ, service_account, monotonic)
-    paths = paths or _default(home, environ, service_account)
+    paths = paths or _default_path(home, environ, service_account)
     return _from_kubeconfig(paths, environ, clock, monotonic)
 
 
-def _named(kubeconfig: str | None, *, home: Path) -> tuple[Path, ...]:
-    return (_expanded(kubeconfig, home),) if kubeconfig else ()
+def _named_path(kubeconfig: str | None, *, home: Path) -> tuple[Path, ...]:
+    return (_expand_home(kubeconfig, home),) if kubeconfig else ()
 
 
-def _listed(environ: Mapping[str, str], *, home: Path) -> tuple[Path, ...]:
+def _paths_from_environment(environ: Mapping[str, str], *, home: Path) -> tuple[Path, ...]:
     value = environ.get("KUBECONFIG", "")
-    listed = [_expanded(entry, home) for entry in value.split(":") if entry]
+    listed = [_expand_home(entry, home) for entry in value.split(":") if entry]
     existing = tuple(path for path in listed if path.exists())
     if listed and not existing:
         raise ConnectionProblem(
@@ -96,7 +93,7 @@ def _listed(environ: Mapping[str, str], *, home: Path) -> tuple[Path, ...]:
     return existing
 
 
-def _default(home: Path, environ: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
+def _default_path(home: Path, environ: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     path = home / ".kube" / "config"
     if path.exists():
         return (path,)
@@ -110,7 +107,7 @@ def _default(home: Path, environ: Mapping[str, str], folder: Path) -> tuple[Path
     )
 
 
-def _expanded(name: str, home: Path) -> Path:
+def _expand_home(name: str, home: Path) -> Path:
     return home / name.removeprefix("~/") if name.startswith("~/") else Path(name)
 
 
@@ -124,17 +121,16 @@ def _from_service_account(
 ) -> Connection:
     token, authority = folder / "token", folder / "ca.crt"
     place = f"certificate authority '{authority}'"
-    trust = CABundle(_text(authority, place=place), place)
-    source = TokenFile(token, "token file", ClientTls(trust))
+    ca_bundle = CABundle(_read_text(authority, place=place), place)
+    source = TokenFile(token, "token file", ClientTls(ca_bundle))
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     address = f"[{host}]" if ":" in host else host
     base_url = server_url(f"https://{address}:{port}", place="the pod's environment")
     return Connection(
         base_url=base_url,
-        credentials=Credentials(source.fetch, first=source.read(), monotonic=monotonic),
+        credentials=Credentials(source.fetch, initial=source.read(), monotonic=monotonic),
         origin="in-cluster service account",
-        authority=place,
-        ca_bundle=trust,
+        ca_bundle=ca_bundle,
         proxy=proxy_from_environment(base_url, environ),
     )
 
@@ -142,65 +138,68 @@ def _from_service_account(
 def _from_kubeconfig(
     paths: tuple[Path, ...], environ: Mapping[str, str], clock: Clock, monotonic: Monotonic
 ) -> Connection:
-    chosen = choose(paths)
-    cluster = chosen.cluster
-    base_url = server_url(cluster.server, place=chosen.cluster_place)
-    trust = _trust(chosen)
-    tls = _tls(chosen, trust) if is_tls(base_url) else None
-    fetch, first = _source(chosen, tls=tls, environ=environ, clock=clock)
-    certificate = tls if first is not None and not first.headers else None
+    resolved = resolve_context(paths)
+    cluster = resolved.cluster
+    base_url = server_url(cluster.server, place=resolved.cluster_place)
+    ca_bundle = _ca_bundle(resolved)
+    tls = _client_tls(resolved, ca_bundle) if is_tls(base_url) else None
+    fetch, initial = _credential_source(resolved, tls=tls, environ=environ, clock=clock)
+    certificate = tls if initial is not None and not initial.headers else None
     return Connection(
         base_url=base_url,
         credentials=Credentials(
-            fetch, first=first, clock=clock, monotonic=monotonic, source=_name(chosen)
+            fetch, initial=initial, clock=clock, monotonic=monotonic, source=_source_name(resolved)
         ),
-        origin=chosen.origin,
-        authority=trust.place,
-        ca_bundle=trust,
-        proxy=usable_proxy(cluster.proxy_url, place=f"proxy-url of {chosen.cluster_place}")
+        origin=resolved.origin,
+        ca_bundle=ca_bundle,
+        proxy=usable_proxy(cluster.proxy_url, place=f"proxy-url of {resolved.cluster_place}")
         if cluster.proxy_url
         else proxy_from_environment(base_url, environ),
         tls_server_name=cluster.tls_server_name or None,
         certificate=certificate,
-        warnings=tuple(_warnings(base_url, chosen, certificate, clock())),
+        warnings=tuple(_warnings(base_url, resolved, certificate, clock())),
     )
 
 
-def _trust(chosen: Chosen) -> CABundle:
-    cluster = chosen.cluster
+def _ca_bundle(resolved: ResolvedContext) -> CABundle:
+    cluster = resolved.cluster
     insecure = cluster.insecure_skip_tls_verify
     if cluster.certificate_authority_data:
-        place = f"certificate-authority-data of {chosen.cluster_place}"
-        return CABundle(decoded(cluster.certificate_authority_data).decode(errors="replace"), place)
+        place = f"certificate-authority-data of {resolved.cluster_place}"
+        return CABundle(
+            decode_data(cluster.certificate_authority_data).decode(errors="replace"), place
+        )
     if cluster.certificate_authority:
-        place = f"certificate-authority of {chosen.cluster_place}"
-        return CABundle(_text(Path(cluster.certificate_authority), place=place), place)
+        place = f"certificate-authority of {resolved.cluster_place}"
+        return CABundle(_read_text(Path(cluster.certificate_authority), place=place), place)
     return CABundle(insecure=insecure)
 
 
-def _tls(chosen: Chosen, trust: CABundle) -> ClientTls:
-    """Give the TLS side of a user; embedded keys are on disk only while OpenSSL reads them."""
-    user = chosen.user
+def _client_tls(resolved: ResolvedContext, ca_bundle: CABundle) -> ClientTls:
+    """Return the TLS part of a user; embedded keys are on disk only while OpenSSL reads them."""
+    user = resolved.user
     data = (user.client_certificate_data, user.client_key_data)
     if not any(data):
         if not user.client_certificate:
-            return ClientTls(trust)
+            return ClientTls(ca_bundle)
         pair = (Path(user.client_certificate), Path(user.client_key))
-        return ClientTls(trust, KeyPair(*pair, chosen.user_place, lasting=True))
+        return ClientTls(ca_bundle, KeyPair(*pair, resolved.user_place, reloadable=True))
     with private_folder() as folder:
-        certificate = _file(folder / "certificate", data[0], user.client_certificate)
-        key = _file(folder / "key", data[1], user.client_key)
-        return ClientTls(trust, KeyPair(certificate, key, chosen.user_place, lasting=False))
+        certificate = _data_file(folder / "certificate", data[0], user.client_certificate)
+        key = _data_file(folder / "key", data[1], user.client_key)
+        return ClientTls(
+            ca_bundle, KeyPair(certificate, key, resolved.user_place, reloadable=False)
+        )
 
 
-def _file(path: Path, data: str, named: str) -> Path:
+def _data_file(path: Path, data: str, named: str) -> Path:
     if not data:
         return Path(named)
-    path.write_bytes(decoded(data))
+    path.write_bytes(decode_data(data))
     return path
 
 
-def _text(path: Path, *, place: str) -> str:
+def _read_text(path: Path, *, place: str) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -210,41 +209,41 @@ def _text(path: Path, *, place: str) -> str:
         ) from None
 
 
-def _source(
-    chosen: Chosen,
+def _credential_source(
+    resolved: ResolvedContext,
     *,
     tls: ClientTls | None,
     environ: Mapping[str, str],
     clock: Clock,
 ) -> tuple[Fetch, RequestCredentials | None]:
-    user, place = chosen.user, chosen.user_place
+    user, place = resolved.user, resolved.user_place
     if user.auth_provider is not None:
-        return auth_provider(chosen, tls=tls).fetch, None
+        return auth_provider(resolved, tls=tls).fetch, None
     if user.token_file:
         source = TokenFile(Path(user.token_file), f"tokenFile of {place}", tls)
         return source.fetch, source.read()
     if user.exec is not None and not user.token:
-        return exec_plugin(chosen, environ=environ, tls=tls, clock=clock).fetch, None
-    headers = _fixed_headers(user, place)
-    if not headers and (tls is None or not tls.certified):
+        return exec_plugin(resolved, environ=environ, tls=tls, clock=clock).fetch, None
+    headers = _static_headers(user, place)
+    if not headers and (tls is None or not tls.has_certificate):
         raise ConnectionProblem(
             f"{place} holds no credentials that this server could see, and anonymous access is "
             f"not tried; give it a token, tokenFile, client certificate (https only), exec, "
             f"auth-provider, or username and password"
         )
-    fixed = StaticCredentials(headers, tls)
-    return fixed.fetch, fixed.read()
+    static = StaticCredentials(headers, tls)
+    return static.fetch, static.read()
 
 
-def _name(chosen: Chosen) -> str:
-    """Return what gives the credentials of a user, for messages."""
-    user, place = chosen.user, chosen.user_place
+def _source_name(resolved: ResolvedContext) -> str:
+    """Return the name of the credential source of a user, for messages."""
+    user, place = resolved.user, resolved.user_place
     if user.auth_provider is not None:
         return f"auth-provider '{user.auth_provider.name}' of {place}"
     return f"exec plugin '{user.exec.command}' of {place}" if user.exec is not None else place
 
 
-def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
+def _static_headers(user: User, place: str) -> Mapping[str, str]:
     if user.token:
         return authorization("Bearer", user.token, place=f"token of {place}")
     if user.username and user.password:
@@ -254,24 +253,24 @@ def _fixed_headers(user: User, place: str) -> Mapping[str, str]:
 
 
 def certificate_problem(certificate: ClientTls | None, origin: str, now: float) -> str:
-    """Return why a client certificate cannot be used at a Unix time, with its dates; or nothing."""
+    """Return why a client certificate is invalid at a Unix time, with its dates; or empty."""
     validity = certificate.validity if certificate is not None else None
     problem = validity.problem(now) if validity is not None else ""
     return f"the client certificate from {origin} {problem}" if problem else ""
 
 
 def _warnings(
-    base_url: str, chosen: Chosen, certificate: ClientTls | None, now: float
+    base_url: str, resolved: ResolvedContext, certificate: ClientTls | None, now: float
 ) -> Iterator[str]:
-    if problem := certificate_problem(certificate, chosen.origin, now):
+    if problem := certificate_problem(certificate, resolved.origin, now):
         yield f"{problem}; renew it, or correct the clock here"
     if not is_tls(base_url) and not is_loopback(urlsplit(base_url).hostname or ""):
         yield (
             f"credentials travel unencrypted to {base_url}; write https:// as 'server' in "
-            f"{chosen.origin}"
+            f"{resolved.origin}"
         )
-    if is_tls(base_url) and chosen.cluster.insecure_skip_tls_verify:
+    if is_tls(base_url) and resolved.cluster.insecure_skip_tls_verify:
         yield (
             f"the certificate of {base_url} is not checked; put a certificate-authority in place "
-            f"of insecure-skip-tls-verify into {chosen.origin}"
+            f"of insecure-skip-tls-verify into {resolved.origin}"
         )

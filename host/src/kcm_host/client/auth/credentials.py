@@ -1,4 +1,4 @@
-"""Credentials for requests: where they come from, how long they hold, when they are read again."""
+"""Credentials for requests: their sources, their expiry and their renewal."""
 
 import asyncio
 import importlib
@@ -13,7 +13,7 @@ from ssl import SSLContext
 from typing import Any
 
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.auth.kubeconfig import Chosen
+from kcm_host.client.auth.kubeconfig import ResolvedContext
 from kcm_host.client.auth.tls import ClientTls
 
 log = logging.getLogger(__name__)
@@ -21,30 +21,30 @@ log = logging.getLogger(__name__)
 
 #: Wall time in Unix seconds: expiry times are wall times, and a sleeping machine ages tokens.
 Clock = Callable[[], float]
-#: Seconds that only grow, for waits: setting the clock must not make one longer.
+#: Monotonic seconds, for delays: a change of the wall clock must not make one longer.
 Monotonic = Callable[[], float]
 
-#: At most this long before its expiry a credential is fetched anew.
+#: Credentials are renewed at most this long before they expire.
 RENEW_BEFORE = timedelta(seconds=60)
-#: A source is left alone this long when it failed, or when what it gave is refused as well.
-RETRY_AFTER = timedelta(seconds=10)
+#: Delay after a failure of the source, or after a second refusal of its credentials.
+RETRY_DELAY = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestCredentials:
     """
-    What one request takes along: its headers, and the TLS context that shows our certificate.
+    The headers of a request, and the TLS context with the client certificate.
 
-    Both times are Unix seconds, None for never: from `renew_at` on the source is asked again,
-    from `expires_at` on the server will refuse this. `again_after` are seconds after which the
-    source is asked again because it may have changed, None for never.
+    `renew_at` and `expires_at` are Unix seconds, None for never: from `renew_at` on the source is
+    called again, from `expires_at` on the server refuses these credentials. `reload_after` are
+    seconds after which the source is called again because it may have changed, None for never.
     """
 
     headers: Mapping[str, str] = field(repr=False)
     ssl: SSLContext | None = None
     renew_at: float | None = None
     expires_at: float | None = None
-    again_after: float | None = None
+    reload_after: float | None = None
 
 
 Fetch = Callable[[], Awaitable[RequestCredentials]]
@@ -52,46 +52,47 @@ Fetch = Callable[[], Awaitable[RequestCredentials]]
 
 class Credentials:
     """
-    Hands out the current access; asks the source again in time and never twice at once.
+    The present credentials of a source, renewed in time and by one call at a time.
 
-    A renewal that fails while the old access still holds is logged once, and the old one stays
-    in use; otherwise callers get the ConnectionProblem. A failed source rests for 10 s, and so
-    does one whose answer to a 401 is refused as well. `source` names it in messages.
+    A renewal that fails before the old credentials expire is logged once, and the old ones stay
+    in use; otherwise callers get the ConnectionProblem. After a failure the source is not called
+    for 10 s, nor after a 401 to credentials that it returned for a 401. `source` is its name in
+    messages.
     """
 
     def __init__(
         self,
         fetch: Fetch,
         *,
-        first: RequestCredentials | None = None,
+        initial: RequestCredentials | None = None,
         clock: Clock = time.time,
         monotonic: Monotonic = time.monotonic,
         source: str = "the source of credentials",
     ) -> None:
         self.source = source
         self._fetch = fetch
-        self._held = first
+        self._credentials = initial
         self._clock = clock
         self._monotonic = monotonic
-        self._held_since = monotonic()
+        self._fetched_at = monotonic()
         self._refused = False
         self._problem: ConnectionProblem | None = None
-        self._rest_until = 0.0
+        self._retry_at = 0.0
         self._renewal: asyncio.Task[RequestCredentials] | None = None
 
     async def current(self) -> RequestCredentials:
         """
-        Give the access for a request that starts now; cheap unless it must be fetched.
+        Return the credentials for a request that starts now, cached unless they are due.
 
-        Raises ConnectionProblem when there is none, with the reason its source gave.
+        Raise the ConnectionProblem of the source when there are none.
         """
-        if self._held is not None and not self._due(self._held):
-            return self._held
-        if self._monotonic() < self._rest_until:
+        if self._credentials is not None and not self._is_fetch_due(self._credentials):
+            return self._credentials
+        if self._monotonic() < self._retry_at:
             if self._problem is not None:
-                return self._kept(self._problem)
-            if self._refused and self._held is not None:
-                return self._held
+                return self._unexpired(self._problem)
+            if self._refused and self._credentials is not None:
+                return self._credentials
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew(), name="credentials renewal")
             self._renewal.add_done_callback(self._handle_result)
@@ -101,71 +102,75 @@ class Credentials:
         return renewal.result()
 
     async def headers(self) -> Mapping[str, str]:
-        """Give the headers of `current`."""
+        """Return the headers of `current`."""
         return (await self.current()).headers
 
     @property
-    def pending(self) -> bool:
-        """Whether the source is being asked at this moment."""
+    def is_fetching(self) -> bool:
+        """Whether a call of the source is in progress."""
         return self._renewal is not None
 
     def invalidate(self, refused: RequestCredentials | None = None) -> None:
         """
-        Have the next `current` ask the source anew, because the server answered 401.
+        Make the next `current` call the source, because the server has answered 401.
 
-        Pass the access that was refused: a late 401 to an old one leaves a newer one alone.
+        Pass the credentials that were refused: a late 401 to old ones does not affect newer ones.
         """
-        if refused is None or refused is self._held:
+        if refused is None or refused is self._credentials:
             self._refused = True
 
-    def _due(self, held: RequestCredentials) -> bool:
-        if self._refused or (held.renew_at is not None and self._clock() >= held.renew_at):
+    def _is_fetch_due(self, credentials: RequestCredentials) -> bool:
+        if self._refused or (
+            credentials.renew_at is not None and self._clock() >= credentials.renew_at
+        ):
             return True
-        age = self._monotonic() - self._held_since
-        return held.again_after is not None and age >= held.again_after
+        age = self._monotonic() - self._fetched_at
+        return credentials.reload_after is not None and age >= credentials.reload_after
 
-    def _kept(self, problem: ConnectionProblem) -> RequestCredentials:
-        held = self._held
-        expired = held is None or (held.expires_at is not None and self._clock() >= held.expires_at)
-        if held is None or expired or self._refused:
+    def _unexpired(self, problem: ConnectionProblem) -> RequestCredentials:
+        credentials = self._credentials
+        expired = credentials is None or (
+            credentials.expires_at is not None and self._clock() >= credentials.expires_at
+        )
+        if credentials is None or expired or self._refused:
             raise problem
-        return held
+        return credentials
 
     async def _renew(self) -> RequestCredentials:
         try:
-            fresh = await self._fetch()
+            fetched = await self._fetch()
         except ConnectionProblem as problem:
             first_failure = self._problem is None
             self._problem = problem
-            self._rest()
-            kept = self._kept(problem)
+            self._delay_retry()
+            kept = self._unexpired(problem)
             if first_failure:
                 log.warning("credentials not renewed", extra={"kv": {"problem": str(problem)}})
             return kept
         if self._refused:
-            # Should the server refuse this one too, asking again at once would not help.
-            self._rest()
-        self._held = fresh
-        self._held_since = self._monotonic()
+            # If the server refuses these too, an immediate retry would not help.
+            self._delay_retry()
+        self._credentials = fetched
+        self._fetched_at = self._monotonic()
         self._refused = False
         self._problem = None
-        return fresh
+        return fetched
 
-    def _rest(self) -> None:
-        self._rest_until = self._monotonic() + RETRY_AFTER.total_seconds()
+    def _delay_retry(self) -> None:
+        self._retry_at = self._monotonic() + RETRY_DELAY.total_seconds()
 
     def _handle_result(self, renewal: asyncio.Task[RequestCredentials]) -> None:
         self._renewal = None
         if not renewal.cancelled():
-            # Looked at here, so that a failure nobody waited for is not reported by asyncio.
+            # Retrieved here, so that asyncio does not report an exception that no caller awaited.
             renewal.exception()
 
 
 def renewal_time(*, now: float, expires_at: float) -> float:
     """
-    When to fetch anew what expires then: a minute before, or after four fifths of a short life.
+    Return when to renew: a minute before expiry, or after four fifths of a short lifetime.
 
-    Never at once, so that a source which keeps handing out old credentials is not hammered.
+    At least one second from now, so that a source of expired credentials is not called in a loop.
     """
     life = expires_at - now
     return now + max(1.0, life * 0.8, life - RENEW_BEFORE.total_seconds())
@@ -173,9 +178,9 @@ def renewal_time(*, now: float, expires_at: float) -> float:
 
 def authorization(kind: str, secret: str, *, place: str) -> Mapping[str, str]:
     """
-    Give the header that carries a secret; `kind` is `Bearer` or `Basic`.
+    Return the Authorization header; `kind` is `Bearer` or `Basic`.
 
-    Raises ConnectionProblem when it cannot stand in a header, without showing it.
+    Raise ConnectionProblem, without the secret, when a header cannot hold it.
     """
     if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise ConnectionProblem(
@@ -184,46 +189,48 @@ def authorization(kind: str, secret: str, *, place: str) -> Mapping[str, str]:
     return {"Authorization": f"{kind} {secret}"}
 
 
-#: Token files are replaced by others (the kubelet does); client-go looks as often.
-READ_AGAIN = timedelta(minutes=1)
-#: Client certificate files change rarely; client-go looks as often.
-LOOK_AGAIN = timedelta(minutes=5)
-PROVIDER_LIMIT = timedelta(seconds=60)
+#: Token files are replaced, for example by the kubelet; the interval is that of client-go.
+TOKEN_RELOAD_INTERVAL = timedelta(minutes=1)
+#: Client certificate files change rarely; the interval is that of client-go.
+CERTIFICATE_RELOAD_INTERVAL = timedelta(minutes=5)
+PROVIDER_TIMEOUT = timedelta(seconds=60)
 PROVIDERS = ("gcp", "oidc")
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
-    """Credentials that stand in the kubeconfig; only client certificate files may change."""
+    """Credentials in the kubeconfig; only client certificate files may change."""
 
     headers: Mapping[str, str] = field(repr=False)
     tls: ClientTls | None
 
     async def fetch(self) -> RequestCredentials:
-        """Give the same headers always, and the context of the newest certificate files."""
+        """Return the constant headers, and the context of the newest certificate files."""
         return self.read()
 
     def read(self) -> RequestCredentials:
-        """Do the same without a loop."""
-        lasting = self.tls is not None and self.tls.lasting
-        again = LOOK_AGAIN.total_seconds() if lasting else None
-        return RequestCredentials(headers=self.headers, ssl=_context(self.tls), again_after=again)
+        """Return the same without an event loop."""
+        reloadable = self.tls is not None and self.tls.reloadable
+        again = CERTIFICATE_RELOAD_INTERVAL.total_seconds() if reloadable else None
+        return RequestCredentials(
+            headers=self.headers, ssl=_tls_context(self.tls), reload_after=again
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A bearer token in a file that somebody else renews, as the kubelet does in a pod."""
+    """A bearer token in a file that is renewed by another program, such as the kubelet."""
 
     path: Path
     place: str
     tls: ClientTls | None
 
     async def fetch(self) -> RequestCredentials:
-        """Give the token that is in the file now; raises ConnectionProblem when there is none."""
+        """Return the present token; raise ConnectionProblem when there is none."""
         return self.read()
 
     def read(self) -> RequestCredentials:
-        """Do the same without a loop."""
+        """Return the same without an event loop."""
         try:
             token = self.path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -232,46 +239,46 @@ class TokenFile:
                 f"{self.place} '{self.path}' cannot be read: {fact}; restore the file"
             ) from None
         headers = authorization("Bearer", token, place=f"{self.place} '{self.path}'")
-        again = READ_AGAIN.total_seconds()
-        return RequestCredentials(headers=headers, ssl=_context(self.tls), again_after=again)
+        again = TOKEN_RELOAD_INTERVAL.total_seconds()
+        return RequestCredentials(headers=headers, ssl=_tls_context(self.tls), reload_after=again)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthProvider:
     """
-    What the official loader does for the older providers `oidc` and `gcp`.
+    The legacy providers `oidc` and `gcp`, implemented by the official loader.
 
-    Asked every minute: its answer is local until five minutes before the token expires. A token
-    it renewed is written back to the kubeconfig, because the refresh token may be spent.
+    Called every minute: it sends no request until five minutes before the token expires. A
+    renewed token is written to the kubeconfig, because the refresh token may be valid only once.
     """
 
-    chosen: Chosen
+    resolved: ResolvedContext
     config: dict[str, Any] = field(repr=False)
     tls: ClientTls | None
 
     async def fetch(self) -> RequestCredentials:
-        """Give the provider's token; raises ConnectionProblem, after 60 s at the latest."""
+        """Return the provider's token; raise ConnectionProblem, after 60 s at the latest."""
         name = self._name
         try:
-            async with asyncio.timeout(PROVIDER_LIMIT.total_seconds()):
+            async with asyncio.timeout(PROVIDER_TIMEOUT.total_seconds()):
                 value = await asyncio.to_thread(self._token)
         except Exception as error:  # noqa: BLE001 - the official loader lets anything through
-            # Its messages may quote the stanza with its secrets, so only the sort is shown.
+            # Its messages may quote the section with its secrets, so only the class is shown.
             raise self._problem(f"failed ({type(error).__name__})") from None
         if not value:
-            raise self._problem("gave no token")
+            raise self._problem("returned no token")
         kind, _, token = value.partition(" ")
-        headers = authorization(kind, token, place=f"{name} token of {self.chosen.user_place}")
-        again = READ_AGAIN.total_seconds()
-        return RequestCredentials(headers=headers, ssl=_context(self.tls), again_after=again)
+        headers = authorization(kind, token, place=f"{name} token of {self.resolved.user_place}")
+        again = TOKEN_RELOAD_INTERVAL.total_seconds()
+        return RequestCredentials(headers=headers, ssl=_tls_context(self.tls), reload_after=again)
 
     @property
     def _name(self) -> str:
-        assert self.chosen.user.auth_provider is not None
-        return self.chosen.user.auth_provider.name
+        assert self.resolved.user.auth_provider is not None
+        return self.resolved.user.auth_provider.name
 
     def _token(self) -> str | None:
-        # Imported here: it costs 70 ms and 10 MB, and few still use these providers.
+        # Imported here: it costs 70 ms and 10 MB, and these providers are rare.
         official = importlib.import_module("kubernetes.config.kube_config")
         # No certificates here, so that the loader writes no key to a file.
         cluster = {"server": "https://unused.invalid"}
@@ -292,40 +299,40 @@ class AuthProvider:
     def _persist(self) -> None:
         renewed = ("id-token", "refresh-token", "access-token", "expiry")
         try:
-            self.chosen.persist({key: self.config[key] for key in renewed if key in self.config})
+            self.resolved.persist({key: self.config[key] for key in renewed if key in self.config})
         except OSError as error:
             log.warning(
                 "renewed token not written to the kubeconfig",
-                extra={"kv": {"origin": self.chosen.origin, "problem": error.strerror}},
+                extra={"kv": {"origin": self.resolved.origin, "problem": error.strerror}},
             )
 
     def _problem(self, fact: str) -> ConnectionProblem:
         return ConnectionProblem(
-            f"auth-provider '{self._name}' of {self.chosen.user_place} {fact}; log in anew with "
+            f"auth-provider '{self._name}' of {self.resolved.user_place} {fact}; log in anew with "
             f"the provider's own tool, or use an exec plugin"
         )
 
 
-def auth_provider(chosen: Chosen, *, tls: ClientTls | None) -> AuthProvider:
-    """Give the source for the chosen user's `auth-provider`; raises ConnectionProblem."""
-    stanza = chosen.user.auth_provider
-    assert stanza is not None
-    if stanza.name not in PROVIDERS:
+def auth_provider(resolved: ResolvedContext, *, tls: ClientTls | None) -> AuthProvider:
+    """Return the source for the user's `auth-provider`; raise ConnectionProblem."""
+    section = resolved.user.auth_provider
+    assert section is not None
+    if section.name not in PROVIDERS:
         raise ConnectionProblem(
-            f"{chosen.user_place} uses auth-provider '{stanza.name}', which is not supported; use "
-            f"an exec plugin"
+            f"{resolved.user_place} uses auth-provider '{section.name}', which is not supported; "
+            f"use an exec plugin"
         )
-    config = dict(stanza.config)
-    if stanza.name == "oidc" and "idp-certificate-authority-data" not in config:
-        # Without an authority the official loader would not check whom it sends secrets to.
-        config.setdefault("idp-certificate-authority", _system_bundle())
-    return AuthProvider(chosen, config, tls)
+    config = dict(section.config)
+    if section.name == "oidc" and "idp-certificate-authority-data" not in config:
+        # Without a CA the official loader would not verify the server that gets the secrets.
+        config.setdefault("idp-certificate-authority", _system_ca_file())
+    return AuthProvider(resolved, config, tls)
 
 
-def _context(tls: ClientTls | None) -> ssl.SSLContext | None:
+def _tls_context(tls: ClientTls | None) -> ssl.SSLContext | None:
     return None if tls is None else tls.context()
 
 
-def _system_bundle() -> str:
+def _system_ca_file() -> str:
     bundle: str | None = ssl.get_default_verify_paths().cafile
     return bundle or str(importlib.import_module("certifi").where())

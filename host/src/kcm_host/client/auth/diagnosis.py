@@ -1,4 +1,4 @@
-"""Turns what goes wrong at a first request into one line that tells the user what to do."""
+"""Error texts for a failed first request: fact, place and remedy in one line."""
 
 import ssl
 import time
@@ -10,64 +10,65 @@ from kcm_host.client.auth.connection import Connection, certificate_problem
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.server_url import is_tls
 
-#: Who a request without credentials comes from, in the server's messages.
+#: The user of a request without credentials.
 ANONYMOUS = "system:anonymous"
-#: OpenSSL's numbers of a certificate for another name or address, and of one out of its time.
+#: OpenSSL's error numbers for a certificate of another name, and for one outside its validity.
 WRONG_NAME = (62, 64)
-OUT_OF_TIME = (9, 10)
-#: What OpenSSL reports when the other side speaks no TLS.
+OUTSIDE_VALIDITY = (9, 10)
+#: OpenSSL's error reasons when the peer does not use TLS.
 NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 
 
 def explain(error: BaseException, connection: Connection) -> ConnectionProblem:
     """
-    Say why no usable answer came from the server, where, and what to do.
+    Return the problem that explains why a request to the server has failed.
 
-    Takes what aiohttp, ssl or the system raised, also as the cause of another exception. Exit
-    code 2 where kubeconfig or credentials are to blame, 1 where waiting may help.
+    `error` is an exception of aiohttp, ssl or the system, or one caused by it. The exit code is 2
+    if kubeconfig or credentials are wrong, 1 if waiting may help.
     """
-    error = _first(error)
+    error = _outer_cause(error)
     if isinstance(error, ConnectionProblem):
         return error
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return _proxy_refuses(error, connection)
     if isinstance(error, ApiError | aiohttp.ClientResponseError):
-        return _answered(error.status, str(error), connection)
-    cause = _root(error)
+        return _error_response(error.status, str(error), connection)
+    cause = _inner_cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _distrusted(cause, connection)
+        return _certificate_refused(cause, connection)
     if isinstance(cause, ssl.SSLError):
         return _tls_failed(cause, connection)
     return _unreachable(error, cause, connection)
 
 
 def credentials_overdue(connection: Connection, seconds: float) -> ConnectionProblem:
-    """Say that the source of our credentials has not answered, so that nothing was sent yet."""
+    """Return the problem of a credential source that has not returned in time."""
     return ConnectionProblem(
-        f"{connection.credentials.source} has given no credentials within "
-        f"{round(seconds, 1):g} s; see that it works without a terminal, or raise 'startTimeout'",
+        f"{connection.credentials.source} has returned no credentials within "
+        f"{round(seconds, 1):g} s; check that it works without a terminal, or raise 'startTimeout'",
         exit_code=1,
     )
 
 
-def refused(connection: Connection) -> ConnectionProblem:
-    """Say that the server does not know our credentials (401)."""
+def credentials_refused(connection: Connection) -> ConnectionProblem:
+    """Return the problem of credentials that the server refuses (401)."""
     return ConnectionProblem(
         f"{connection.base_url} refuses the credentials from {connection.origin} (401)"
-        f"{_out_of_time(connection)}; renew them or choose another user"
+        f"{_certificate_hint(connection)}; renew them or resolve_context another user"
     )
 
 
-def unseen(connection: Connection) -> ConnectionProblem:
-    """Say that the server takes us for somebody anonymous, although we sent credentials."""
+def seen_as_anonymous(connection: Connection) -> ConnectionProblem:
+    """Return the problem of credentials that do not reach the server."""
     return ConnectionProblem(
-        f"{connection.base_url} does not see the credentials from {connection.origin}: to it we "
-        f"are '{ANONYMOUS}'{_out_of_time(connection)}; see that no proxy before the server ends "
-        f"TLS or drops the Authorization header, and that the server knows this sort of credentials"
+        f"{connection.base_url} does not get the credentials from {connection.origin}: the "
+        f"user is '{ANONYMOUS}'{_certificate_hint(connection)}; check that no proxy before "
+        f"the server terminates TLS or drops the Authorization header, and that the server accepts "
+        f"this kind of credentials"
     )
 
 
-def _out_of_time(connection: Connection) -> str:
+def _certificate_hint(connection: Connection) -> str:
     problem = certificate_problem(connection.certificate, connection.origin, time.time())
     return f"; {problem}" if problem else ""
 
@@ -84,11 +85,11 @@ def _proxy_refuses(
     )
 
 
-def _answered(status: int, text: str, connection: Connection) -> ConnectionProblem:
+def _error_response(status: int, text: str, connection: Connection) -> ConnectionProblem:
     if status == 401:
-        return refused(connection)
+        return credentials_refused(connection)
     if status == 400 and not is_tls(connection.base_url):
-        return _speaks_tls(connection)
+        return _tls_expected(connection)
     return ConnectionProblem(
         f"{connection.base_url} answered {status} ({text}); see that the server in "
         f"{connection.origin} is a Kubernetes API server",
@@ -96,21 +97,23 @@ def _answered(status: int, text: str, connection: Connection) -> ConnectionProbl
     )
 
 
-def _distrusted(error: ssl.SSLCertVerificationError, connection: Connection) -> ConnectionProblem:
+def _certificate_refused(
+    error: ssl.SSLCertVerificationError, connection: Connection
+) -> ConnectionProblem:
     if error.verify_code in WRONG_NAME:
         name = connection.tls_server_name or connection.base_url
         return ConnectionProblem(
             f"the certificate of {connection.base_url} is for other names than '{name}'; use a "
             f"name of the certificate in 'server', or set tls-server-name, in {connection.origin}"
         )
-    if error.verify_code in OUT_OF_TIME:
+    if error.verify_code in OUTSIDE_VALIDITY:
         return ConnectionProblem(
             f"the certificate of {connection.base_url} is not valid at this time "
             f"({error.verify_message}); renew it, or correct the clock here",
             exit_code=1,
         )
     return ConnectionProblem(
-        f"the certificate of {connection.base_url} is not trusted by {connection.authority} "
+        f"the certificate of {connection.base_url} is not trusted by {connection.ca_bundle.place} "
         f"({error.verify_message}); put the server's certificate authority into "
         f"{connection.origin}"
     )
@@ -120,7 +123,7 @@ def _tls_failed(error: ssl.SSLError, connection: Connection) -> ConnectionProble
     reason = error.reason or str(error)
     if reason in NOT_TLS:
         return ConnectionProblem(
-            f"{connection.base_url} does not speak TLS ({reason}); write http:// or another port "
+            f"{connection.base_url} does not use TLS ({reason}); write http:// or another port "
             f"as 'server' in {connection.origin}"
         )
     if "ALERT" in reason:
@@ -146,10 +149,10 @@ def _unreachable(
     elif isinstance(cause, ConnectionRefusedError):
         fact, remedy = "connection refused", "start the server or correct its port"
     elif isinstance(cause, TimeoutError):
-        fact, remedy = "no answer in time", "see that no firewall drops the connection"
+        fact, remedy = "no response in time", "see that no firewall drops the connection"
     elif isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError):
         if not is_tls(connection.base_url):
-            return _speaks_tls(connection)
+            return _tls_expected(connection)
         fact = "the server closed the connection"
         remedy = "see that an API server is there, and whether it wants a client certificate"
     else:
@@ -158,23 +161,23 @@ def _unreachable(
     return ConnectionProblem(f"cannot reach {where}: {fact}; {remedy}", exit_code=1)
 
 
-def _speaks_tls(connection: Connection) -> ConnectionProblem:
+def _tls_expected(connection: Connection) -> ConnectionProblem:
     return ConnectionProblem(
         f"{connection.base_url} does not answer plain HTTP, it may want TLS; write https:// as "
         f"'server' in {connection.origin}"
     )
 
 
-def _first(error: BaseException) -> BaseException:
-    """What was raised before our own code gave it another name."""
+def _outer_cause(error: BaseException) -> BaseException:
+    """Return the exception that was raised before our own code wrapped it."""
     known = (ConnectionProblem, ApiError, aiohttp.ClientError, OSError)
     while not isinstance(error, known) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
-def _root(error: BaseException) -> BaseException:
-    """The system's own exception inside the wrapping of aiohttp."""
+def _inner_cause(error: BaseException) -> BaseException:
+    """Return the exception of the system that aiohttp has wrapped."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -1,4 +1,4 @@
-"""The error that a user sees when the API server cannot be reached or refuses the credentials."""
+"""The error for a connection or credentials that cannot be used."""
 
 import re
 
@@ -15,10 +15,10 @@ def without_secrets(text: str) -> str:
 
 class ConnectionProblem(Exception):
     """
-    One clear line: what is wrong, where, and what to do; it never holds a token or a key.
+    One line with fact, place and remedy; it never contains a token or a key.
 
     `exit_code` is 2 when the kubeconfig or the credentials are wrong, so that waiting cannot
-    help, and 1 when the server cannot be reached, which may pass.
+    help, and 1 when the server cannot be reached, which may be temporary.
     """
 
     def __init__(self, message: str, *, exit_code: int = 2) -> None:

@@ -17,43 +17,43 @@ import msgspec
 
 from kcm_host.client.auth.credentials import Clock, RequestCredentials, authorization, renewal_time
 from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.auth.kubeconfig import Chosen, Exec
+from kcm_host.client.auth.kubeconfig import ExecConfig, ResolvedContext
 from kcm_host.client.auth.tls import ClientTls
 from kcm_host.client.json_scan import DECODE_ERRORS
 
-#: How long the end of a killed program is waited for.
-END_LIMIT = timedelta(seconds=1)
-#: How often is looked whether a program that has closed its output has ended.
-LOOK_AGAIN = timedelta(milliseconds=10)
-#: Of what a program writes to stderr the last so many bytes are kept.
-LONGEST_COMPLAINT = 64 << 10
+#: How long to wait for the end of a killed program.
+KILL_TIMEOUT = timedelta(seconds=1)
+#: How often to check whether a program that has closed its output has exited.
+POLL_INTERVAL = timedelta(milliseconds=10)
+#: The bytes at the end of stderr that are kept.
+MAX_STDERR_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a program that ended by itself wrote, and its exit code."""
+class ExitedProgram:
+    """Exit code and output of a program that was not killed."""
 
     code: int
-    output: bytes
-    complaint: bytes
+    stdout: bytes
+    stderr: bytes
 
 
 class TooMuchOutput(Exception):
-    """The program wrote more to stdout than it may, and was killed."""
+    """The program wrote too much to stdout, and was killed."""
 
 
 async def run(
-    command: Sequence[str], *, environ: Mapping[str, str], limit: timedelta, most: int
-) -> Ended:
+    command: Sequence[str], *, environ: Mapping[str, str], limit: timedelta, max_stdout_bytes: int
+) -> ExitedProgram:
     """
-    Run a program to its end.
+    Run a program; return its exit code and output.
 
-    Its stdin is empty, and it leads a session of its own, so that it and its children are ended
-    together: after `limit` (raises TimeoutError), when it writes more than `most` bytes to stdout
-    (raises TooMuchOutput), and when the caller is cancelled. Raises OSError when it cannot be
+    Its stdin is empty, and it leads a session of its own, so that it and its children are killed
+    together: after `limit` (raise TimeoutError), when it writes more than `max_stdout_bytes`
+    (raise TooMuchOutput), and when the caller is cancelled. Raise OSError when it cannot be
     started.
     """
-    # Not asyncio's own: cancelled while it starts a program, that waits for ever.
+    # Not asyncio's subprocess: cancelled while it starts a program, it waits for ever.
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - returns in milliseconds; the user names the program
         command,
         stdin=subprocess.DEVNULL,
@@ -68,48 +68,49 @@ async def run(
     with process.stdout, process.stderr:
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                output, complaint = await asyncio.gather(
-                    _head(process.stdout, most, process.pid), _tail(process.stderr)
+                stdout, stderr = await asyncio.gather(
+                    _read_stdout(process.stdout, max_stdout_bytes, process.pid),
+                    _read_stderr(process.stderr),
                 )
-                await _end_of(process)
+                await _wait_for_exit(process)
             ended = True
         finally:
-            # Also when only children are left, which hold the pipes open.
+            # Also when only children are left, which keep the pipes open.
             if not ended:
                 _kill(process.pid)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(_end_of(process), END_LIMIT.total_seconds())
-    if len(output) > most:
+                    await asyncio.wait_for(_wait_for_exit(process), KILL_TIMEOUT.total_seconds())
+    if len(stdout) > max_stdout_bytes:
         raise TooMuchOutput
-    return Ended(process.returncode, output, complaint)
+    return ExitedProgram(process.returncode, stdout, stderr)
 
 
-async def _end_of(process: subprocess.Popen[bytes]) -> None:
+async def _wait_for_exit(process: subprocess.Popen[bytes]) -> None:
     while process.poll() is None:  # noqa: ASYNC110 - no event that every system has
-        await asyncio.sleep(LOOK_AGAIN.total_seconds())
+        await asyncio.sleep(POLL_INTERVAL.total_seconds())
 
 
-async def _head(pipe: IO[bytes], most: int, group: int) -> bytes:
-    """Return all that comes; when it is more than `most` bytes the group is killed."""
+async def _read_stdout(pipe: IO[bytes], max_stdout_bytes: int, group: int) -> bytes:
+    """Return stdout; kill the process group when it is longer than `max_stdout_bytes`."""
     parts, size = [], 0
-    while size <= most and (part := await _part(pipe)):
+    while size <= max_stdout_bytes and (part := await _read_chunk(pipe)):
         parts.append(part)
         size += len(part)
-    if size > most:
+    if size > max_stdout_bytes:
         _kill(group)
     return b"".join(parts)
 
 
-async def _tail(pipe: IO[bytes]) -> bytes:
-    """Return the end of what comes; all of it is read, or the program would stop in the middle."""
+async def _read_stderr(pipe: IO[bytes]) -> bytes:
+    """Return the end of stderr; all of it is read, since a full pipe would block the program."""
     tail = b""
-    while part := await _part(pipe):
-        tail = (tail + part)[-LONGEST_COMPLAINT:]
+    while part := await _read_chunk(pipe):
+        tail = (tail + part)[-MAX_STDERR_BYTES:]
     return tail
 
 
-async def _part(pipe: IO[bytes]) -> bytes:
-    """Return what can be read next; empty at the end."""
+async def _read_chunk(pipe: IO[bytes]) -> bytes:
+    """Return the next chunk; empty at the end."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_reader(pipe.fileno(), _set, ready)
@@ -133,14 +134,14 @@ def _kill(group: int) -> None:
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 TIME_LIMIT = timedelta(seconds=60)
-#: More than any credential needs.
-LONGEST_OUTPUT = 1 << 20
-#: How much of what a failed plugin wrote to stderr is shown.
-LAST_LINES = 3
+#: More than any credentials need.
+MAX_STDOUT_BYTES = 1 << 20
+#: The lines at the end of a failed plugin's stderr that are shown.
+STDERR_LINES_SHOWN = 3
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """The credentials a plugin printed."""
+    """The credentials that a plugin prints."""
 
     token: str | None = None
     client_certificate_data: str | None = None
@@ -152,7 +153,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
-    """What a plugin prints to stdout."""
+    """The document that a plugin prints to stdout."""
 
     api_version: str
     kind: str
@@ -162,13 +163,12 @@ class ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
     """
-    A source of credentials: `fetch` runs the program once.
+    A credential source that runs a program for each `fetch`.
 
-    The program never gets a terminal, and is killed when 60 s are over or the loop ends. A start
-    that waits for it ends earlier, and names it.
+    The program never gets a terminal, and is killed after 60 s or when the event loop ends.
     """
 
-    stanza: Exec
+    config: ExecConfig
     command: str
     place: str
     variables: Mapping[str, str] = field(repr=False)
@@ -177,7 +177,7 @@ class ExecPlugin:
     time_limit: timedelta = TIME_LIMIT
 
     def refuse_missing(self) -> None:
-        """Raise ConnectionProblem if there is no such program; nothing is run."""
+        """Raise ConnectionProblem if there is no such program, without running it."""
         if shutil.which(self.command, path=os.pathsep.join(os.get_exec_path(self.variables))):
             return
         if os.sep not in self.command:
@@ -186,18 +186,21 @@ class ExecPlugin:
         raise self._problem("is no program that may be run" if exists else "does not exist")
 
     async def fetch(self) -> RequestCredentials:
-        """Give the printed credentials; raises ConnectionProblem that names the program."""
-        return self.access(await self._output())
+        """Return the printed credentials; raise ConnectionProblem with the name of the program."""
+        return self.credentials_from(await self._run())
 
-    def access(self, output: bytes) -> RequestCredentials:
+    def credentials_from(self, stdout: bytes) -> RequestCredentials:
         """Return what a run of the program printed, as credentials; raises ConnectionProblem."""
-        return self._access(self._decoded(output))
+        return self._credentials(self._decode(stdout))
 
-    async def _output(self) -> bytes:
-        command = [self.command, *self.stanza.args]
+    async def _run(self) -> bytes:
+        command = [self.command, *self.config.args]
         try:
             ended = await run(
-                command, environ=self.variables, limit=self.time_limit, most=LONGEST_OUTPUT
+                command,
+                environ=self.variables,
+                limit=self.time_limit,
+                max_stdout_bytes=MAX_STDOUT_BYTES,
             )
         except TimeoutError:
             limit = f"{self.time_limit.total_seconds():g} s"
@@ -205,30 +208,30 @@ class ExecPlugin:
         except OSError as error:
             raise self._problem(f"cannot be started: {error.strerror}") from None
         except ValueError as error:
-            # Characters that no name of a program and no argument can have.
+            # Characters that are invalid in the name of a program or in an argument.
             raise self._problem(f"cannot be started: {error}") from None
         except TooMuchOutput:
-            raise self._problem(f"printed more than {LONGEST_OUTPUT >> 20} MiB") from None
+            raise self._problem(f"printed more than {MAX_STDOUT_BYTES >> 20} MiB") from None
         if ended.code:
-            complaint = _last_lines(ended.complaint)
-            raise self._problem(f"ended with exit code {ended.code}: {complaint}")
-        return ended.output
+            stderr = _last_lines(ended.stderr)
+            raise self._problem(f"ended with exit code {ended.code}: {stderr}")
+        return ended.stdout
 
-    def _decoded(self, output: bytes) -> Status:
+    def _decode(self, stdout: bytes) -> Status:
         try:
-            answer = msgspec.json.decode(output, type=ExecCredential)
+            answer = msgspec.json.decode(stdout, type=ExecCredential)
         except DECODE_ERRORS as error:
-            # A decode error names positions and types, never the text itself.
+            # A decode error contains positions and types, never the text itself.
             raise self._problem(f"did not print an ExecCredential: {error}") from None
-        expected = (self.stanza.api_version, "ExecCredential")
+        expected = (self.config.api_version, "ExecCredential")
         if (answer.api_version, answer.kind) != expected:
             raise self._problem(
                 f"printed '{answer.kind}' of '{answer.api_version}', but the kubeconfig asks for "
-                f"'ExecCredential' of '{self.stanza.api_version}'"
+                f"'ExecCredential' of '{self.config.api_version}'"
             )
         return answer.status
 
-    def _access(self, status: Status) -> RequestCredentials:
+    def _credentials(self, status: Status) -> RequestCredentials:
         certificate, key = status.client_certificate_data, status.client_key_data
         if not status.token and not certificate:
             raise self._problem("printed neither a token nor a client certificate")
@@ -239,7 +242,7 @@ class ExecPlugin:
         place = f"what exec plugin '{self.command}' of {self.place} printed"
         context = self.tls.context() if self.tls is not None else None
         if certificate and key and self.tls is not None:
-            context = self.tls.context_showing(certificate, key, place=place)
+            context = self.tls.context_with_pair(certificate, key, place=place)
         now, expires_at = self.clock(), None
         if status.expiration_timestamp is not None:
             expires_at = status.expiration_timestamp.timestamp()
@@ -253,43 +256,43 @@ class ExecPlugin:
         )
 
     def _problem(self, fact: str) -> ConnectionProblem:
-        hint = " ".join(self.stanza.install_hint.split())
+        hint = " ".join(self.config.install_hint.split())
         remedy = f"; {hint}" if hint else ""
         return ConnectionProblem(
-            f"exec plugin '{self.command}' of {self.place} {fact}; see that the command works "
+            f"exec plugin '{self.command}' of {self.place} {fact}; check that the command works "
             f"without a terminal{remedy}"
         )
 
 
 def exec_plugin(
-    chosen: Chosen, *, environ: Mapping[str, str], tls: ClientTls | None, clock: Clock
+    resolved: ResolvedContext, *, environ: Mapping[str, str], tls: ClientTls | None, clock: Clock
 ) -> ExecPlugin:
-    """Give the source for the chosen user's `exec`; raises ConnectionProblem if it cannot work."""
-    stanza = chosen.user.exec
-    assert stanza is not None
-    place = f"exec of {chosen.user_place}"
-    if not stanza.command:
+    """Return the source for the user's `exec`; raise ConnectionProblem if it is unusable."""
+    config = resolved.user.exec
+    assert config is not None
+    place = f"exec of {resolved.user_place}"
+    if not config.command:
         raise ConnectionProblem(f"{place} names no command; add 'command: PROGRAM'")
-    if stanza.api_version not in VERSIONS:
+    if config.api_version not in VERSIONS:
         raise ConnectionProblem(
-            f"{place} asks for apiVersion '{stanza.api_version}', which is not supported; use "
-            f"'{VERSIONS[0]}' with a plugin that knows it"
+            f"{place} asks for apiVersion '{config.api_version}', which is not supported; use "
+            f"'{VERSIONS[0]}' with a plugin that supports it"
         )
-    if stanza.interactive_mode not in {"Never", "IfAvailable"}:
+    if config.interactive_mode not in {"Never", "IfAvailable"}:
         raise ConnectionProblem(
-            f"{place} has interactiveMode '{stanza.interactive_mode}', but nobody sits at a "
+            f"{place} has interactiveMode '{config.interactive_mode}', but there is no "
             f"terminal here; use a plugin that works with 'Never' or 'IfAvailable'"
         )
     info = {
-        "apiVersion": stanza.api_version,
+        "apiVersion": config.api_version,
         "kind": "ExecCredential",
-        "spec": {"interactive": False, **_cluster_info(chosen)},
+        "spec": {"interactive": False, **_cluster_info(resolved)},
     }
-    variables = {item.name: item.value for item in stanza.env}
+    variables = {item.name: item.value for item in config.env}
     plugin = ExecPlugin(
-        stanza,
-        _command(stanza.command, chosen.user_file.absolute().parent),
-        chosen.user_place,
+        config,
+        _command(config.command, resolved.user_file.absolute().parent),
+        resolved.user_place,
         {**environ, **variables, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
         tls,
         clock,
@@ -303,11 +306,11 @@ def _command(command: str, folder: Path) -> str:
     return str(folder / command) if os.sep in command else command
 
 
-def _cluster_info(chosen: Chosen) -> dict[str, Any]:
-    stanza = chosen.user.exec
-    if stanza is None or not stanza.provide_cluster_info:
+def _cluster_info(resolved: ResolvedContext) -> dict[str, Any]:
+    config = resolved.user.exec
+    if config is None or not config.provide_cluster_info:
         return {}
-    cluster = chosen.cluster
+    cluster = resolved.cluster
     data = cluster.certificate_authority_data
     if not data and cluster.certificate_authority:
         data = base64.b64encode(Path(cluster.certificate_authority).read_bytes()).decode()
@@ -326,4 +329,4 @@ def _cluster_info(chosen: Chosen) -> dict[str, Any]:
 
 def _last_lines(text: bytes) -> str:
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-    return " / ".join(lines[-LAST_LINES:])[-500:] or "nothing on stderr"
+    return " / ".join(lines[-STDERR_LINES_SHOWN:])[-500:] or "nothing on stderr"

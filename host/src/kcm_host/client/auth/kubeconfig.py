@@ -1,4 +1,4 @@
-"""A kubeconfig: its files merged, its sections typed, one context chosen."""
+"""Kubeconfigs: merging of files, type checks of sections, the current context."""
 
 import base64
 import binascii
@@ -18,37 +18,37 @@ from kcm_host.yaml_text import Unreadable, compose, plain_value
 T = TypeVar("T")
 
 
-class Named(msgspec.Struct, frozen=True):
-    """The name that clusters, users and contexts are found by."""
+class NamedEntry(msgspec.Struct, frozen=True):
+    """The name of a cluster, user or context."""
 
     name: str
 
 
-class File(msgspec.Struct, frozen=True, rename="kebab"):
-    """A whole kubeconfig, as far as names lead through it."""
+class Kubeconfig(msgspec.Struct, frozen=True, rename="kebab"):
+    """The names in a kubeconfig."""
 
     current_context: str = ""
-    clusters: list[Named] = []
-    contexts: list[Named] = []
-    users: list[Named] = []
+    clusters: list[NamedEntry] = []
+    contexts: list[NamedEntry] = []
+    users: list[NamedEntry] = []
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Which cluster is talked to as which user."""
+    """A pair of cluster and user."""
 
     cluster: str = ""
     user: str = ""
 
 
 class Extension(msgspec.Struct, frozen=True):
-    """Free data of a cluster; one well-known name is meant for exec plugins."""
+    """Free data of a cluster; one well-known name is for exec plugins."""
 
     name: str
     extension: Any = None
 
 
 class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where the API server is and how it proves itself."""
+    """The address of an API server, and how to verify its certificate."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -59,20 +59,20 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     extensions: list[Extension] = []
 
 
-class Variable(msgspec.Struct, frozen=True):
-    """One environment variable for an exec plugin."""
+class EnvVar(msgspec.Struct, frozen=True):
+    """One environment variable of an exec plugin."""
 
     name: str
     value: str = msgspec.field(default="")
 
 
-class Exec(msgspec.Struct, frozen=True, rename="camel"):
+class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
     """A program that prints credentials; its arguments may hold secrets."""
 
     command: str = ""
     api_version: str = ""
     args: list[str] = []
-    env: list[Variable] = []
+    env: list[EnvVar] = []
     install_hint: str = ""
     provide_cluster_info: bool = False
     interactive_mode: str = "IfAvailable"
@@ -81,8 +81,8 @@ class Exec(msgspec.Struct, frozen=True, rename="camel"):
         return f"Exec({self.command!r})"
 
 
-class AuthProvider(msgspec.Struct, frozen=True):
-    """The older way to name a credential source."""
+class AuthProviderConfig(msgspec.Struct, frozen=True):
+    """A legacy credential source; its config may hold secrets."""
 
     name: str = ""
     config: dict[str, Any] = {}
@@ -92,7 +92,7 @@ class AuthProvider(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True, rename="kebab"):
-    """Who we are; every field may hold a secret, so none is ever shown."""
+    """The credentials of a user; every field may hold a secret, so none is shown."""
 
     token: str = ""
     token_file: str = msgspec.field(name="tokenFile", default="")
@@ -102,8 +102,8 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
     client_key_data: str = ""
     username: str = ""
     password: str = ""
-    exec: Exec | None = None
-    auth_provider: AuthProvider | None = None
+    exec: ExecConfig | None = None
+    auth_provider: AuthProviderConfig | None = None
     impersonate: str = msgspec.field(name="as", default="")
     impersonate_uid: str = msgspec.field(name="as-uid", default="")
     impersonate_groups: list[str] = msgspec.field(name="as-groups", default=[])
@@ -113,11 +113,11 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
         return "User(...)"
 
 
-def typed(value: Any, model: type[T], *, place: str) -> T:
+def convert_section(value: Any, model: type[T], *, place: str) -> T:
     """
-    Read a stanza into its model, taking null and empty text for left out, as clients in Go do.
+    Return a section as its model; null and empty text count as absent, as in Go.
 
-    Raises ConnectionProblem that names the field and the types, never the value.
+    Raise ConnectionProblem, which names the field and the types, never the value.
     """
     try:
         return msgspec.convert(without_empty(value), model)
@@ -129,7 +129,7 @@ def typed(value: Any, model: type[T], *, place: str) -> T:
 
 
 def without_empty(value: Any) -> Any:
-    """Give a copy of YAML data without nulls and empty strings in its mappings."""
+    """Return a copy of YAML data without nulls and empty strings in its mappings."""
     if isinstance(value, dict):
         return {k: without_empty(v) for k, v in value.items() if v is not None and v != ""}
     if isinstance(value, list):
@@ -138,11 +138,11 @@ def without_empty(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ResolvedContext:
     """
-    One cluster and one user, type-checked, their file names absolute.
+    The cluster and the user of a context, type-checked, with absolute file names.
 
-    `persist` writes a token that an auth provider renewed back into its kubeconfig.
+    `persist` writes a token that an auth provider has renewed to its kubeconfig.
     """
 
     origin: str
@@ -154,45 +154,45 @@ class Chosen:
     persist: Callable[[Mapping[str, Any]], None] = field(repr=False)
 
 
-def choose(paths: Sequence[Path]) -> Chosen:
+def resolve_context(paths: Sequence[Path]) -> ResolvedContext:
     """
-    Merge the files and follow the current context.
+    Merge the files; return the cluster and the user of the current context.
 
-    The first file that defines a name, or sets the current context, wins. Relative file names
-    are relative to the kubeconfig that holds them. Raises ConnectionProblem (exit code 2).
+    The first file that defines a name, or sets the current context, takes precedence. Relative
+    file names are relative to their kubeconfig. Raise ConnectionProblem (exit code 2).
     """
     documents = {path: _read(path) for path in paths}
     name = _current_context(documents)
     context, context_path = _entry(
-        documents, "context", name, wanted_by=f"current-context in {_listed(documents)}"
+        documents, "context", name, referrer=f"current-context in {_path_list(documents)}"
     )
     place = f"context '{name}' in '{context_path}'"
-    names = typed(context, Context, place=place)
+    names = convert_section(context, Context, place=place)
     for kind, value in (("cluster", names.cluster), ("user", names.user)):
         if not value:
             raise ConnectionProblem(f"{place} names no {kind}; add '{kind}: NAME' to it")
-    cluster_raw, cluster_path = _entry(documents, "cluster", names.cluster, wanted_by=place)
-    user_raw, user_path = _entry(documents, "user", names.user, wanted_by=place)
+    cluster_raw, cluster_path = _entry(documents, "cluster", names.cluster, referrer=place)
+    user_raw, user_path = _entry(documents, "user", names.user, referrer=place)
     cluster_place = f"cluster '{names.cluster}' in '{cluster_path}'"
     user_place = f"user '{names.user}' in '{user_path}'"
-    cluster = _prepared(cluster_raw, CLUSTER_FILES, cluster_path, cluster_place, Cluster)
-    user = _prepared(user_raw, USER_FILES, user_path, user_place, User)
-    chosen = Chosen(
+    cluster = _prepare(cluster_raw, CLUSTER_FILES, cluster_path, cluster_place, Cluster)
+    user = _prepare(user_raw, USER_FILES, user_path, user_place, User)
+    resolved = ResolvedContext(
         origin=f"kubeconfig '{context_path}' (context '{name}')",
         cluster_place=cluster_place,
         user_place=user_place,
         user_file=user_path,
-        cluster=typed(cluster, Cluster, place=cluster_place),
-        user=typed(user, User, place=user_place),
+        cluster=convert_section(cluster, Cluster, place=cluster_place),
+        user=convert_section(user, User, place=user_place),
         persist=lambda renewed: _persist(user_path, documents[user_path], user_raw, renewed),
     )
-    _refuse_contradictions(chosen)
-    return chosen
+    _refuse_contradictions(resolved)
+    return resolved
 
 
 #: Enough for a thousand clusters with embedded certificates.
-LARGEST_BYTES = 16 << 20
-MOST_VALUES = 40_000
+MAX_FILE_BYTES = 16 << 20
+MAX_VALUES = 40_000
 Documents = Mapping[Path, dict[str, Any]]
 CLUSTER_FILES = ("certificate-authority",)
 USER_FILES = ("client-certificate", "client-key", "tokenFile")
@@ -200,7 +200,7 @@ USER_FILES = ("client-certificate", "client-key", "tokenFile")
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = _content(path)
+        content = _load(path)
     except (OSError, UnicodeDecodeError) as error:
         fact = error.strerror if isinstance(error, OSError) else "not text"
         raise ConnectionProblem(
@@ -212,7 +212,7 @@ def _read(path: Path) -> dict[str, Any]:
             f"kubeconfig '{path}' cannot be used, line {error.line}: {error.fact}; correct the file"
         ) from None
     except yaml.YAMLError as error:
-        # The error's own text quotes the line, which may hold a token.
+        # The text of the error quotes the line, which may contain a token.
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
         raise ConnectionProblem(
@@ -225,26 +225,26 @@ def _read(path: Path) -> dict[str, Any]:
             f"kubeconfig '{path}' {fact}; it needs the lists 'clusters', 'users' and 'contexts', "
             f"each entry with a 'name'"
         )
-    typed(content, File, place=f"kubeconfig '{path}'")
+    convert_section(content, Kubeconfig, place=f"kubeconfig '{path}'")
     return content
 
 
-def _content(path: Path) -> Any:
+def _load(path: Path) -> Any:
     with path.open("rb") as file:
-        data = file.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
         raise ConnectionProblem(
-            f"kubeconfig '{path}' is larger than {LARGEST_BYTES >> 20} MiB; keep what is needed"
+            f"kubeconfig '{path}' is larger than {MAX_FILE_BYTES >> 20} MiB; keep what is needed"
         )
-    document = compose(data.decode("utf-8"), max_values=MOST_VALUES)
+    document = compose(data.decode("utf-8"), max_values=MAX_VALUES)
     if document is None:
         return None
-    _refuse_doubles(document, path)
+    _refuse_duplicates(document, path)
     return plain_value(document)
 
 
-def _refuse_doubles(document: yaml.Node, path: Path) -> None:
-    """Raise ConnectionProblem for a section that stands twice: only the last one would count."""
+def _refuse_duplicates(document: yaml.Node, path: Path) -> None:
+    """Raise ConnectionProblem for a duplicate section: only the last one would have an effect."""
     if not isinstance(document, yaml.MappingNode):
         return
     lines: dict[str, int] = {}
@@ -264,12 +264,12 @@ def _current_context(documents: Documents) -> str:
         if name := content.get("current-context"):
             return str(name)
     raise ConnectionProblem(
-        f"kubeconfig '{_listed(documents)}' has no current-context; set one with "
+        f"kubeconfig '{_path_list(documents)}' has no current-context; set one with "
         f"'kubectl config use-context NAME'"
     )
 
 
-def _entry(documents: Documents, kind: str, name: str, *, wanted_by: str) -> tuple[Any, Path]:
+def _entry(documents: Documents, kind: str, name: str, *, referrer: str) -> tuple[Any, Path]:
     entries = [
         (entry, path)
         for path, content in documents.items()
@@ -280,33 +280,35 @@ def _entry(documents: Documents, kind: str, name: str, *, wanted_by: str) -> tup
             return entry.get(kind) or {}, path
     known = ", ".join(dict.fromkeys(f"'{entry['name']}'" for entry, _ in entries)) or "none"
     raise ConnectionProblem(
-        f"{wanted_by} names {kind} '{name}', which does not exist; there are: {known}"
+        f"{referrer} names {kind} '{name}', which does not exist; there are: {known}"
     )
 
 
-def _listed(documents: Documents) -> str:
+def _path_list(documents: Documents) -> str:
     return "', '".join(str(path) for path in documents)
 
 
-def _prepared(
+def _prepare(
     raw: Any, files: Sequence[str], kubeconfig: Path, place: str, model: type[Any]
 ) -> dict[str, Any]:
-    typed(raw, model, place=place)
-    stanza: dict[str, Any] = without_empty(raw)
+    convert_section(raw, model, place=place)
+    section: dict[str, Any] = without_empty(raw)
     for key in files:
-        if key in stanza and f"{key}-data" not in stanza:
-            stanza[key] = str(_readable(kubeconfig.absolute().parent / stanza[key], key, place))
-        if data := stanza.get(f"{key}-data"):
-            _decodable(data, f"{key}-data", place)
-    return stanza
+        if key in section and f"{key}-data" not in section:
+            section[key] = str(
+                _check_readable(kubeconfig.absolute().parent / section[key], key, place)
+            )
+        if data := section.get(f"{key}-data"):
+            _check_base64(data, f"{key}-data", place)
+    return section
 
 
-def _readable(path: Path, key: str, place: str) -> Path:
+def _check_readable(path: Path, key: str, place: str) -> Path:
     try:
         with path.open("rb"):
             return path
     except (OSError, ValueError) as error:
-        # ValueError: characters that no file name can have.
+        # ValueError: characters that are invalid in a file name.
         fact = error.strerror if isinstance(error, OSError) else error
         raise ConnectionProblem(
             f"{key} of {place} cannot be read: {fact} '{path}'; restore the file or correct its "
@@ -314,42 +316,43 @@ def _readable(path: Path, key: str, place: str) -> Path:
         ) from None
 
 
-def decoded(data: str) -> bytes:
-    """Give what a `-data` field holds; `choose` has refused those that are no base64."""
+def decode_data(data: str) -> bytes:
+    """Return the content of a `-data` field, which `resolve_context` has checked to be base64."""
     return base64.b64decode("".join(data.split()), validate=True)
 
 
-def _decodable(data: str, key: str, place: str) -> None:
+def _check_base64(data: str, key: str, place: str) -> None:
     try:
-        decoded(data)
+        decode_data(data)
     except (binascii.Error, ValueError):
         raise ConnectionProblem(
             f"{key} of {place} is not base64; store the PEM text encoded with base64"
         ) from None
 
 
-def _refuse_contradictions(chosen: Chosen) -> None:
-    cluster, user = chosen.cluster, chosen.user
+def _refuse_contradictions(resolved: ResolvedContext) -> None:
+    cluster, user = resolved.cluster, resolved.user
     if cluster.insecure_skip_tls_verify and (
         cluster.certificate_authority or cluster.certificate_authority_data
     ):
         raise ConnectionProblem(
-            f"{chosen.cluster_place} sets insecure-skip-tls-verify and a certificate authority; "
+            f"{resolved.cluster_place} sets insecure-skip-tls-verify and a certificate authority; "
             f"remove one of them"
         )
     if cluster.tls_server_name and not is_host(cluster.tls_server_name):
         raise ConnectionProblem(
-            f"tls-server-name of {chosen.cluster_place} is no host name; write one that stands in "
-            f"the server's certificate"
+            f"tls-server-name of {resolved.cluster_place} is no host name; write one of the "
+            f"server's certificate"
         )
     certificate = user.client_certificate or user.client_certificate_data
     if bool(certificate) != bool(user.client_key or user.client_key_data):
         raise ConnectionProblem(
-            f"{chosen.user_place} has only one of client-certificate and client-key; add the other"
+            f"{resolved.user_place} has only one of client-certificate and client-key; "
+            f"add the other"
         )
     if user.impersonate or user.impersonate_uid or user.impersonate_groups:
         raise ConnectionProblem(
-            f"{chosen.user_place} asks to impersonate somebody ('as'), which is not supported; "
+            f"{resolved.user_place} asks for impersonation ('as'), which is not supported; "
             f"use credentials of that identity"
         )
 
@@ -357,11 +360,11 @@ def _refuse_contradictions(chosen: Chosen) -> None:
 def _persist(path: Path, content: Any, user: Any, renewed: Mapping[str, Any]) -> None:
     provider = user["auth-provider"]
     provider["config"] = {**(provider.get("config") or {}), **renewed}
-    # Beside the file and renamed: whoever reads it meanwhile sees the old or the new one.
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.touch(mode=path.stat().st_mode & 0o777)
+    # Written beside the file and renamed, so that a reader gets the old or the new content.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.touch(mode=path.stat().st_mode & 0o777)
     try:
-        fresh.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        fresh.replace(path)
+        temporary.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        temporary.replace(path)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

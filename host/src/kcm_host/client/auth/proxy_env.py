@@ -1,4 +1,4 @@
-"""Which proxy stands between us and the API server."""
+"""The HTTP proxy for the API server, from a URL or the environment."""
 
 import base64
 import ipaddress
@@ -25,9 +25,9 @@ class Proxy:
 
 def usable_proxy(url: str, *, place: str) -> Proxy:
     """
-    Return the proxy; raises ConnectionProblem unless it is http(s)://[USER:PASSWORD@]HOST[:PORT].
+    Return the proxy; raise ConnectionProblem unless the URL is http(s)://[USER:PASSWORD@]HOST[:PORT].
 
-    The login is split off here: what stands in the URL is repeated by the texts of errors.
+    The login is removed from the URL, because error texts repeat the URL.
     """
     # As in Go, a proxy without a scheme is an http proxy.
     scheme, _, rest = (url if "://" in url else f"http://{url}").partition("://")
@@ -58,9 +58,9 @@ def _login(parts: SplitResult) -> Mapping[str, str]:
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> Proxy | None:
     """
-    Give the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY ask for, as programs in Go read them.
+    Return the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, interpreted as in Go; None without.
 
-    `localhost` and loopback addresses never get one. Entries of NO_PROXY are `*`, addresses,
+    `localhost` and loopback addresses never use a proxy. Entries of NO_PROXY are `*`, addresses,
     networks (10.0.0.0/8), names (with their subdomains) or .names (subdomains only), addresses
     and names optionally with a port.
     """
@@ -73,7 +73,7 @@ def proxy_from_environment(server: str, environ: Mapping[str, str]) -> Proxy | N
 
 
 def is_loopback(host: str) -> bool:
-    """Whether requests to this host stay on this machine."""
+    """Return whether a host is this machine."""
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -1,4 +1,4 @@
-"""Which URLs can be an API server's."""
+"""Validation of the URL of an API server."""
 
 from urllib.parse import urlsplit
 
@@ -8,14 +8,14 @@ from kcm_host.client.auth.errors import ConnectionProblem
 
 
 def server_url(url: str, *, place: str) -> str:
-    """Give the server's URL without a slash at its end; raises ConnectionProblem if unusable."""
+    """Return the URL without a trailing slash; raise ConnectionProblem if it is unusable."""
     try:
         parts = urlsplit(url)
         usable = is_host(parts.hostname or "") and parts.port != 0 and bool(URL(url).host)
     except ValueError:
         usable = False
     if usable and (parts.username is not None or parts.query or parts.fragment):
-        # Not shown: what stands before the @ is a password.
+        # The URL is not shown: it contains a password before the @.
         raise ConnectionProblem(
             f"server of {place} may hold only scheme, host, port and path; put credentials into "
             f"the user"
@@ -29,7 +29,7 @@ def server_url(url: str, *, place: str) -> str:
 
 
 def is_host(name: str) -> bool:
-    """Whether a name can be looked up at all, and shown to a server in TLS."""
+    """Return whether a name can be resolved, and sent as server name in TLS."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:
@@ -37,5 +37,5 @@ def is_host(name: str) -> bool:
 
 
 def is_tls(base_url: str) -> bool:
-    """Whether the server is spoken to over TLS."""
+    """Return whether the connection uses TLS."""
     return base_url.startswith("https:")

@@ -1,4 +1,4 @@
-"""TLS to the API server: client certificates, certificate authorities and their dates."""
+"""TLS to the API server: client certificates, certificate pem and their dates."""
 
 import base64
 import binascii
@@ -17,19 +17,19 @@ from kcm_host.client.auth.errors import ConnectionProblem
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----([^-]{1,100000})-----END CERTIFICATE-----")
 _SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
-#: What stands before the times, once the version is passed: serial number, algorithm, issuer.
+#: Number of elements between version and validity: serial number, algorithm, issuer.
 _BEFORE_TIMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """The two times of a certificate."""
+    """The validity period of a certificate."""
 
     not_before: dt.datetime
     not_after: dt.datetime
 
     def problem(self, now: float) -> str:
-        """Return what is wrong with it at a Unix time, with the dates; empty when it is valid."""
+        """Return why it is invalid at a Unix time, with the dates; empty when it is valid."""
         if now > self.not_after.timestamp():
             return f"has expired: it was valid from {self.not_before} to {self.not_after}"
         if now < self.not_before.timestamp():
@@ -39,9 +39,9 @@ class Validity:
 
 def validity_of(pem: bytes) -> Validity | None:
     """
-    Return the times of the first certificate in a PEM text, None when they cannot be read.
+    Return the validity of the first certificate in a PEM text, None when it cannot be read.
 
-    Python's own `ssl` reads the times of authorities and of servers only.
+    Python's own `ssl` reads the validity of CA and server certificates only.
     """
     found = _PEM.search(pem)
     if found is None:
@@ -54,32 +54,32 @@ def validity_of(pem: bytes) -> Validity | None:
 
 
 def _validity(certificate: bytes) -> Validity:
-    signed = _inside(_inside(certificate))
+    signed = _contents_of(_contents_of(certificate))
     if signed[0] == _VERSION:
-        signed = _after(signed)
+        signed = _following(signed)
     for _ in range(_BEFORE_TIMES):
-        signed = _after(signed)
-    times = _inside(signed)
-    return Validity(_time(times), _time(_after(times)))
+        signed = _following(signed)
+    times = _contents_of(signed)
+    return Validity(_time(times), _time(_following(times)))
 
 
 def _time(der: bytes) -> dt.datetime:
-    text, _ = _element(der)
+    text, _ = _split_element(der)
     form = "%y%m%d%H%M%SZ" if der[0] == _UTC_TIME else "%Y%m%d%H%M%SZ"
     return dt.datetime.strptime(text.decode("ascii"), form).replace(tzinfo=dt.UTC)
 
 
-def _inside(der: bytes) -> bytes:
+def _contents_of(der: bytes) -> bytes:
     if der[0] != _SEQUENCE:
         raise ValueError("not a sequence")
-    return _element(der)[0]
+    return _split_element(der)[0]
 
 
-def _after(der: bytes) -> bytes:
-    return _element(der)[1]
+def _following(der: bytes) -> bytes:
+    return _split_element(der)[1]
 
 
-def _element(der: bytes) -> tuple[bytes, bytes]:
+def _split_element(der: bytes) -> tuple[bytes, bytes]:
     """Return the content of the first element of a DER text, and what follows it."""
     length, start = der[1], 2
     if length & 0x80:
@@ -97,13 +97,13 @@ SYSTEM_CA_BUNDLE = "the system's trust store"
 @dataclass(frozen=True, slots=True)
 class CABundle:
     """
-    How the server proves itself.
+    The CA certificates that the server's certificate is verified with.
 
-    `authorities` is PEM text, None for the system's trust store; `place` names where it came
-    from. `insecure` switches every check of the server off.
+    `pem` is None for the system's trust store; `place` names the source in messages. `insecure`
+    disables all verification of the server.
     """
 
-    authorities: str | None = None
+    pem: str | None = None
     place: str = SYSTEM_CA_BUNDLE
     insecure: bool = False
 
@@ -111,77 +111,77 @@ class CABundle:
 @dataclass(frozen=True, slots=True)
 class KeyPair:
     """
-    Files of a client certificate and its key.
+    The files of a client certificate and its key.
 
-    `lasting` says that they stay on disk and may be replaced by a newer pair; otherwise they
-    are read once and may vanish.
+    `reloadable` files stay on disk and may be replaced by a newer pair; others are temporary and
+    read once.
     """
 
     certificate: Path
     key: Path
     place: str
-    lasting: bool
+    reloadable: bool
 
 
 class ClientTls:
     """
-    Makes the TLS contexts for one server and keeps the newest of each sort.
+    The TLS contexts for one server, cached.
 
-    A context is a new object only when the client certificate changed, so connections are kept
-    as long as they are valid. Raises ConnectionProblem for unusable PEM.
+    A new context is created only when the client certificate has changed, so that connections
+    stay in use. Raise ConnectionProblem for unusable PEM.
     """
 
-    def __init__(self, trust: CABundle, pair: KeyPair | None = None) -> None:
-        self._trust = trust
+    def __init__(self, ca_bundle: CABundle, pair: KeyPair | None = None) -> None:
+        self._ca_bundle = ca_bundle
         self._pair = pair
-        self._stamp = self._files_stamp()
+        self._file_stamps = self._read_file_stamps()
         self._validity: Validity | None = None
-        self._context = self._built()
-        self._shown: tuple[bytes, ssl.SSLContext] | None = None
+        self._context = self._build_context()
+        self._given_pair: tuple[bytes, ssl.SSLContext] | None = None
 
     @property
     def validity(self) -> Validity | None:
-        """The times of the client certificate, None without one and when they cannot be read."""
+        """The validity of the client certificate, None without one and when it cannot be read."""
         return self._validity
 
     @property
-    def lasting(self) -> bool:
-        """Whether the client certificate lives in files that may be replaced."""
-        return self._pair is not None and self._pair.lasting
+    def reloadable(self) -> bool:
+        """Whether the files of the client certificate may be replaced."""
+        return self._pair is not None and self._pair.reloadable
 
     @property
-    def certified(self) -> bool:
-        """Whether the context alone, without headers, says who we are."""
+    def has_certificate(self) -> bool:
+        """Whether the context has a client certificate, so that no headers are needed."""
         return self._pair is not None
 
     def context(self) -> ssl.SSLContext:
-        """Give the context with the configured client certificate, if there is one."""
-        if self.lasting and (stamp := self._files_stamp()) != self._stamp:
-            self._context = self._built()
-            self._stamp = stamp
+        """Return the context with the configured client certificate, if there is one."""
+        if self.reloadable and (stamps := self._read_file_stamps()) != self._file_stamps:
+            self._context = self._build_context()
+            self._file_stamps = stamps
         return self._context
 
-    def context_showing(self, certificate: str, key: str, *, place: str) -> ssl.SSLContext:
-        """Give a context that shows this PEM pair instead, as exec plugins hand them out."""
+    def context_with_pair(self, certificate: str, key: str, *, place: str) -> ssl.SSLContext:
+        """Return a context with this PEM pair, which an exec plugin has printed."""
         digest = hashlib.sha256(f"{certificate}\0{key}".encode()).digest()
-        if self._shown is None or self._shown[0] != digest:
-            context = _trusting(self._trust)
+        if self._given_pair is None or self._given_pair[0] != digest:
+            context = _server_context(self._ca_bundle)
             with private_folder() as folder:
-                pair = KeyPair(folder / "certificate", folder / "key", place, lasting=False)
+                pair = KeyPair(folder / "certificate", folder / "key", place, reloadable=False)
                 pair.certificate.write_text(certificate, encoding="utf-8")
                 pair.key.write_text(key, encoding="utf-8")
-                _load(context, pair)
-            self._shown = (digest, context)
-        return self._shown[1]
+                _load_pair(context, pair)
+            self._given_pair = (digest, context)
+        return self._given_pair[1]
 
-    def _built(self) -> ssl.SSLContext:
-        context = _trusting(self._trust)
+    def _build_context(self) -> ssl.SSLContext:
+        context = _server_context(self._ca_bundle)
         if self._pair is not None:
-            _load(context, self._pair)
+            _load_pair(context, self._pair)
             self._validity = validity_of(self._pair.certificate.read_bytes())
         return context
 
-    def _files_stamp(self) -> tuple[tuple[int, int], ...]:
+    def _read_file_stamps(self) -> tuple[tuple[int, int], ...]:
         if self._pair is None:
             return ()
         try:
@@ -196,7 +196,7 @@ class ClientTls:
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Lend a folder only this user can enter; it is gone afterwards, whatever happened."""
+    """Yield a temporary folder that only this user can access, and remove it afterwards."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="kcm-host-")
     except OSError as error:
@@ -208,20 +208,20 @@ def private_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _trusting(trust: CABundle) -> ssl.SSLContext:
+def _server_context(ca_bundle: CABundle) -> ssl.SSLContext:
     try:
-        # Never an empty text: that would silently mean the system's trust store.
-        given = None if trust.authorities is None else f"{trust.authorities}\n"
+        # Never an empty text: that would mean the system's trust store.
+        given = None if ca_bundle.pem is None else f"{ca_bundle.pem}\n"
         context = ssl.create_default_context(cadata=given)
     except (ssl.SSLError, ValueError):
         raise ConnectionProblem(
-            f"{trust.place} holds no usable PEM certificate; put the certificate of the API "
+            f"{ca_bundle.place} holds no usable PEM certificate; put the certificate of the API "
             f"server's authority there"
         ) from None
-    if trust.insecure:
+    if ca_bundle.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    # As Go does: any listed certificate is an anchor, and authorities made before RFC 5280 was
+    # As in Go: any listed certificate is a trust anchor, and pem made before RFC 5280 was
     # enforced (Python 3.13 does) are accepted; kubeadm and self-signed clusters have both.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -230,7 +230,7 @@ def _trusting(trust: CABundle) -> ssl.SSLContext:
     return context
 
 
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
     def refuse() -> NoReturn:
         raise ConnectionProblem(
             f"the key of {pair.place} is encrypted, and nobody is here to type a passphrase; "
