@@ -178,7 +178,7 @@ def test_a_file_that_is_no_kubeconfig(problem, text, fact):
             id="missing certificate file",
         ),
         pytest.param(
-            with_user(**{"token": SECRET, "as": "admin"}), "impersonate", id="impersonation"
+            with_user(**{"token": SECRET, "as": "admin"}), "impersonation", id="impersonation"
         ),
         pytest.param(
             with_user(auth_provider={"name": "azure", "config": {"access-token": SECRET}}),
