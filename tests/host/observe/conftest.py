@@ -66,13 +66,13 @@ STATE = HostState(
 
 @pytest.fixture
 def state() -> HostState:
-    """Give a host with one controller, which is ready."""
+    """Return a host with one controller, which is ready."""
     return STATE
 
 
 @pytest.fixture
 def unready() -> HostState:
-    """Give a host of three controllers, two of which are not ready, each for its own reason."""
+    """Return a host of three controllers, two of which are not ready, each for its own reason."""
     quota = ControllerState(name="resourcequota", phase="starting", ready=False)
     broken = ControllerState(
         name="acme", phase="quarantined", ready=False, problem="import failed: no module 'x'"
@@ -119,7 +119,7 @@ class LoopThread:
 
 @pytest.fixture
 def loop_thread() -> Iterator[LoopThread]:
-    """Give a running loop in another thread."""
+    """Return a running loop in another thread."""
     thread = LoopThread()
     yield thread
     thread.close()
@@ -141,7 +141,7 @@ class Blocker:
 
 @pytest.fixture
 def blocker(tmp_path: Path) -> Iterator[Blocker]:
-    """Give a plugin of the package `acme_loops` that can block the loop; it ends by itself."""
+    """Return a plugin of the package `acme_loops` that can block the loop; it ends by itself."""
     source = """
         def slow(entered, released):
             entered.set()

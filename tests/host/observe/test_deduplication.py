@@ -1,4 +1,4 @@
-"""The same fact again and again is one line and counts, and nothing is counted twice or lost."""
+"""Repetitions of a fact are counted, once each, and the counts are logged."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ class Lines(logging.Handler):
 
 
 @pytest.mark.virtual_time
-async def test_counts_come_at_growing_distances() -> None:
+async def test_counts_are_logged_at_growing_intervals() -> None:
     """400 keys that fail each second: a line, and counts after 10, 30 and 70 s (F-82)."""
     with Lines() as kept:
         deduplicated = DeduplicatedLog(log, "sync failed")
@@ -83,8 +83,8 @@ async def test_counts_come_at_growing_distances() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_what_has_ceased_is_news_when_it_comes_again() -> None:
-    """After a distance without any it is forgotten: the next one has a line at once (F-82)."""
+async def test_a_fact_that_returns_is_new_again() -> None:
+    """After an interval without a repetition the next one is logged at once (F-82)."""
     with Lines() as kept:
         deduplicated = DeduplicatedLog(log, "sync failed")
         for seconds in (5, 40, 100):
@@ -96,8 +96,8 @@ async def test_what_has_ceased_is_news_when_it_comes_again() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_distances_grow_to_ten_minutes() -> None:
-    """Whatever lasts for a day is told six times an hour (F-82)."""
+async def test_intervals_grow_to_ten_minutes() -> None:
+    """A fact that lasts for a day is logged six times an hour (F-82)."""
     with Lines() as kept:
         deduplicated = DeduplicatedLog(log, "sync failed")
         for _ in range(24 * 3600):
@@ -108,7 +108,7 @@ async def test_distances_grow_to_ten_minutes() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_each_one_is_told_at_level_debug(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_repetition_is_logged_at_level_debug(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever looks for one key finds all of its failures there (F-82)."""
     caplog.set_level(logging.DEBUG)
     deduplicated = DeduplicatedLog(log, "sync failed")
@@ -119,8 +119,8 @@ async def test_each_one_is_told_at_level_debug(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.virtual_time
-async def test_facts_are_not_kept_without_bound() -> None:
-    """The oldest is forgotten when there are too many, and its count told (F-82)."""
+async def test_the_number_of_repeated_facts_is_limited() -> None:
+    """Beyond the limit the oldest is removed, and its count is logged (F-82)."""
     with Lines() as kept:
         deduplicated = DeduplicatedLog(log, "sync failed")
         deduplicated.log("first", {})
@@ -139,7 +139,7 @@ def fail(error: Exception) -> None:
 
 
 def raised(message: str, status: int) -> ApiError:
-    """Give an error as it comes out of a request."""
+    """Return an error as it comes out of a request."""
     error = ApiError(message, status=status)
     with suppress(ApiError):
         fail(error)
@@ -147,14 +147,14 @@ def raised(message: str, status: int) -> ApiError:
 
 
 def raised_elsewhere() -> ApiError:
-    """Give the same from another place."""
+    """Return the same from another place."""
     error = ApiError("patch n1: 403", status=403)
     with suppress(ApiError):
         fail(error)
     return error
 
 
-def test_errors_of_one_sort() -> None:
+def test_errors_of_one_origin_have_one_fingerprint() -> None:
     """The text does not count, which names the object; type, codes and place do (F-82)."""
     one = fingerprint(raised("patch n1: 403", 403))
     assert one == fingerprint(raised("patch n2: 403", 403))
@@ -162,7 +162,7 @@ def test_errors_of_one_sort() -> None:
     assert one not in [fingerprint(other) for other in others]
 
 
-def test_an_error_that_is_raised_again_is_of_one_sort() -> None:
+def test_an_error_that_is_raised_again_keeps_its_fingerprint() -> None:
     """One instance kept by a plugin gathers a longer stack each time: it stays the same (F-82)."""
     kept, sorts = ApiError("patch n1: 403", status=403), set()
     for _ in range(5):
@@ -176,8 +176,8 @@ STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), max_size
 
 
 @given(STEPS)
-def test_everything_said_is_told_once(steps: list[tuple[str, int]]) -> None:
-    """Lines and counts together are what was said, of each fact, whenever it was (F-82)."""
+def test_lines_and_counts_add_up(steps: list[tuple[str, int]]) -> None:
+    """The number of lines and counts is the number of calls, for each fact (F-82)."""
 
     async def play() -> list[tuple[float, str, dict[str, str]]]:
         with Lines() as kept:

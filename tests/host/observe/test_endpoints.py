@@ -22,7 +22,7 @@ PLUGINS = {"acme_loops": "acme"}
 def get(
     endpoints: Endpoints, path: str, method: str = "GET"
 ) -> tuple[int, str, http.client.HTTPMessage]:
-    """Ask for a page and give its status, body and headers."""
+    """Request an endpoint and return status, body and headers."""
     connection = http.client.HTTPConnection(endpoints.address, timeout=60)
     try:
         connection.request(method, path)
@@ -115,7 +115,7 @@ def test_status_is_json_with_camel_case_names(endpoints) -> None:
 
 
 def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
-    """A plugin's status that JSON cannot hold is shown as text, and spoils no page."""
+    """A plugin's status that JSON cannot hold is shown as text, and breaks no response."""
     odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
     with serving(
         loop_thread, lambda **_: msgspec.structs.replace(state, controllers=(odd,))
@@ -125,14 +125,14 @@ def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
 
 
 def test_metrics_are_prometheus_text(endpoints) -> None:
-    """The metrics page has the content type, with version, that Prometheus asks for."""
+    """The metrics response has the content type, with version, that Prometheus asks for."""
     status, body, headers = get(endpoints, "/metrics")
     assert status == 200
     assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'workqueue_depth{name="ttlcontroller"} 2.0' in body
 
 
-def test_metrics_of_controllers_are_asked_for_on_the_loop(loop_thread, state) -> None:
+def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
     """Each scrape asks each controller, in the thread of the event loop; other endpoints do not."""
     threads: list[int] = []
 
@@ -149,7 +149,7 @@ def test_metrics_of_controllers_are_asked_for_on_the_loop(loop_thread, state) ->
     assert len(set(threads)) == 1
 
 
-def test_status_alone_asks_plugins_for_theirs(loop_thread, state) -> None:
+def test_only_status_includes_the_status_of_plugins(loop_thread, state) -> None:
     """Probes and scrapes take the state without what plugins say of themselves (F-40)."""
     asked: list[bool] = []
 
@@ -165,8 +165,8 @@ def test_status_alone_asks_plugins_for_theirs(loop_thread, state) -> None:
     assert asked[-1] is True
 
 
-def test_root_lists_the_pages(endpoints) -> None:
-    """The root page names the others."""
+def test_root_lists_the_endpoints(endpoints) -> None:
+    """The root names the others."""
     status, body, _ = get(endpoints, "/")
     assert status == 200
     assert all(path in body for path in ("/livez", "/readyz", "/status", "/metrics"))
@@ -194,14 +194,14 @@ def test_head_is_get_without_a_body(endpoints) -> None:
 
 @pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])
 def test_nothing_is_cached_or_sniffed(endpoints, path: str) -> None:
-    """Every answer forbids caching and guessing of types (H-70)."""
+    """Every response forbids caching and guessing of types (H-70)."""
     headers = get(endpoints, path)[2]
     assert headers["Cache-Control"] == "no-cache, private"
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
-def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str) -> None:
+def test_blocked_loop_makes_its_endpoints_503(loop_thread, state, blocker, path: str) -> None:
     """While a plugin blocks the loop, endpoints that need it are 503 with that reason."""
     with serving(loop_thread, lambda **_: state, call_seconds=0.1) as endpoints:
         blocker.block(loop_thread)
@@ -214,14 +214,14 @@ def test_blocked_loop_makes_its_pages_503(loop_thread, state, blocker, path: str
 
 
 def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
-    """A short stall is no death: `/livez` stays 200 during it."""
+    """A short stall is no failure: `/livez` stays 200 during it."""
     with serving(loop_thread, lambda **_: state) as endpoints:
         blocker.block(loop_thread)
         assert get(endpoints, "/livez")[0] == 200
         blocker.released.set()
 
 
-def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
+def test_livez_fails_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
     """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
     with serving(loop_thread, lambda **_: state, dead_seconds=0.5) as endpoints:
         blocker.block(loop_thread)
@@ -232,7 +232,7 @@ def test_livez_turns_red_when_a_plugin_blocks_for_too_long(loop_thread, state, b
 
 
 def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
-    """A page that fails says why, each time; the log says it once."""
+    """Each response of an endpoint that raises has the reason; it is logged once."""
 
     def broken(**_: object) -> HostState:
         raise KeyError("nodes")
@@ -293,7 +293,7 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
 
 
 def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
-    """Stopping while the loop is blocked ends open questions and leaves no thread behind."""
+    """Stopping while the loop is blocked cancels pending calls and leaves no thread behind."""
     asked: list[tuple[int, str]] = []
     with serving(loop_thread, lambda **_: state, call_seconds=60) as endpoints:
         blocker.block(loop_thread)
@@ -306,8 +306,8 @@ def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> N
     assert endpoints.address == ""
 
 
-def test_silent_client_does_not_hold_up_the_stop(loop_thread, state) -> None:
-    """A connection that never sends a request is cut at the stop."""
+def test_idle_client_does_not_delay_the_stop(loop_thread, state) -> None:
+    """A connection without a request is aborted at the stop."""
     with serving(loop_thread, lambda **_: state) as endpoints:
         host, _, port = endpoints.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=60) as silent:

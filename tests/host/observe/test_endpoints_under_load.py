@@ -1,4 +1,4 @@
-"""Clients that are slow, silent or many, and a process without file descriptors."""
+"""Clients that are slow, idle or many, and a process without file descriptors."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ OTHER_PEERS = [f"127.0.0.{number}" for number in range(2, 12)]
 
 
 def connect(endpoints: Endpoints, source: str = "127.0.0.1") -> socket.socket:
-    """Connect to the endpoints from an address of loopback."""
+    """Connect to the endpoints from a loopback address."""
     host, _, port = endpoints.address.rpartition(":")
     client = socket.create_connection(
         (host, int(port)), timeout=DEADLINE_SECONDS, source_address=(source, 0)
@@ -35,7 +35,7 @@ def connect(endpoints: Endpoints, source: str = "127.0.0.1") -> socket.socket:
 def silent(
     endpoints: Endpoints, count: int, source: str = "127.0.0.1"
 ) -> Iterator[list[socket.socket]]:
-    """Give so many connections that ask nothing."""
+    """Return so many connections without a request."""
     with ExitStack() as stack:
         yield [stack.enter_context(connect(endpoints, source)) for _ in range(count)]
 
@@ -50,7 +50,7 @@ def is_closed(client: socket.socket) -> bool:
         return True
 
 
-def test_head_that_never_ends_is_cut(loop_thread, state) -> None:
+def test_head_that_never_ends_is_aborted(loop_thread, state) -> None:
     """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
     with (
         serving(loop_thread, lambda **_: state, limits=Limits(request_seconds=0.2)) as endpoints,
@@ -66,8 +66,8 @@ def test_head_that_never_ends_is_cut(loop_thread, state) -> None:
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_answer_that_nobody_reads_is_cut(loop_thread, state) -> None:
-    """A large page does not wait beyond the deadline for a client that takes none of it (F-15)."""
+def test_response_that_nobody_reads_is_aborted(loop_thread, state) -> None:
+    """A client that does not read a large response is aborted at the deadline (F-15)."""
     huge = msgspec.structs.replace(
         state.controllers[0], status={"text": "x" * 30_000_000, "controller": "ttl"}
     )
@@ -81,8 +81,8 @@ def test_answer_that_nobody_reads_is_cut(loop_thread, state) -> None:
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_silent_clients_do_not_keep_a_probe_out(loop_thread, state) -> None:
-    """However many connections ask nothing, also from its own address, a probe is heard (F-15)."""
+def test_idle_clients_do_not_block_a_probe(loop_thread, state) -> None:
+    """A probe has a response in spite of many idle connections, also of its address (F-15)."""
     with (
         serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
         silent(endpoints, 2 * LIMITS.connections) as clients,
@@ -93,7 +93,7 @@ def test_silent_clients_do_not_keep_a_probe_out(loop_thread, state) -> None:
         assert endpoints.connections <= LIMITS.connections_per_peer
 
 
-def test_one_address_does_not_take_the_place_of_others(loop_thread, state) -> None:
+def test_one_address_does_not_evict_others(loop_thread, state) -> None:
     """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
     with (
         serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
@@ -105,8 +105,8 @@ def test_one_address_does_not_take_the_place_of_others(loop_thread, state) -> No
         assert honest.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_all_addresses_together_are_bounded(loop_thread, state) -> None:
-    """Many addresses have no more connections than the whole limit, and a probe is heard (F-15)."""
+def test_all_addresses_together_are_limited(loop_thread, state) -> None:
+    """Many addresses share one limit, and a probe has a response (F-15)."""
     with (
         serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
         ExitStack() as held,
@@ -119,7 +119,7 @@ def test_all_addresses_together_are_bounded(loop_thread, state) -> None:
         )
 
 
-def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplog) -> None:
+def test_without_file_descriptors_accepting_pauses(loop_thread, state, caplog) -> None:
     """Out of descriptors, accepting pauses instead of spinning, and goes on afterwards (F-15)."""
     caplog.set_level("DEBUG")
 
@@ -146,15 +146,15 @@ def test_no_file_descriptors_left_makes_the_pages_wait(loop_thread, state, caplo
     assert len(failed()) <= 3
 
 
-def test_post_with_a_body_reads_its_refusal(loop_thread, state) -> None:
-    """What a client sends beyond its head does not reset the answer away (F-15)."""
+def test_post_with_a_body_gets_its_response(loop_thread, state) -> None:
+    """Data after the head does not reset the connection before the response (F-15)."""
     with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
         assert client.recv(12) == b"HTTP/1.1 405"
 
 
-def test_stop_delivers_an_answer_that_is_on_its_way(loop_thread, state, blocker) -> None:
-    """Who waits for the loop when the host stops is told so, and is not just cut off (F-15)."""
+def test_stop_sends_a_pending_response(loop_thread, state, blocker) -> None:
+    """A request that waits for the loop at the stop has a response with the reason (F-15)."""
     with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         blocker.block(loop_thread)
         client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
@@ -186,7 +186,7 @@ def test_stop_delivers_an_answer_that_is_on_its_way(loop_thread, state, blocker)
         pytest.param(b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, 431, id="huge head"),
     ],
 )
-def test_odd_requests_are_answered(loop_thread, state, head: bytes, status: int) -> None:
+def test_odd_requests_have_a_response(loop_thread, state, head: bytes, status: int) -> None:
     """Whatever is sent gets the status that fits it."""
     with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
         client.sendall(head)

@@ -29,7 +29,7 @@ def _restored() -> Iterator[None]:
 
 
 def line_of(out: io.StringIO) -> str:
-    """Give the one line in `out`, with its time replaced."""
+    """Return the one line in `out`, with its time replaced."""
     text = out.getvalue()
     assert text.endswith("\n")
     return re.sub(f"^{STAMP}", "TIME", text[:-1])

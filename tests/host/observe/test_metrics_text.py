@@ -26,7 +26,7 @@ NODES = {
 
 
 def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) -> float:
-    """Give the value of one series of a scrape; it must be there exactly once."""
+    """Return the value of one series of a scrape; it must be there exactly once."""
     [value] = [
         one.value
         for family in text_string_to_metric_families(render(metrics, state).decode())
@@ -37,7 +37,7 @@ def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) ->
 
 
 def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
-    """Give a sync of ttl with two writes, one of which got no answer."""
+    """Return a sync of ttl with two writes, one of which got no answer."""
     return SyncRecord(
         controller="ttl",
         key=Key("n1"),
@@ -58,7 +58,7 @@ def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
 def a_request(
     status: int = 200, seconds: float = 0.02, method: str = "PATCH", verb: str = "patch"
 ) -> RequestRecord:
-    """Give one attempt of a request."""
+    """Return one attempt of a request."""
     return RequestRecord(method, verb, HOST, status, seconds, sent_bytes=100, received_bytes=3000)
 
 
@@ -119,7 +119,7 @@ def test_controller_without_a_queue_counts_as_empty(unready: HostState) -> None:
 
 
 def test_missed_wakeups_are_counted(state: HostState) -> None:
-    """One for each sync that wrote though only the slow sweep had asked for its key (F-52)."""
+    """One for each sync that wrote though only the resync requested its key (F-52)."""
     metrics = Metrics()
     metrics.on_sync(a_sync())
     metrics.on_sync(msgspec.structs.replace(a_sync(), missed_wakeup=True))
@@ -150,7 +150,7 @@ def test_value_on_a_bound_belongs_to_it(state: HostState) -> None:
     assert sample(metrics, state, "workqueue_work_duration_seconds_bucket", **bucket) == 1
 
 
-def test_writes_are_counted_by_answer(state: HostState) -> None:
+def test_writes_are_counted_by_response(state: HostState) -> None:
     """Each write counts under its status, or `<error>` when no answer came."""
     metrics = Metrics()
     for record in a_sync().writes:
@@ -183,7 +183,7 @@ def test_watch_is_counted_but_not_timed(state: HostState) -> None:
     assert b"rest_client_request_duration_seconds_count{" not in render(metrics, state)
 
 
-def test_two_streams_of_one_selection_hold_its_objects_once(state: HostState) -> None:
+def test_two_informers_with_the_same_options_count_once(state: HostState) -> None:
     """Two streams for two models of a kind hold no more objects than the server has (F-91)."""
     [nodes] = state.streams
     again = msgspec.structs.replace(nodes, objects=11, undecodable_count=0, lists=2)
@@ -194,7 +194,7 @@ def test_two_streams_of_one_selection_hold_its_objects_once(state: HostState) ->
     assert sample(Metrics(), both, "kcm_host_stream_synced", **NODES) == 1
 
 
-def test_streams_of_other_selections_are_series_of_their_own(state: HostState) -> None:
+def test_informers_with_other_options_are_separate_series(state: HostState) -> None:
     """What a selector leaves out of one stream is not counted twice in another's sum (F-91)."""
     [nodes] = state.streams
     some = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Metrics of controllers in a scrape: the sound ones are shown, the others spoil nothing."""
+"""Metrics of controllers in a scrape: the valid ones are shown, the others are omitted."""
 
 import logging
 import tracemalloc
@@ -31,7 +31,7 @@ def metrics() -> Metrics:
 
 
 def scrape(metrics: Metrics, state: HostState, **told: Sequence[Any]) -> dict[str, Any]:
-    """Give the families of a scrape, by name, with these controllers' metrics in it."""
+    """Return the families of a scrape, by name, with these controllers' metrics in it."""
     offers: dict[str, Callable[[], Any]] = {
         name: lambda answer=answer: answer for name, answer in told.items()
     }
@@ -40,11 +40,11 @@ def scrape(metrics: Metrics, state: HostState, **told: Sequence[Any]) -> dict[st
 
 
 def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Give the reasons that were logged."""
+    """Return the reasons that were logged."""
     return [record.__dict__["kv"]["problem"] for record in caplog.records]
 
 
-def test_a_controllers_metrics_are_beside_the_hosts(metrics: Metrics, state: HostState) -> None:
+def test_metrics_of_a_controller_are_in_a_scrape(metrics: Metrics, state: HostState) -> None:
     """Names, help, types, labels and values are those that the controller gave."""
     families = scrape(metrics, state, acme=[CLAIMS, MADE])
     claims = families["acme_claims"]
@@ -61,7 +61,7 @@ def test_a_controllers_metrics_are_beside_the_hosts(metrics: Metrics, state: Hos
     assert "kcm_host_ready" in families
 
 
-def test_a_metric_without_series_is_named_all_the_same(metrics: Metrics, state: HostState) -> None:
+def test_a_metric_without_series_is_named(metrics: Metrics, state: HostState) -> None:
     """What has nothing to count yet is known by type and help."""
     families = scrape(metrics, state, acme=[Metric("acme_none", "None.", "gauge", ())])
     assert families["acme_none"].samples == []
@@ -93,7 +93,7 @@ def test_a_metric_without_series_is_named_all_the_same(metrics: Metrics, state: 
         ),
     ],
 )
-def test_a_bad_metric_is_left_out(
+def test_an_invalid_metric_is_omitted(
     metrics: Metrics,
     state: HostState,
     caplog: pytest.LogCaptureFixture,
@@ -123,10 +123,10 @@ def test_a_bad_metric_is_left_out(
         ("process_cpu_seconds_total", "counter"),
     ],
 )
-def test_a_name_of_the_host_is_taken(
+def test_a_name_of_the_host_is_reserved(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture, name: str, sort: Any
 ) -> None:
-    """The host's metric stays as it is, the controller's is left out."""
+    """The host's metric stays as it is, that of the controller is omitted."""
     before = render(metrics, state).decode()
     samples = metrics.plugins.collect({"acme": lambda: [Metric(name, "Mine.", sort, (({}, 1.5),))]})
     after = render(metrics, state, samples).decode()
@@ -155,7 +155,7 @@ def test_a_name_belongs_to_one_controller(
     ],
     ids=["exception", "exit", "error of ours"],
 )
-def test_a_controller_that_fails_to_tell(
+def test_a_metrics_hook_that_raises(
     metrics: Metrics,
     state: HostState,
     caplog: pytest.LogCaptureFixture,
@@ -176,7 +176,7 @@ def test_a_controller_that_fails_to_tell(
     assert line.__dict__["kv"] == {"controller": "ttl", "error": text}
 
 
-def test_what_was_told_can_be_changed_afterwards(metrics: Metrics, state: HostState) -> None:
+def test_samples_are_copies(metrics: Metrics, state: HostState) -> None:
     """A scrape shows one moment, even if the controller goes on with the same dict."""
     labels = {"shop": "a"}
     metric = Metric("acme_claims", "Claims.", "gauge", ((labels, 3),))
@@ -185,7 +185,7 @@ def test_what_was_told_can_be_changed_afterwards(metrics: Metrics, state: HostSt
     assert 'acme_claims{shop="a"} 3.0' in render(metrics, state, samples).decode()
 
 
-def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
+def test_problems_with_different_texts_are_logged_once(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A text with a new value at every scrape fills neither memory nor log (F-46)."""
@@ -208,7 +208,7 @@ def test_mistakes_whose_texts_differ_are_kept_and_logged_once(
     ]
 
 
-def test_names_without_end_are_forgotten(
+def test_the_number_of_logged_names_is_limited(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A controller that makes up bad names for ever costs no memory (F-46)."""
@@ -239,7 +239,7 @@ def test_a_huge_wrong_value_is_shortened(
 
 
 @pytest.mark.parametrize("where", ["help", "label"])
-def test_text_that_is_no_unicode_spoils_no_scrape(
+def test_text_that_is_no_unicode_breaks_no_scrape(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture, where: str
 ) -> None:
     """A lone surrogate cannot be sent: that metric is left out and the others are shown (F-23)."""

@@ -1,4 +1,4 @@
-"""A process that was stopped from outside blames no plugin for the time it stood still."""
+"""A process that was stopped from outside names no plugin for the time of the suspension."""
 
 import os
 import signal
@@ -32,8 +32,8 @@ def is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-def test_suspended_process_is_told_from_a_stalled_loop() -> None:
-    """After SIGSTOP and SIGCONT the log says that the process stood still, not that a loop did."""
+def test_suspended_process_is_no_stalled_loop() -> None:
+    """After SIGSTOP and SIGCONT the log has a suspended process, not a stalled loop."""
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,

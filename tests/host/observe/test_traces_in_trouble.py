@@ -20,13 +20,13 @@ def a_sync(tracing) -> None:
         span.finish("done", reads=0)
 
 
-def troubles(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
-    """Give the pairs of every logged record of one event."""
+def logged(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
+    """Return the pairs of every logged record of one event."""
     return [getattr(one, "kv", {}) for one in caplog.records if one.getMessage() == event]
 
 
 def closed_port() -> int:
-    """Give a port at which nobody listens."""
+    """Return a port at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
@@ -38,7 +38,7 @@ def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog) -> None:
     began = time.monotonic()
     tracing.stop(0.2)
     assert time.monotonic() - began < 5
-    assert troubles(caplog, "spans lost: not exported in time at stop") == [{"seconds": 0.2}]
+    assert logged(caplog, "spans lost: not exported in time at stop") == [{"seconds": 0.2}]
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         """Stay silent."""
 
 
-def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
+def test_export_errors_are_logged_once_until_recovery(caplog, monkeypatch) -> None:
     """Batches that cannot be delivered are one line in the log, and one when they can be again."""
     caplog.set_level("INFO")
     # The SDK's own variable: a batch every 20 ms, so that the test sees several.
@@ -83,7 +83,7 @@ def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
 
     try:
         deliver(4)
-        failed = [kv for kv in troubles(caplog, "trace export failing") if "400" in kv["reason"]]
+        failed = [kv for kv in logged(caplog, "trace export failing") if "400" in kv["reason"]]
         assert len(failed) == 1
         Handler.status = 200
         deliver(4)
@@ -92,7 +92,7 @@ def test_trouble_is_logged_once_until_it_is_over(caplog, monkeypatch) -> None:
         server.shutdown()
         serving.join()
         server.server_close()
-    assert len(troubles(caplog, "trace export recovered")) == 1
+    assert len(logged(caplog, "trace export recovered")) == 1
 
 
 MISSING = """

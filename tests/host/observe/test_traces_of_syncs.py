@@ -42,7 +42,7 @@ class Collector(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def spans(self):
-        """Give every span received so far."""
+        """Return every span received so far."""
         return [
             span
             for request in self.requests
@@ -103,11 +103,11 @@ def begin(tracing, *, causes: tuple[Cause, ...] = (), merged: int = 1):
 
 
 def values(holder) -> dict[str, object]:
-    """Give the attributes of a span, event or resource as plain values."""
+    """Return the attributes of a span, event or resource as plain values."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in holder.attributes}
 
 
-def test_span_of_a_sync_says_what_happened(collector) -> None:
+def test_the_span_of_a_sync(collector) -> None:
     """A sync is one root span with its key, attempt, waiting time, reads and outcome."""
 
     def work(tracing) -> None:
@@ -228,7 +228,7 @@ def test_cancelled_sync_is_no_error(collector) -> None:
     assert values(span)["kcm.outcome"] == "cancelled"
 
 
-def test_write_is_a_child_with_its_answer(collector) -> None:
+def test_write_is_a_child_with_its_response(collector) -> None:
     """A write is a client span below its sync with verb, kind, object, status and attempts."""
 
     def work(tracing) -> None:

@@ -12,13 +12,13 @@ PLUGINS = {"acme_loops": "acme"}
 
 
 def events(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
-    """Give the pairs of every logged record of one event."""
+    """Return the pairs of every logged record of one event."""
     return [getattr(one, "kv", {}) for one in caplog.records if one.getMessage() == event]
 
 
 @pytest.fixture
 def watchdog(loop_thread) -> Iterator[Watchdog]:
-    """Give a watchdog that looks often, and calls half a second a stall."""
+    """Return a watchdog that looks often, and calls half a second a stall."""
     watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.5, check_seconds=0.02)
     loop_thread.call(watchdog.start)
     yield watchdog
@@ -63,7 +63,7 @@ def test_second_stall_is_logged_again(watchdog, loop_thread, blocker, caplog) ->
         )
 
 
-def test_stall_outside_of_plugins_blames_nobody(watchdog, loop_thread, caplog) -> None:
+def test_stall_outside_of_plugins_names_no_controller(watchdog, loop_thread, caplog) -> None:
     """A stall in code of no known plugin is logged as `unknown`, with its stack."""
     release = threading.Event()
     loop_thread.loop.call_soon_threadsafe(release.wait, 30)

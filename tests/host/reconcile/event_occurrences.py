@@ -1,4 +1,4 @@
-"""Remarks about a node, as tests of Events make them."""
+"""Event occurrences about a node, for tests."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ AT = 1_795_247_401 * SECOND + 123_456_789
 
 
 def occurrence(message: str = "no space left", **fields: Any) -> EventOccurrence:
-    """Give a warning about node `n1`, some fields of it others."""
+    """Return a warning about node `n1`, some fields of it others."""
     usual: dict[str, Any] = {
         "kind": NODE,
         "key": Key("n1"),

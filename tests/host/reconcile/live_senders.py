@@ -21,7 +21,7 @@ class Attempts:
         self._more.set()
 
     async def first(self) -> RequestRecord:
-        """Give the first attempt once it is over; fails after a minute."""
+        """Return the first attempt once it is over; fails after a minute."""
         async with asyncio.timeout(60):
             await self._more.wait()
         return self.records[0]

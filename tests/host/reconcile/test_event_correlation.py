@@ -1,4 +1,4 @@
-"""Remarks that say nothing new become counts, summaries, or nothing at all (RC-72)."""
+"""Occurrences are counted, aggregated, or dropped by the spam filter (RC-72)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,22 +11,22 @@ from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator
 
 
 @dataclass
-class Talk:
-    """A correlation with its clock."""
+class Correlation:
+    """A correlator with its clock."""
 
     clock: Clock
-    correlation: EventCorrelator
-    said: int = 0
+    correlator: EventCorrelator
+    count: int = 0
 
-    def say(self, message: str, **fields: Any) -> Event | None:
-        """Say something now; no two remarks have one time."""
-        self.said += 1
-        fields = {"at": AT + self.said * SECOND, **fields}
-        return self.correlation.event(occurrence(message, **fields))
+    def record(self, message: str, **fields: Any) -> Event | None:
+        """Record something now; no two occurrences have one time."""
+        self.count += 1
+        fields = {"at": AT + self.count * SECOND, **fields}
+        return self.correlator.event(occurrence(message, **fields))
 
     def sent(self, message: str, **fields: Any) -> Event:
-        """Say something that is sent."""
-        event = self.say(message, **fields)
+        """Record something that is sent."""
+        event = self.record(message, **fields)
         assert event is not None
         return event
 
@@ -36,15 +36,15 @@ class Talk:
 
 
 @pytest.fixture
-def talk() -> Talk:
-    """A correlation that has heard nothing."""
+def correlation() -> Correlation:
+    """A correlator without occurrences."""
     clock = Clock()
-    return Talk(clock, EventCorrelator(clock))
+    return Correlation(clock, EventCorrelator(clock))
 
 
-def test_the_same_again_is_counted(talk: Talk) -> None:
+def test_the_same_again_is_counted(correlation: Correlation) -> None:
     """One name, one first time, and a count that grows (IQ-124)."""
-    first, second, third = (talk.sent("full") for _ in range(3))
+    first, second, third = (correlation.sent("full") for _ in range(3))
     assert [first.count, second.count, third.count] == [1, 2, 3]
     assert first.name == second.name == third.name == f"n1.{AT + SECOND:x}"
     assert first.first == third.first == AT + SECOND
@@ -65,57 +65,59 @@ def test_the_same_again_is_counted(talk: Talk) -> None:
     ],
     ids=["message", "reason", "type", "component", "uid", "name", "namespace", "kind"],
 )
-def test_what_differs_is_an_event_of_its_own(talk: Talk, other: dict[str, Any]) -> None:
+def test_what_differs_is_an_event_of_its_own(
+    correlation: Correlation, other: dict[str, Any]
+) -> None:
     """Source, object, type, reason and message together are what is counted (IQ-124)."""
-    talk.sent("full")
-    assert talk.sent(**{"message": "full", **other}).count == 1
-    assert talk.sent("full").count == 2
+    correlation.sent("full")
+    assert correlation.sent(**{"message": "full", **other}).count == 1
+    assert correlation.sent("full").count == 2
 
 
-def test_the_version_of_the_object_does_not_matter(talk: Talk) -> None:
+def test_the_version_of_the_object_does_not_matter(correlation: Correlation) -> None:
     """The same about a later version of the object is said again, not anew (IQ-124)."""
-    talk.sent("full", version="7")
-    assert talk.sent("full", version="8").count == 2
+    correlation.sent("full", version="7")
+    assert correlation.sent("full", version="8").count == 2
 
 
-def test_thirty_equal_warnings(talk: Talk) -> None:
+def test_thirty_equal_warnings(correlation: Correlation) -> None:
     """The first is new, then counts to 25; from the 26th on nothing is sent (IQ-T23)."""
-    events = [talk.say("full") for _ in range(30)]
+    events = [correlation.record("full") for _ in range(30)]
     assert [event.count for event in events[:25] if event] == list(range(1, 26))
     assert events[25:] == [None] * 5
 
 
-def test_one_more_is_let_through_each_300_seconds(talk: Talk) -> None:
+def test_one_more_is_admitted_each_300_seconds(correlation: Correlation) -> None:
     """After silence for 300 s one is sent, with all that were held back counted (IQ-125)."""
     for _ in range(30):
-        talk.say("full")
-    talk.wait(299)
-    assert talk.say("full") is None
-    talk.wait(1)
-    assert talk.sent("full").count == 32
-    assert talk.say("full") is None
+        correlation.record("full")
+    correlation.wait(299)
+    assert correlation.record("full") is None
+    correlation.wait(1)
+    assert correlation.sent("full").count == 32
+    assert correlation.record("full") is None
 
 
-def test_no_more_than_25_are_saved_up(talk: Talk) -> None:
+def test_no_more_than_25_are_saved_up(correlation: Correlation) -> None:
     """A year of silence earns 25 Events, like the beginning did (IQ-125)."""
-    talk.sent("full")
-    talk.wait(365 * 86400)
-    assert len([event for _ in range(40) if (event := talk.say("full"))]) == 25
+    correlation.sent("full")
+    correlation.wait(365 * 86400)
+    assert len([event for _ in range(40) if (event := correlation.record("full"))]) == 25
 
 
-def test_the_spam_of_one_source_silences_no_other(talk: Talk) -> None:
+def test_each_source_has_its_own_spam_filter(correlation: Correlation) -> None:
     """Other objects, types and sources have 25 of their own; other reasons do not (IQ-125)."""
     for _ in range(25):
-        talk.say("full")
-    assert talk.say("empty", reason="Empty") is None
-    assert talk.sent("full", key=Key("n2"))
-    assert talk.sent("full", warning=False)
-    assert talk.sent("full", component="another")
+        correlation.record("full")
+    assert correlation.record("empty", reason="Empty") is None
+    assert correlation.sent("full", key=Key("n2"))
+    assert correlation.sent("full", warning=False)
+    assert correlation.sent("full", component="another")
 
 
-def test_twelve_different_messages(talk: Talk) -> None:
+def test_twelve_different_messages(correlation: Correlation) -> None:
     """Nine stand singly; from the tenth on one Event has the latest of them (IQ-T24)."""
-    events = [talk.sent(f"disk {number}") for number in range(12)]
+    events = [correlation.sent(f"disk {number}") for number in range(12)]
     singles, combined = events[:9], events[9:]
     assert {event.count for event in singles} == {1}
     assert len({event.name for event in singles}) == 9
@@ -124,43 +126,45 @@ def test_twelve_different_messages(talk: Talk) -> None:
     assert combined[2].occurrence.message == f"{COMBINED}disk 11"
 
 
-def test_a_single_message_stays_single(talk: Talk) -> None:
+def test_a_single_message_stays_single(correlation: Correlation) -> None:
     """What had an Event of its own before is counted there, not in the summary (IQ-124)."""
     for number in range(11):
-        talk.sent(f"disk {number}")
-    again = talk.sent("disk 3")
+        correlation.sent(f"disk {number}")
+    again = correlation.sent("disk 3")
     assert (again.count, again.occurrence.message) == (2, "disk 3")
 
 
 @pytest.mark.parametrize(("seconds", "combined"), [(600, True), (601, False)])
-def test_a_group_ends_after_ten_quiet_minutes(talk: Talk, seconds: int, combined: bool) -> None:
+def test_a_group_ends_after_ten_quiet_minutes(
+    correlation: Correlation, seconds: int, combined: bool
+) -> None:
     """Messages that come within 600 s of the one before belong together (IQ-123)."""
     for number in range(10):
-        talk.sent(f"disk {number}")
-    talk.wait(seconds)
-    message = talk.sent("disk 10").occurrence.message
+        correlation.sent(f"disk {number}")
+    correlation.wait(seconds)
+    message = correlation.sent("disk 10").occurrence.message
     assert message.startswith(COMBINED) is combined
 
 
-def test_slow_messages_are_one_group_all_the_same(talk: Talk) -> None:
+def test_slow_messages_are_one_group(correlation: Correlation) -> None:
     """600 s count from the last message, not from the first (IQ-123)."""
     for number in range(9):
-        talk.sent(f"disk {number}")
-        talk.wait(599)
-    assert talk.sent("disk 9").occurrence.message == f"{COMBINED}disk 9"
+        correlation.sent(f"disk {number}")
+        correlation.wait(599)
+    assert correlation.sent("disk 9").occurrence.message == f"{COMBINED}disk 9"
 
 
-def test_messages_about_different_things_are_not_combined(talk: Talk) -> None:
+def test_messages_about_different_things_are_not_combined(correlation: Correlation) -> None:
     """A group is one reason of one source about one object (IQ-123)."""
     for number in range(20):
-        event = talk.sent(f"disk {number}", reason=f"Full{number}")
+        event = correlation.sent(f"disk {number}", reason=f"Full{number}")
         assert event.occurrence.message == f"disk {number}"
     for number in range(20):
-        event = talk.sent(f"disk {number}", key=Key(f"n{number + 2}"))
+        event = correlation.sent(f"disk {number}", key=Key(f"n{number + 2}"))
         assert event.occurrence.message == f"disk {number}"
 
 
-def test_what_was_long_not_used_is_forgotten() -> None:
+def test_the_least_recently_used_entry_is_removed() -> None:
     """A full memory drops the entry that nobody asked for or put in for longest (IQ-122)."""
     recent: LRUCache[str, int] = LRUCache(2)
     recent.put("a", 1)
@@ -170,9 +174,9 @@ def test_what_was_long_not_used_is_forgotten() -> None:
     assert [recent.get(name) for name in "abc"] == [1, None, 3]
 
 
-def test_the_memory_of_events_is_bounded(talk: Talk) -> None:
-    """After 4096 other objects the same remark is a new Event again (IQ-122)."""
-    talk.sent("full")
+def test_the_number_of_events_is_limited(correlation: Correlation) -> None:
+    """After 4096 other objects the same occurrence is a new Event again (IQ-122)."""
+    correlation.sent("full")
     for number in range(4096):
-        talk.sent("full", key=Key(f"other-{number}"))
-    assert talk.sent("full").count == 1
+        correlation.sent("full", key=Key(f"other-{number}"))
+    assert correlation.sent("full").count == 1

@@ -14,7 +14,7 @@ from kcm_host.reconcile.event_correlator import Event, event_name, first_event
 ADDRESS = Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses")
 
 
-def test_a_new_event_says_everything() -> None:
+def test_the_body_of_a_new_event() -> None:
     """Object, words, times, count and who says it, in the namespace `default` (IQ-121)."""
     write = first_event(occurrence()).create()
     name = f"n1.{AT:x}"

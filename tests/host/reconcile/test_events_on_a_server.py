@@ -50,7 +50,7 @@ def events(api_server: ApiServer, namespace: str) -> Callable[[], list[Any]]:
 
 
 async def answered(proxy: FaultProxy, number: int, *, path: str) -> list[Any]:
-    """Give the requests for Events once so many are over."""
+    """Return the requests for Events once so many are over."""
 
     def over(request: Any) -> bool:
         return not request.open

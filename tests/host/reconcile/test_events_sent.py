@@ -1,4 +1,4 @@
-"""The recorder sends in the background, one Event at a time, and is never in anybody's way."""
+"""The recorder sends in the background, one Event at a time, and never blocks a sync."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ REFUSED = ApiError("events is forbidden", status=403, reason="Forbidden")
 
 
 class Server:
-    """A `Sender` that notes when each write came, and answers as a test wants."""
+    """A `Sender` that records the time of each write, and responds as a test says."""
 
     def __init__(self) -> None:
         self.writes: list[Write] = []
@@ -55,7 +55,7 @@ class Server:
 
 
 def recorder_of(server: Server) -> EventRecorder:
-    """Give a recorder on the loop's clock whose first wait is a half of the longest."""
+    """Return a recorder on the loop's clock whose first wait is a half of the longest."""
     loop = asyncio.get_running_loop()
     return EventRecorder(
         server,
@@ -92,7 +92,7 @@ async def server() -> Server:
     return Server()
 
 
-async def test_recording_needs_nobody_who_sends(server: Server) -> None:
+async def test_events_are_recorded_before_the_recorder_runs(server: Server) -> None:
     """What is recorded before the recorder runs is sent when it does (IQ-120)."""
     recorder = recorder_of(server)
     record(recorder)
@@ -134,7 +134,7 @@ async def test_a_thousand_wait_and_no_more(
 @pytest.mark.parametrize(
     "error", [REFUSED, ApiError("broken", status=500)], ids=["forbidden", "server error"]
 )
-async def test_what_the_server_refuses_is_given_up(
+async def test_a_refused_event_is_not_retried(
     server: Server, caplog: pytest.LogCaptureFixture, error: ApiError
 ) -> None:
     """No second try, the next Event goes out, and the cause is logged (IQ-126, IQ-T25)."""
@@ -150,7 +150,7 @@ async def test_what_the_server_refuses_is_given_up(
     assert line.__dict__["kv"]["error"] == str(error)
 
 
-async def test_a_refusal_is_one_line_and_a_count(
+async def test_a_refusal_is_one_log_line_and_a_count(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A right that is missing fills no log, however many Events there are (F-82)."""
@@ -165,7 +165,7 @@ async def test_a_refusal_is_one_line_and_a_count(
     assert [one.__dict__["kv"].get("times") for one in caplog.records] == [None, "19"]
 
 
-async def test_an_event_that_is_there_already(
+async def test_an_event_that_exists_already(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A create whose answer was lost finds its own Event, which is no reason to complain."""
@@ -193,7 +193,7 @@ async def test_an_event_that_has_ended_is_made_anew(server: Server) -> None:
     assert orjson.loads(server.writes[2].body)["count"] == 2
 
 
-async def test_without_an_answer_it_is_tried_again(server: Server) -> None:
+async def test_without_a_response_it_is_retried(server: Server) -> None:
     """The first wait is a random part of 10 s, the others are 10 s each (IQ-126)."""
     server.refuse(*[Unreachable("no answer")] * 3)
     recorder = recorder_of(server)
@@ -203,7 +203,7 @@ async def test_without_an_answer_it_is_tried_again(server: Server) -> None:
     assert [time - server.times[0] for time in server.times] == [0.0, 5.0, 15.0, 25.0]
 
 
-async def test_patience_ends_after_twelve_tries(
+async def test_retries_end_after_twelve_attempts(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The thirteenth is not made; the Event behind it has its turn (IQ-126)."""
@@ -219,7 +219,7 @@ async def test_patience_ends_after_twelve_tries(
 
 
 @pytest.mark.parametrize("message", [object(), "\ud800"], ids=["no text", "half a character"])
-async def test_what_cannot_be_written_harms_nobody(
+async def test_an_event_that_cannot_be_encoded_stops_no_other(
     server: Server, caplog: pytest.LogCaptureFixture, message: Any
 ) -> None:
     """Recording does not fail, the next Event goes out, and the cause is logged (IQ-120)."""
@@ -233,7 +233,7 @@ async def test_what_cannot_be_written_harms_nobody(
 
 
 @pytest.mark.parametrize("trouble", [True, False], ids=["while it waits", "while idle"])
-async def test_the_end_ends_retries_and_drops_the_rest(server: Server, trouble: bool) -> None:
+async def test_cancellation_ends_retries_and_drops_the_rest(server: Server, trouble: bool) -> None:
     """Cancelled, it sends nothing more, and what is recorded later is dropped (IQ-127)."""
     if trouble:
         server.refuse(*[Unreachable("no answer")] * 5)

@@ -1,4 +1,4 @@
-"""Which writes of a sync that only the slow sweep has asked for are counted (F-52)."""
+"""Which writes of a resync-only sync are counted as missed wake-ups (F-52)."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from kcm_host.informer.store import Entry, Store
 
 pytestmark = pytest.mark.virtual_time
 
-SWEPT = Cause("resync", 0.0, "nodes")
+RESYNC = Cause("resync", 0.0, "nodes")
 BODY = {"metadata": {"annotations": {"x": "1"}}}
 Act = Callable[[Writer], Awaitable[object]]
 
@@ -28,7 +28,7 @@ class Thing(msgspec.Struct, frozen=True):
     """What the store holds of an object."""
 
 
-class Answers:
+class Server:
     """A sender that gives versions by verb, or raises."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Answers:
 
 
 @pytest.fixture
-async def answers(rig: Rig) -> Answers:
-    """Give a server whose object `a` is stored with version 7."""
+async def server(rig: Rig) -> Server:
+    """Return a server whose object `a` is stored with version 7."""
     store: Store[Thing] = Store(NODE)
     store.put(A, Entry(Thing(), "uid", "7"))
     verbs = ("patch", "create", "delete", "get")
     rig.permissions = frozenset(Permission(NODE, verb) for verb in verbs)
-    rig.sender, rig.stores = Answers(), {(NODE, Thing): store}
+    rig.sender, rig.stores = Server(), {(NODE, Thing): store}
     return rig.sender
 
 
@@ -94,24 +94,24 @@ async def patch_what_may_be_gone(writer: Writer) -> None:
         return
 
 
-async def swept(rig: Rig, act: Act, *, before: Callable[[], None] = bool) -> SyncRecord:
-    """Let the sweep queue the key and give how its sync ended; `before` runs within the sync."""
+async def resynced(rig: Rig, act: Act, *, before: Callable[[], None] = bool) -> SyncRecord:
+    """Queue the key by the resync and return the record; `before` runs within the sync."""
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
         before()
         await act(writer)
         return Done()
 
-    rig.queue.add_resync(A, SWEPT)
+    rig.queue.add_resync(A, RESYNC)
     return (await rig.run(sync, seconds=0.1))[0]
 
 
 @pytest.mark.parametrize("act", [patch, delete, create, read_and_patch])
-async def test_a_write_that_nobody_asked_for_is_counted(
-    rig: Rig, answers: Answers, act: Act, caplog: pytest.LogCaptureFixture
+async def test_a_write_after_a_resync_only_request_is_counted(
+    rig: Rig, server: Server, act: Act, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The record says so, and one line of the log names controller, key and write (F-52)."""
-    assert (await swept(rig, act)).missed_wakeup
+    assert (await resynced(rig, act)).missed_wakeup
     (line,) = [one for one in caplog.records if one.levelno == logging.WARNING]
     assert line.kv["controller"] == "ttl"  # type: ignore[attr-defined]
     assert line.kv["key"] == "a"  # type: ignore[attr-defined]
@@ -119,54 +119,54 @@ async def test_a_write_that_nobody_asked_for_is_counted(
     assert line.kv["write"].startswith(f"{verb} nodes '")  # type: ignore[attr-defined]
 
 
-async def test_a_sync_without_a_write_is_not_counted(rig: Rig, answers: Answers) -> None:
+async def test_a_sync_without_a_write_is_not_counted(rig: Rig, server: Server) -> None:
     """A question to the server is no write (F-52)."""
-    assert not (await swept(rig, read)).missed_wakeup
+    assert not (await resynced(rig, read)).missed_wakeup
 
 
-async def test_what_changes_nothing_is_not_counted(rig: Rig, answers: Answers) -> None:
+async def test_what_changes_nothing_is_not_counted(rig: Rig, server: Server) -> None:
     """A write whose answer has the version that was known before has mended nothing (F-52)."""
-    answers.versions["patch"] = "7"
-    assert not (await swept(rig, patch)).missed_wakeup
+    server.versions["patch"] = "7"
+    assert not (await resynced(rig, patch)).missed_wakeup
 
 
-async def test_what_fails_is_not_counted(rig: Rig, answers: Answers) -> None:
+async def test_what_fails_is_not_counted(rig: Rig, server: Server) -> None:
     """The object is gone, and its wake-up is on the way (F-52)."""
-    answers.error = NotFound("gone", status=404)
-    assert not (await swept(rig, patch_what_may_be_gone)).missed_wakeup
+    server.error = NotFound("gone", status=404)
+    assert not (await resynced(rig, patch_what_may_be_gone)).missed_wakeup
 
 
 @pytest.mark.parametrize(("act", "version"), [(read_and_patch, "9"), (read_another_and_patch, "7")])
 async def test_what_follows_from_newer_state_is_not_counted(
-    rig: Rig, answers: Answers, act: Act, version: str
+    rig: Rig, server: Server, act: Act, version: str
 ) -> None:
     """A live read that shows what no store has: its wake-up is on the way (F-52)."""
-    answers.versions["get"] = version
-    assert not (await swept(rig, act)).missed_wakeup
+    server.versions["get"] = version
+    assert not (await resynced(rig, act)).missed_wakeup
 
 
-async def test_a_change_during_the_sync_is_a_wakeup(rig: Rig, answers: Answers) -> None:
+async def test_a_change_during_the_sync_is_a_wakeup(rig: Rig, server: Server) -> None:
     """What was asked for before the write was sent is not counted, at once or later (F-52)."""
-    assert not (await swept(rig, patch, before=lambda: rig.queue.add(A, CAUSE))).missed_wakeup
+    assert not (await resynced(rig, patch, before=lambda: rig.queue.add(A, CAUSE))).missed_wakeup
     rig.syncs.records.clear()
     later = lambda: rig.queue.add(A, CAUSE, after=60)  # noqa: E731
-    assert not (await swept(rig, patch, before=later)).missed_wakeup
+    assert not (await resynced(rig, patch, before=later)).missed_wakeup
 
 
 async def test_a_second_write_of_what_no_store_shows_is_not_counted(
-    rig: Rig, answers: Answers
+    rig: Rig, server: Server
 ) -> None:
     """A sync that reads from before its own last write may write the same again (F-52)."""
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
-        answers.versions["patch"] = str(int(answers.versions["patch"]) + 1)
+        server.versions["patch"] = str(int(server.versions["patch"]) + 1)
         await writer.patch(NODE, A, BODY)
         return Done()
 
     rig.queue.add(A, CAUSE)
     async with rig.working(sync):
         await asyncio.sleep(0.1)
-        rig.queue.add_resync(A, SWEPT)
+        rig.queue.add_resync(A, RESYNC)
         await asyncio.sleep(10)
     assert len(rig.syncs.records) == 2
     assert not rig.syncs.records[1].missed_wakeup

@@ -41,11 +41,11 @@ def refused_writes(clock: Clock) -> RefusedWrites:
 
 
 def denied(text: str = DENIED) -> ApiError:
-    """Give the error of a request that is refused."""
+    """Return the error of a request that is refused."""
     return ApiError(text, status=403, reason="Forbidden")
 
 
-def test_what_is_refused_for_30_s_is_told_with_its_rule(
+def test_a_refusal_of_30_s_is_a_problem_with_its_rule(
     refused_writes: RefusedWrites, clock: Clock
 ) -> None:
     """Not at once, because a new server makes its roles first (F-81)."""
@@ -101,7 +101,7 @@ def test_an_error_of_another_sort_ends_nothing(refused_writes: RefusedWrites, cl
     assert refused_writes.problems() == [REMEDY]
 
 
-def test_what_nobody_tries_any_more_is_forgotten(
+def test_a_request_that_is_not_repeated_expires(
     refused_writes: RefusedWrites, clock: Clock
 ) -> None:
     """When no key needs it for longer than any back-off, it holds nothing up (F-81)."""
@@ -112,14 +112,16 @@ def test_what_nobody_tries_any_more_is_forgotten(
     assert refused_writes.problems() == []
 
 
-def test_events_hold_nothing_up(refused_writes: RefusedWrites, clock: Clock) -> None:
+def test_refused_events_are_no_problem(refused_writes: RefusedWrites, clock: Clock) -> None:
     """Nobody may rely on Events: a controller works without them (F-81)."""
     refused_writes.record(Write(EVENT, A, "create"), denied())
     clock.now += 31
     assert refused_writes.problems() == []
 
 
-def test_requests_without_credentials_are_told(refused_writes: RefusedWrites, clock: Clock) -> None:
+def test_requests_without_credentials_are_a_problem(
+    refused_writes: RefusedWrites, clock: Clock
+) -> None:
     """A token that is no longer given is as good as a refusal (F-81)."""
     error = Unreachable("no token for service account 'kube-system/ttl': refused")
     error.__cause__ = ConnectionProblem("no token", exit_code=1)
@@ -129,7 +131,7 @@ def test_requests_without_credentials_are_told(refused_writes: RefusedWrites, cl
     assert problem.startswith("it has no credentials: no token for service account")
 
 
-def test_a_failed_proof_is_told_at_once(refused_writes: RefusedWrites) -> None:
+def test_missing_own_credentials_are_a_problem_at_once(refused_writes: RefusedWrites) -> None:
     """Credentials that are asked for at the start need no 30 s to be missed (F-81)."""
     assert refused_writes.record_credentials_problem("no token")
     assert not refused_writes.record_credentials_problem("no token")

@@ -21,7 +21,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 
 def writer_of(sender: LiveSender) -> SyncWriter:
-    """Give a writer that may write ConfigMaps."""
+    """Return a writer that may write ConfigMaps."""
     return SyncWriter("ttl", sender, frozenset({Permission(CLAIM, "patch")}))
 
 

@@ -18,7 +18,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 
 def write(namespace: str, name: str) -> Write:
-    """Give an apply that makes a ConfigMap."""
+    """Return an apply that makes a ConfigMap."""
     body = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}'
     return Write(
         CLAIM,
@@ -31,7 +31,7 @@ def write(namespace: str, name: str) -> Write:
 
 
 def arrivals(proxy: FaultProxy, name: str) -> list[datetime]:
-    """Give when each request for an object reached the proxy."""
+    """Return when each request for an object reached the proxy."""
     return [request.time for request in proxy.requests(path=f"/configmaps/{name}$")]
 
 

@@ -48,7 +48,7 @@ async def deaf() -> Deaf:
 
 
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, str]]:
-    """Give the pairs of the lines of one event."""
+    """Return the pairs of the lines of one event."""
     return [record.__dict__["kv"] for record in caplog.records if record.message == event]
 
 

@@ -32,7 +32,7 @@ class Spans:
         self.tracing = OtelTracing(provider, version="0", stop=lambda seconds: None)
 
     def named(self, name: str) -> Sequence[ReadableSpan]:
-        """Give the spans of that name, in the order of their ends."""
+        """Return the spans of that name, in the order of their ends."""
         return [span for span in self._exporter.get_finished_spans() if span.name == name]
 
 
@@ -45,12 +45,12 @@ async def spans(rig: Rig) -> Spans:
 
 
 def linked(span: ReadableSpan) -> list[int]:
-    """Give the ids of the spans that one links to."""
+    """Return the ids of the spans that one links to."""
     return [link.context.span_id for link in span.links]
 
 
 def own_id(span: ReadableSpan) -> int:
-    """Give a span's own id."""
+    """Return a span's own id."""
     assert span.context is not None
     return int(span.context.span_id)
 
@@ -62,7 +62,7 @@ async def patching(key: Key, view: View, writer: Writer, settings: Any) -> Outco
 
 
 @pytest.mark.parametrize("again", [ValueError("no"), Later(timedelta(seconds=1))], ids=type)
-async def test_a_repeat_links_to_the_sync_before(
+async def test_a_requeued_sync_links_to_the_sync_before(
     rig: Rig, spans: Spans, again: Outcome | Exception
 ) -> None:
     """After a failure as after `Later`, the next sync of the key links to the one before."""
@@ -73,7 +73,7 @@ async def test_a_repeat_links_to_the_sync_before(
     assert linked(second) == [own_id(first)]
 
 
-async def test_the_echo_of_a_write_links_to_who_wrote(rig: Rig, spans: Spans) -> None:
+async def test_the_event_of_a_write_links_to_its_sync(rig: Rig, spans: Spans) -> None:
     """An event of the very version that a write led to links its sync to the writing one."""
     rig.queue.add(A, CAUSE)
     rig.queue.add(B, Cause("updated", 0.0, "nodes", "a", "8"), after=1)
@@ -91,7 +91,7 @@ async def test_the_echo_of_a_write_links_to_who_wrote(rig: Rig, spans: Spans) ->
     ],
     ids=["version", "object", "kind"],
 )
-async def test_what_somebody_else_wrote_links_to_nothing(
+async def test_the_write_of_another_client_links_to_nothing(
     rig: Rig, spans: Spans, cause: Cause
 ) -> None:
     """Kind, object and version all have to be those of the write."""
@@ -101,7 +101,7 @@ async def test_what_somebody_else_wrote_links_to_nothing(
     assert [linked(span) for span in spans.named("sync ttl")] == [[], []]
 
 
-async def test_a_span_tells_how_its_sync_ended(rig: Rig, spans: Spans) -> None:
+async def test_a_span_has_the_result_of_its_sync(rig: Rig, spans: Spans) -> None:
     """Outcome, attempt, causes and reads are its attributes; causes are events of it."""
     rig.queue.add(A, CAUSE)
     await rig.run(scripted(ValueError("no"), Done()), seconds=10)
@@ -115,7 +115,7 @@ async def test_a_span_tells_how_its_sync_ended(rig: Rig, spans: Spans) -> None:
 
 
 async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None:
-    """Its parent is the sync; it tells the server's answer and how often it was sent."""
+    """Its parent is the sync; it has the status of the response and the number of attempts."""
     rig.sender = RecordingSender(lambda write: Receipt("8", "u1", attempts=3))
     rig.queue.add(A, CAUSE)
     await rig.run(patching, seconds=1)
@@ -127,7 +127,7 @@ async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None
     assert (attributes["http.response.status_code"], attributes["kcm.attempts"]) == (200, 3)
 
 
-async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
+async def test_the_span_of_a_refused_write_has_the_status(rig: Rig, spans: Spans) -> None:
     """An error answer is the status of the write's span and fails the sync's."""
     rig.sender = RecordingSender(failing(Conflict("patch nodes: 409", status=409)))
     rig.queue.add(A, CAUSE)
@@ -138,7 +138,7 @@ async def test_a_refused_write_tells_the_status(rig: Rig, spans: Spans) -> None:
 
 
 async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
-    """Without sampling no cause carries a link that would lead nowhere."""
+    """Without sampling no cause has a link, which would have no target."""
     rig.tracing = Spans(sampler=ALWAYS_OFF).tracing
     rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(ValueError("no"), Done()), seconds=10)
@@ -146,7 +146,7 @@ async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
 
 
 async def test_tracing_changes_no_record(rig: Rig, spans: Spans) -> None:
-    """Observers are told the same with tracing as without: causes as they were queued."""
+    """Records are the same with tracing as without: causes as they were queued."""
     rig.queue.add(A, CAUSE)
     records = await rig.run(scripted(Done()), seconds=1)
     assert records[0].causes == (CAUSE,)

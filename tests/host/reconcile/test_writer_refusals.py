@@ -16,7 +16,7 @@ def notebook() -> RecordingSender:
 
 
 def writer(sender: RecordingSender, *permissions: Permission) -> SyncWriter:
-    """Give a writer of a controller with these permissions."""
+    """Return a writer of a controller with these permissions."""
     return SyncWriter("ttl", sender, frozenset(permissions))
 
 

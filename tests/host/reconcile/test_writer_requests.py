@@ -54,13 +54,13 @@ def role_name() -> str:
 
 
 def only(proxy: FaultProxy, path: str) -> Request:
-    """Give the one request whose path is exactly this."""
+    """Return the one request whose path is exactly this."""
     (request,) = proxy.requests(path=f"^{path}$")
     return request
 
 
 def told(request: Request) -> dict[str, Any]:
-    """Give method, query, content type and body of a request."""
+    """Return method, query, content type and body of a request."""
     return {
         "method": request.method,
         "query": dict(request.query),

@@ -50,7 +50,7 @@ def create(core: Any, key: Key, *finalizers: str) -> Any:
 
 
 def unheld(key: Key) -> Write:
-    """Give the patch that takes all finalizers away."""
+    """Return the patch that takes all finalizers away."""
     return requests.patch(CLAIM, key, {"metadata": {"finalizers": None}}, "")
 
 

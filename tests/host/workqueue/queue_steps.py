@@ -11,16 +11,16 @@ A, B, C = Key("a"), Key("b"), Key("c")
 
 
 def why(version: str = "1", *, reason: str = "updated") -> Cause:
-    """Give a cause that can be told from others by its version."""
+    """Return a cause that can be told from others by its version."""
     return Cause(reason, 0.0, "nodes", "n1", version)
 
 
 def versions(item: Item) -> list[str]:
-    """Give the versions of an item's causes, in their order."""
+    """Return the versions of an item's causes, in their order."""
     return [cause.version for cause in item.causes]
 
 
-async def worked_off(queue: WorkQueue, *, seconds: float) -> list[tuple[float, Key]]:
+async def drain_keys(queue: WorkQueue, *, seconds: float) -> list[tuple[float, Key]]:
     """Take and finish all keys for so long; give each with the seconds after which it came."""
     loop = asyncio.get_running_loop()
     begun, taken = loop.time(), []

@@ -75,7 +75,7 @@ async def test_causes_that_come_during_a_sync_belong_to_the_next(queue: WorkQueu
     assert (versions(first), versions(second)) == (["1"], ["2", "3"])
 
 
-async def test_a_retry_and_a_change_are_told_together(queue: WorkQueue) -> None:
+async def test_a_retry_and_a_change_are_merged(queue: WorkQueue) -> None:
     """A change that comes while a retry waits, and its own delay, are one item with both causes."""
     queue.add_rate_limited(A, why("failed", reason="retry"))
     queue.add(A, why("changed"), after=0.001)

@@ -1,4 +1,4 @@
-"""The queue against its rules written plainly: who goes next, in which lane, for which adds."""
+"""The queue against a plain model: which key is next, with which priority, for which adds."""
 
 import asyncio
 from typing import Any
@@ -63,7 +63,7 @@ class Model:
                 self._mark(key, self.waiting.pop(key)[2])
 
     def take(self) -> tuple[Key, Lane] | None:
-        """The first key of the lane whose turn it is."""
+        """The first key of the priority that is next."""
         free = [key for key in self.order if key not in self.taken]
         lanes = sorted({self.dirty[key] for key in free})
         if not lanes:
@@ -131,7 +131,7 @@ async def _take(queue: WorkQueue, model: Model) -> list[Item]:
 
 
 def _finish(queue: WorkQueue, model: Model, name: str, item: Item, after: float = 0.0) -> None:
-    """End the sync of an item as the worker does: its lane goes with it."""
+    """End the sync of an item as the worker does, with its priority."""
     now = asyncio.get_running_loop().time()
     if name == "retry":
         seconds = queue.add_rate_limited(item.key, why(), priority=item.priority)
@@ -144,7 +144,7 @@ def _finish(queue: WorkQueue, model: Model, name: str, item: Item, after: float 
 
 
 @given(STEPS)
-def test_every_key_comes_in_its_turn_and_lane(steps: list[tuple[Any, ...]]) -> None:
-    """Whatever is added, taken, failed and put off: the model's key in the model's lane (F-17)."""
+def test_the_queue_does_what_the_model_does(steps: list[tuple[Any, ...]]) -> None:
+    """Keys and priorities are those of the model, for any sequence of steps (F-17)."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(_play(steps))

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from host.workqueue.queue_steps import A, B, C, settle, why, worked_off
+from host.workqueue.queue_steps import A, B, C, drain_keys, settle, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.workqueue.queue import WorkQueue
@@ -23,14 +23,14 @@ async def test_adds_before_a_worker_comes_are_one_sync(queue: WorkQueue) -> None
     for key in (A, B, A, A, A, A):
         queue.add(key, why())
     assert len(queue) == 2
-    assert await worked_off(queue, seconds=1) == [(0, A), (0, B)]
+    assert await drain_keys(queue, seconds=1) == [(0, A), (0, B)]
 
 
 async def test_three_keys_of_fifty_events_each_are_three_syncs(queue: WorkQueue) -> None:
     """A hundred and fifty events about three roles before any worker runs: three (CRA-T19)."""
     for number in range(150):
         queue.add((A, B, C)[number % 3], why(str(number)))
-    assert [key for _, key in await worked_off(queue, seconds=1)] == [A, B, C]
+    assert [key for _, key in await drain_keys(queue, seconds=1)] == [A, B, C]
 
 
 async def test_a_key_that_a_worker_has_goes_to_no_other(queue: WorkQueue) -> None:
@@ -53,7 +53,7 @@ async def test_changes_during_a_sync_are_exactly_one_more(queue: WorkQueue) -> N
     queue.add(A, why())
     queue.add(A, why())
     queue.done(A)
-    assert await worked_off(queue, seconds=1000) == [(0, A)]
+    assert await drain_keys(queue, seconds=1000) == [(0, A)]
 
 
 async def test_a_changed_key_queues_up_behind_the_others(queue: WorkQueue) -> None:
@@ -63,14 +63,14 @@ async def test_a_changed_key_queues_up_behind_the_others(queue: WorkQueue) -> No
     queue.add(A, why())
     queue.add(B, why())
     queue.done(A)
-    assert [key for _, key in await worked_off(queue, seconds=1)] == [B, A]
+    assert [key for _, key in await drain_keys(queue, seconds=1)] == [B, A]
 
 
 async def test_a_sync_without_changes_is_the_last(queue: WorkQueue) -> None:
     """After `done` of a key that did not change, nothing is queued (IQ-72)."""
     queue.add(A, why())
     queue.done((await queue.get()).key)
-    assert await worked_off(queue, seconds=1000) == []
+    assert await drain_keys(queue, seconds=1000) == []
 
 
 async def test_length_counts_what_can_be_taken(queue: WorkQueue) -> None:
@@ -102,7 +102,7 @@ async def test_keys_are_equal_by_name_namespace_and_kind(queue: WorkQueue) -> No
     keys = [Key("a"), Key("a", "x"), Key("a", "x", "role"), Key("a", kind="role")]
     for key in (*keys, *keys):
         queue.add(key, why())
-    assert [key for _, key in await worked_off(queue, seconds=1)] == keys
+    assert [key for _, key in await drain_keys(queue, seconds=1)] == keys
 
 
 async def test_done_without_get_is_an_error(queue: WorkQueue) -> None:

@@ -1,7 +1,7 @@
-"""Higher lanes go first, no lane is starved, and a key is in one lane only."""
+"""Higher priorities are first, none is starved, and a key has one priority only."""
 
 import pytest
-from host.workqueue.queue_steps import A, B, C, settle, why, worked_off
+from host.workqueue.queue_steps import A, B, C, drain_keys, settle, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.wakes import Lane
@@ -16,37 +16,37 @@ async def test_urgent_keys_go_first_and_idle_ones_last(queue: WorkQueue) -> None
     queue.add(A, why(), priority=Lane.IDLE)
     queue.add(B, why())
     queue.add(C, why(), priority=Lane.URGENT)
-    assert await worked_off(queue, seconds=1) == [(0, C), (0, B), (0, A)]
+    assert await drain_keys(queue, seconds=1) == [(0, C), (0, B), (0, A)]
 
 
-async def test_within_a_lane_first_added_is_first_served(queue: WorkQueue) -> None:
-    """A lane is a queue like the whole was (IQ-73)."""
+async def test_within_a_priority_first_added_is_first_served(queue: WorkQueue) -> None:
+    """Keys of one priority are in FIFO order (IQ-73)."""
     for key in (C, A, B):
         queue.add(key, why(), priority=Lane.IDLE)
-    assert [key for _, key in await worked_off(queue, seconds=1)] == [C, A, B]
+    assert [key for _, key in await drain_keys(queue, seconds=1)] == [C, A, B]
 
 
-async def test_a_lower_lane_is_never_starved(queue: WorkQueue) -> None:
-    """After eight urgent keys one normal and one idle key get their turn."""
+async def test_a_lower_priority_is_never_starved(queue: WorkQueue) -> None:
+    """After eight urgent keys one normal and one idle key follow."""
     urgent = [Key(f"urgent-{number}") for number in range(2 * STARVATION_LIMIT + 2)]
     for key in urgent:
         queue.add(key, why(), priority=Lane.URGENT)
     queue.add(A, why())
     queue.add(B, why(), priority=Lane.IDLE)
-    order = [key for _, key in await worked_off(queue, seconds=1)]
+    order = [key for _, key in await drain_keys(queue, seconds=1)]
     assert order[:STARVATION_LIMIT] == urgent[:STARVATION_LIMIT]
     assert order[STARVATION_LIMIT : STARVATION_LIMIT + 2] == [A, B]
     assert order[STARVATION_LIMIT + 2 :] == urgent[STARVATION_LIMIT:]
 
 
-async def test_each_turn_of_a_lower_lane_is_waited_for_alike(queue: WorkQueue) -> None:
-    """Eight keys of higher lanes before each of them, not before the first alone."""
+async def test_each_key_of_a_lower_priority_waits_equally_long(queue: WorkQueue) -> None:
+    """Eight keys of higher priorities before each of them, not before the first alone."""
     low = [A, B, C]
     for number in range(4 * STARVATION_LIMIT):
         queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
     for key in low:
         queue.add(key, why())
-    order = [key for _, key in await worked_off(queue, seconds=1)]
+    order = [key for _, key in await drain_keys(queue, seconds=1)]
     assert [order.index(key) for key in low] == [
         STARVATION_LIMIT,
         2 * STARVATION_LIMIT + 1,
@@ -54,19 +54,19 @@ async def test_each_turn_of_a_lower_lane_is_waited_for_alike(queue: WorkQueue) -
     ]
 
 
-async def test_a_lane_waits_from_its_first_key_on(queue: WorkQueue) -> None:
-    """Keys that were served while it was empty are not counted in its favour."""
+async def test_starvation_is_counted_from_the_first_key(queue: WorkQueue) -> None:
+    """Keys that were taken while no key waited do not count."""
     for number in range(2 * STARVATION_LIMIT):
         queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
     for _ in range(STARVATION_LIMIT):
         queue.done((await queue.get()).key)
     queue.add(A, why())
-    order = [key for _, key in await worked_off(queue, seconds=1)]
+    order = [key for _, key in await drain_keys(queue, seconds=1)]
     assert order.index(A) == STARVATION_LIMIT
 
 
-async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) -> None:
-    """It is synced once, in the higher lane, for both reasons (D-14)."""
+async def test_the_priority_of_a_queued_key_is_raised(queue: WorkQueue) -> None:
+    """It is synced once, with the higher priority, for both causes (D-14)."""
     queue.add(A, why("1"), priority=Lane.IDLE)
     queue.add(B, why())
     queue.add(A, why("2"), priority=Lane.URGENT)
@@ -75,19 +75,19 @@ async def test_a_queued_key_moves_up_when_it_becomes_urgent(queue: WorkQueue) ->
     assert item.key == A
     assert item.merged == 2
     queue.done(A)
-    assert await worked_off(queue, seconds=1) == [(0, B)]
+    assert await drain_keys(queue, seconds=1) == [(0, B)]
 
 
-async def test_an_urgent_key_does_not_move_down(queue: WorkQueue) -> None:
-    """A later add in a lower lane changes nothing."""
+async def test_the_priority_of_a_queued_key_is_not_lowered(queue: WorkQueue) -> None:
+    """A later add with a lower priority changes nothing."""
     queue.add(A, why(), priority=Lane.URGENT)
     queue.add(B, why(), priority=Lane.URGENT)
     queue.add(A, why(), priority=Lane.IDLE)
-    assert await worked_off(queue, seconds=1) == [(0, A), (0, B)]
+    assert await drain_keys(queue, seconds=1) == [(0, A), (0, B)]
 
 
-async def test_a_key_that_moved_up_can_be_queued_low_again(queue: WorkQueue) -> None:
-    """What it left behind in the lower lane does not make it two."""
+async def test_a_raised_key_can_be_queued_with_a_low_priority_again(queue: WorkQueue) -> None:
+    """Its stale entry does not make it two syncs."""
     queue.add(A, why(), priority=Lane.IDLE)
     queue.add(A, why(), priority=Lane.URGENT)
     assert (await queue.get()).key == A
@@ -95,12 +95,12 @@ async def test_a_key_that_moved_up_can_be_queued_low_again(queue: WorkQueue) -> 
     await settle()
     assert len(queue) == 0
     queue.done(A)
-    assert await worked_off(queue, seconds=1) == [(0, A)]
+    assert await drain_keys(queue, seconds=1) == [(0, A)]
 
 
-async def test_a_delayed_key_keeps_its_lane(queue: WorkQueue) -> None:
-    """When it is due it goes before what waits in lower lanes."""
+async def test_a_delayed_key_keeps_its_priority(queue: WorkQueue) -> None:
+    """When it is due it precedes keys of lower priorities."""
     queue.add(A, why(), after=5, priority=Lane.URGENT)
     queue.debounce(B, why(), seconds=5, priority=Lane.IDLE)
     queue.add(C, why(), after=5)
-    assert await worked_off(queue, seconds=10) == [(5, A), (5, C), (5, B)]
+    assert await drain_keys(queue, seconds=10) == [(5, A), (5, C), (5, B)]

@@ -1,4 +1,4 @@
-"""Keys that the slow sweep queues (F-52)."""
+"""Keys that the periodic resync queues (F-52)."""
 
 import asyncio
 
@@ -10,24 +10,24 @@ from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 
-SWEPT = why(reason="resync")
+RESYNC = why(reason="resync")
 
 
-async def test_swept_keys_come_last(queue: WorkQueue) -> None:
-    """Behind keys that were asked for later (F-52)."""
-    queue.add_resync(A, SWEPT)
+async def test_keys_of_the_resync_come_last(queue: WorkQueue) -> None:
+    """After keys that were added later (F-52)."""
+    queue.add_resync(A, RESYNC)
     queue.add(B, why())
     assert (await queue.get()).key == B
     assert (await queue.get()).key == A
 
 
-async def test_a_queued_or_running_key_is_not_swept(queue: WorkQueue) -> None:
+async def test_the_resync_does_not_queue_a_queued_or_running_key(queue: WorkQueue) -> None:
     """It is synced anyway, and no further sync follows (F-52)."""
     queue.add(A, why("1"))
-    queue.add_resync(A, SWEPT)
+    queue.add_resync(A, RESYNC)
     item = await queue.get()
     assert [cause.reason for cause in item.causes] == ["updated"]
-    queue.add_resync(A, SWEPT)
+    queue.add_resync(A, RESYNC)
     queue.done(A)
     assert len(queue) == 0
     assert not queue.is_resync_only(A)
@@ -42,8 +42,8 @@ async def test_a_key_is_resync_only_until_another_request(queue: WorkQueue) -> N
         lambda: queue.add_rate_limited(A, why(reason="retry")),
         lambda: queue.add_after(A, why(reason="timer"), after=60.0),
     ):
-        queue.add_resync(B, SWEPT)
-        queue.add_resync(A, SWEPT)
+        queue.add_resync(B, RESYNC)
+        queue.add_resync(A, RESYNC)
         assert queue.is_resync_only(A)
         ask()
         assert not queue.is_resync_only(A)
@@ -58,32 +58,32 @@ async def test_a_key_is_resync_only_until_another_request(queue: WorkQueue) -> N
         queue.forget(A)
 
 
-async def test_a_key_that_waits_is_swept_but_not_unasked(queue: WorkQueue) -> None:
+async def test_the_resync_queues_a_delayed_key(queue: WorkQueue) -> None:
     """Nor is one that has failed (F-52)."""
     queue.add(A, why(), after=60.0)
     queue.add_rate_limited(B, why(reason="retry"))
-    queue.add_resync(A, SWEPT)
-    queue.add_resync(B, SWEPT)
+    queue.add_resync(A, RESYNC)
+    queue.add_resync(B, RESYNC)
     assert len(queue) == 2
     assert not queue.is_resync_only(A)
     assert not queue.is_resync_only(B)
 
 
-async def test_a_key_that_fails_is_not_taken_as_unasked(queue: WorkQueue) -> None:
+async def test_a_failing_key_is_not_resync_only(queue: WorkQueue) -> None:
     """Its failures count until it succeeds, also when no retry of it waits any more (F-52)."""
     queue.add_rate_limited(A, why(reason="retry"))
     await queue.get()
     queue.done(A)
-    queue.add_resync(A, SWEPT)
+    queue.add_resync(A, RESYNC)
     assert not queue.is_resync_only(A)
     item = await queue.get()
-    assert (item.causes, item.merged) == ((SWEPT,), 1)
+    assert (item.causes, item.merged) == ((RESYNC,), 1)
 
 
-async def test_the_sweep_waits_until_its_keys_are_taken(queue: WorkQueue) -> None:
-    """All of them, in whatever lane they are by then; a closed queue has none (F-52)."""
+async def test_the_resync_waits_until_its_keys_are_taken(queue: WorkQueue) -> None:
+    """All of them, whatever their priority is by then (F-52)."""
     for key in (A, B, C):
-        queue.add_resync(key, SWEPT)
+        queue.add_resync(key, RESYNC)
     queue.add(B, why(), priority=Lane.URGENT)
     waiting = asyncio.create_task(queue.wait_resync_taken())
     for _ in range(3):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from host.workqueue.queue_steps import A, B, why, worked_off
+from host.workqueue.queue_steps import A, B, drain_keys, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.workqueue.queue import WorkQueue
@@ -16,7 +16,7 @@ async def test_waits_double_until_the_key_succeeds(queue: WorkQueue) -> None:
     waits = []
     for _ in range(4):
         waits.append(queue.add_rate_limited(A, why(reason="retry")))
-        assert await worked_off(queue, seconds=1) == [(waits[-1], A)]
+        assert await drain_keys(queue, seconds=1) == [(waits[-1], A)]
     assert queue.failures(A) == 4
     queue.forget(A)
     assert queue.failures(A) == 0
@@ -30,7 +30,7 @@ async def test_many_failures_at_once_share_ten_a_second(queue: WorkQueue) -> Non
     waits = [queue.add_rate_limited(key, why()) for key in keys]
     assert waits[:100] == [0.005] * 100
     assert waits[100:] == pytest.approx([number / 10 for number in range(1, 51)])
-    times = {key: seconds for seconds, key in await worked_off(queue, seconds=10)}
+    times = {key: seconds for seconds, key in await drain_keys(queue, seconds=10)}
     assert [times[key] for key in keys] == pytest.approx(waits)
 
 
@@ -63,7 +63,7 @@ async def test_a_retry_comes_no_later_than_what_is_waiting(queue: WorkQueue) -> 
     """A retry is a delayed add: an earlier one that is already waiting wins (IQ-85, IQ-87)."""
     queue.add(A, why(), after=0.002)
     assert queue.add_rate_limited(A, why()) == 0.005
-    assert await worked_off(queue, seconds=1000) == [(0.002, A)]
+    assert await drain_keys(queue, seconds=1000) == [(0.002, A)]
 
 
 async def test_retries_and_timers_are_counted(queue: WorkQueue) -> None:

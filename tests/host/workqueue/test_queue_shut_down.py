@@ -29,7 +29,7 @@ async def test_queued_and_waiting_keys_are_dropped(queue: WorkQueue) -> None:
     assert (queue.state().depth, queue.state().waiting) == (0, 0)
 
 
-async def test_every_waiting_worker_is_told(queue: WorkQueue) -> None:
+async def test_every_waiting_worker_ends(queue: WorkQueue) -> None:
     """All workers that wait for a key get `QueueShutDown` (IQ-75)."""
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settle()
@@ -38,7 +38,7 @@ async def test_every_waiting_worker_is_told(queue: WorkQueue) -> None:
     assert [type(end) for end in ends] == [QueueShutDown] * 3
 
 
-async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> None:
+async def test_a_worker_that_was_just_notified_ends_too(queue: WorkQueue) -> None:
     """A key added in the same turn as the close is dropped, and its worker is told."""
     worker = asyncio.create_task(queue.get())
     await settle()
@@ -49,12 +49,13 @@ async def test_a_worker_that_was_just_woken_is_told_too(queue: WorkQueue) -> Non
 
 
 async def test_adds_of_every_sort_are_ignored_afterwards(queue: WorkQueue) -> None:
-    """Immediate and delayed adds, retries and timers change nothing any more (IQ-75, IQ-85)."""
+    """Immediate, delayed and debounced adds, retries and timers change nothing (IQ-75, IQ-85)."""
     queue.shut_down()
     queue.add(A, why())
     queue.add(A, why(), after=1)
     queue.add_after(A, why(), after=1)
     queue.add_rate_limited(A, why())
+    queue.debounce(A, why(), seconds=0.1)
     await asyncio.sleep(1000)
     state = queue.state()
     assert (len(queue), state.depth, state.waiting, state.adds) == (0, 0, 0, 0)
@@ -71,7 +72,7 @@ async def test_a_running_sync_ends_as_always(queue: WorkQueue) -> None:
     assert queue.state().processing == 0
 
 
-async def test_closing_twice_is_fine(queue: WorkQueue) -> None:
+async def test_a_second_shut_down_changes_nothing(queue: WorkQueue) -> None:
     """A second close changes nothing (IQ-75)."""
     queue.shut_down()
     queue.shut_down()

@@ -16,12 +16,12 @@ from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_an_empty_queue_says_nothing(queue: WorkQueue) -> None:
+async def test_the_state_of_an_empty_queue(queue: WorkQueue) -> None:
     """Every figure of a new queue is zero."""
     assert queue.state() == QueueState(0, 0, 0, 0, 0, 0.0, 0.0, {})
 
 
-async def test_queued_waiting_and_running_are_told_apart(queue: WorkQueue) -> None:
+async def test_queued_waiting_and_processing_keys_are_counted(queue: WorkQueue) -> None:
     """A key in a worker's hands that changed counts as processing and as depth (queue metrics)."""
     for key in (A, B):
         queue.add(key, why())
@@ -43,17 +43,7 @@ async def test_adds_count_keys_that_become_dirty(queue: WorkQueue) -> None:
     assert queue.state().adds == 3
 
 
-async def test_retries_count_failures_and_timers(queue: WorkQueue) -> None:
-    """Each failure and each time a sync asked for; an add is none (IQ-89, queue metrics)."""
-    queue.add(A, why())
-    queue.add_rate_limited(A, why())
-    queue.add_rate_limited(A, why())
-    queue.add_after(B, why(), after=1)
-    queue.add_after(B, why(), after=1)
-    assert queue.state().retries == 4
-
-
-async def test_running_syncs_are_told_by_their_ages(queue: WorkQueue) -> None:
+async def test_the_ages_of_running_syncs(queue: WorkQueue) -> None:
     """The sum of the ages, and the oldest, fall as keys are done (unfinished work metrics)."""
     for key in (A, B):
         queue.add(key, why())
@@ -80,7 +70,7 @@ async def test_failing_keys_are_named_with_their_failures(queue: WorkQueue) -> N
 
 
 async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
-    """Of thirty failing keys the ten worst are named."""
+    """Of thirty failing keys the ten with the most failures are named."""
     for number in range(30):
         for _ in range(2 if number % 3 == 0 else 1):
             queue.add_rate_limited(Key(f"k{number}"), why())
@@ -89,7 +79,7 @@ async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
     assert set(failing.values()) == {2}
 
 
-def test_the_worst_keys_are_found_without_a_sort() -> None:
+def test_the_most_failing_keys_are_found_without_a_sort() -> None:
     """The state is asked for at every scrape: with many failing keys it costs one walk (F-42)."""
     limiter = RetryRateLimiter(lambda: 0.0)
     keys = [Key(f"k{number}") for number in range(20_000)]

@@ -79,7 +79,7 @@ def test_every_failure_takes_a_token(clock: Clock) -> None:
     assert limiter.next_delay(B) == pytest.approx(0.1)
 
 
-def test_success_gives_no_token_back(clock: Clock) -> None:
+def test_success_returns_no_token(clock: Clock) -> None:
     """Forgetting a key leaves the bucket as it is (IQ-77)."""
     limiter = RetryRateLimiter(clock)
     for _ in range(100):
@@ -108,7 +108,7 @@ def test_the_nth_failure_at_one_moment_waits(clock: Clock, failure: int, seconds
     assert waits[-1] == pytest.approx(seconds)
 
 
-def test_the_worst_keys_are_named_first(clock: Clock) -> None:
+def test_the_most_failing_keys_are_first(clock: Clock) -> None:
     """Of the failing keys the ones with the most failures are shown."""
     limiter = RetryRateLimiter(clock)
     for failures in (1, 3, 2):
