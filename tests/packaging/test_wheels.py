@@ -38,9 +38,9 @@ TTL = "node.alpha.kubernetes.io/ttl"
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    Build sdists, and wheels from them, as `make wheels` does, beside what they depend on.
+    Build sdists, and wheels from them, as `make wheels` does, beside their dependencies.
 
-    That comes from an index or from pip's cache, in the pinned versions.
+    These come from an index or from pip's cache, in the pinned versions.
     """
     folder = tmp_path_factory.mktemp("wheels")
 
@@ -57,7 +57,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the ttl controller, as the README says, into an environment of its own."""
+    """Install the ttl controller with the command of the README, into a new environment."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     venv.create(folder, with_pip=True, symlinks=True)
     words = install_line("README.md").replace(" dist ", f" {wheels} ").split()
@@ -66,13 +66,13 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install_line(page: str) -> str:
-    """Return what a page tells a reader to say to pip."""
+    """Return the pip arguments in a page."""
     (found,) = re.findall(r"pip (install --[^#\n]*)", (ROOT / page).read_text())
     return str(found)
 
 
 def run(*command: object) -> str:
-    """Run a program to its end and give its output; a failure shows all of it."""
+    """Run a program and return its output; a failure shows all of it."""
     own = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
     ended = subprocess.run(
         list(map(str, command)), env=own, capture_output=True, text=True, check=False
@@ -94,7 +94,7 @@ def sdist(wheels: Path, distribution: str) -> tarfile.TarFile:
 
 
 def root_of(archive: tarfile.TarFile) -> str:
-    """Return the one folder that everything in an sdist stands in."""
+    """Return the one top folder of an sdist."""
     (root,) = {name.partition("/")[0] for name in archive.getnames()}
     return root
 
@@ -120,7 +120,7 @@ def metadata(wheel: zipfile.ZipFile) -> "Message[str, str]":
 
 
 def project(package: str) -> dict[str, Any]:
-    """Return what a distribution says of itself."""
+    """Return the metadata of a distribution."""
     found: dict[str, Any] = tomllib.loads((ROOT / package / "pyproject.toml").read_text())
     return found["project"]
 
@@ -158,7 +158,7 @@ def test_an_sdist_holds_its_source_and_nothing_else(wheels, package):
 
 
 def test_the_pins_of_the_readme_are_the_versions(wheels):
-    """The command of the README asks for what `make wheels` has built, by version (F-94)."""
+    """The command of the README installs the wheels of `make wheels`, by version (F-94)."""
     for page in ("README.md", "host/README.md", "testing/README.md"):
         line = install_line(page)
         assert "--no-index --find-links dist " in line
@@ -187,7 +187,7 @@ def test_the_kit_brings_its_go_modules(wheels):
 
 
 def test_a_wheel_says_what_it_is(wheels):
-    """Version, summary, description and licence stand in the metadata; so do entry points."""
+    """The metadata has version, summary, description, licence and entry points."""
     with contents(wheels, "kcm_host") as wheel:
         host = metadata(wheel)
     assert host["Version"] == __version__
@@ -202,7 +202,7 @@ def test_a_wheel_says_what_it_is(wheels):
 
 @pytest.mark.parametrize("file", PLUGINS, ids=lambda file: file.parent.name)
 def test_plugins_state_the_bounds_of_the_host(file: Path):
-    """Each asks for this version of the host at most one major version long (design 2)."""
+    """Each requires this version of the host, below the next major one (design 2)."""
     project = tomllib.loads(file.read_text())["project"]
     (bound,) = [one for one in project["dependencies"] if one.startswith("kcm-host")]
     match = re.fullmatch(r"kcm-host>=(\d+)\.(\d+),<(\d+)", bound)
@@ -214,7 +214,7 @@ def test_plugins_state_the_bounds_of_the_host(file: Path):
 
 
 def test_only_what_was_asked_for_is_installed(environment):
-    """One controller brings the host, and no other controller comes along."""
+    """One controller installs the host, and no other controller."""
     listed = run(environment / "bin" / "kcm-host", "plugins", "list", "-o", "json")
     assert [(one["name"], one["state"]) for one in json.loads(listed)] == [("ttl", "ok")]
     frozen = run(environment / "bin" / "python", "-m", "pip", "freeze")
@@ -224,7 +224,7 @@ def test_only_what_was_asked_for_is_installed(environment):
 
 
 def test_dependencies_fit_each_other(environment):
-    """Pip sees no conflict between what the wheels ask for."""
+    """Pip reports no conflict between the requirements of the wheels."""
     assert run(environment / "bin" / "python", "-m", "pip", "check").startswith("No broken")
 
 
@@ -271,7 +271,7 @@ def test_the_installed_controller_works(host, api_server):
 
 
 def test_the_largest_dependency_is_told_as_large_as_it_is():
-    """What the project file says of `kubernetes` is what an installation unpacks (F-96)."""
+    """The size of `kubernetes` in the project file is that of an installation (F-96)."""
     text = (ROOT / "host/pyproject.toml").read_text()
     (said,) = re.findall(r"# (\d+) MB unpacked.*\n.*\n  \"kubernetes", text)
     files = [file for file in files_of("kubernetes") or () if file.suffix != ".pyc"]

@@ -21,7 +21,7 @@ from kcm_host.observe.logging import HostHandler
 
 @dataclass(frozen=True)
 class Ended:
-    """What is left of a process: exit code, stdout, stderr."""
+    """The result of a process: exit code, stdout, stderr."""
 
     code: int
     out: str
@@ -95,7 +95,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
 
 @pytest.fixture
 def site(tmp_path: Path, command: Command) -> PluginSite:
-    """Plugins that `command` sees."""
+    """Plugins that are installed for `command`."""
     folder = tmp_path / "site"
     folder.mkdir()
     found = PluginSite(folder)

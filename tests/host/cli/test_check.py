@@ -1,4 +1,4 @@
-"""`kcm-host check` says before a start what a start would say, and needs no cluster for it."""
+"""`kcm-host check` reports the errors of a start, without a cluster."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_an_exec_command_that_is_not_there_is_found(cli, config, kubeconfig, ver
 
 
 def test_check_offline_needs_no_kubeconfig(cli, config):
-    """Settings and plugins are checked where no cluster is known, as in a pipeline (F-87)."""
+    """Settings and plugins are checked without a kubeconfig, as in a pipeline (F-87)."""
     assert cli("check", "-c", config()).exit_code == 2
     shown = cli("check", "-c", config(), "--offline")
     assert shown.exit_code == 0

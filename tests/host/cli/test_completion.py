@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.fixture
 def on_path(tmp_path: Path, command):
-    """Put a `kcm-host` of this interpreter on the PATH, and give the variables."""
+    """Put a `kcm-host` of this interpreter on the PATH, and return the variables."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "kcm-host"
@@ -41,7 +41,7 @@ def on_path(tmp_path: Path, command):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(("typed", "offered"), WORDS.values(), ids=WORDS)
 def test_bash_completes(on_path, typed, offered):
-    """The script registers itself, and Tab offers what can stand there."""
+    """The script registers itself, and Tab completes commands and options."""
     words = " ".join(json.dumps(word) for word in ["kcm-host", *typed])
     ended = subprocess.run(
         ["bash", "--norc", "-c", ASK.format(words=words)],

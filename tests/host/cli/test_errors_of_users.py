@@ -62,7 +62,7 @@ def one_error(result, code=2):
     ("arguments", "fact", "remedy"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS
 )
 def test_a_wrong_argument_is_one_line(cli, arguments, fact, remedy):
-    """What was typed, and where to look, without a page of usage (design 5: exit code 2)."""
+    """One line has the argument and the help command, without usage (design 5: exit code 2)."""
     line = one_error(cli(*arguments))
     assert fact.lower() in line.lower()
     assert line.endswith(remedy) or remedy in line
@@ -71,7 +71,7 @@ def test_a_wrong_argument_is_one_line(cli, arguments, fact, remedy):
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("config", "show")], ids="-".join)
 @pytest.mark.parametrize(("content", "fact", "remedy"), WRONG_FILES.values(), ids=WRONG_FILES)
 def test_a_wrong_config_file_is_one_line(cli, tmp_path: Path, verb, content, fact, remedy):
-    """Every verb that takes the file names it, what is wrong there, and what to do (design 7)."""
+    """Every command with a config file reports its place, the fact and the remedy (design 7)."""
     path = tmp_path / "kcm-host.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -124,7 +124,7 @@ def test_under_json_logging_mistakes_are_json(cli, arguments, env):
 
 
 def test_a_flag_wins_over_the_variable_for_mistakes_too(cli):
-    """`--log-format text` asks for text, whatever a variable says (F-88)."""
+    """`--log-format text` takes precedence over a variable (F-88)."""
     env = {"KCM_HOST_LOG__FORMAT": "json"}
     one_error(cli("run", "--log-format", "text", "--frobnicate", env=env))
 
@@ -168,7 +168,7 @@ def as_nobody():
     ids=["config file", "kubeconfig"],
 )
 def test_a_file_of_somebody_else_is_named(cli, arguments, told):
-    """A file that may not be read is told in our words: fact, place, remedy (F-88)."""
+    """The error of an unreadable file has fact, place and remedy (F-88)."""
     cli("check", "--offline", "--set", "controllers.ttl={}")  # nobody can import nothing more
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -198,7 +198,7 @@ def test_a_kubeconfig_with_a_section_twice_is_one_line(cli, config, kubeconfig):
 
 
 def test_a_closed_stderr_is_told_on_stdout(command, config, kubeconfig):
-    """Without stderr the host runs all the same, and says where its log would go (F-88)."""
+    """Without stderr the host runs, with a warning that nothing is logged (F-88)."""
     ended = command(
         "run", "-c", config(), "--kubeconfig", kubeconfig(),
         preexec_fn=lambda: os.close(2), stderr=None,
@@ -208,7 +208,7 @@ def test_a_closed_stderr_is_told_on_stdout(command, config, kubeconfig):
 
 
 def test_variables_and_stdin_are_a_configuration(command, config):
-    """No file is needed where variables say what runs; `-` reads one from stdin (F-85)."""
+    """No file is needed when variables enable controllers; `-` reads one from stdin (F-85)."""
     command.environment["KCM_HOST_CONTROLLERS"] = "{ttl: {}}"
     by_variable = command("check", "--offline", "-o", "json")
     assert [one["name"] for one in json.loads(by_variable.out)["controllers"]] == ["ttl"]
@@ -249,7 +249,7 @@ def test_no_way_to_a_server_is_one_line(cli, config):
 
 
 def test_a_server_out_of_reach_is_one_line(command, config, kubeconfig, silent_port):
-    """After `startTimeout` the host gives up with the address and the cause (H-41, design 5)."""
+    """After `startTimeout` the error has the address and the cause (H-41, design 5)."""
     ended = command("run", "-c", config(), "--kubeconfig", kubeconfig(), "--log-level", "error")
     assert ended.code == 1
     (line,) = ended.errors
@@ -258,7 +258,7 @@ def test_a_server_out_of_reach_is_one_line(command, config, kubeconfig, silent_p
 
 
 def test_a_port_in_use_is_one_line(command, config, kubeconfig):
-    """The config file is right, the machine refuses: a failure, told with key and remedy."""
+    """An address that cannot be bound is a failure with key and remedy."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = command(

@@ -17,7 +17,7 @@ for _ in range(1200):  # a signal that another thread receives does not end a sl
 
 
 def interrupted(process, marker):
-    """Send Ctrl-C once the process has come to the marker; give exit code and stderr."""
+    """Send Ctrl-C once the process has printed the marker; return exit code and stderr."""
     try:
         eventually(marker.exists, f"the process has reached {marker.name}")
         process.send_signal(signal.SIGINT)
@@ -38,7 +38,7 @@ def test_in_the_first_imports(command, site):
 
 @pytest.mark.parametrize("verb", ["run", "check"])
 def test_while_plugins_are_loaded(command, site, config, kubeconfig, verb):
-    """A plugin that takes long to import does not hold the user: exit code 130, no traceback."""
+    """A slow import of a plugin can be interrupted: exit code 130, no traceback."""
     marker = site.plugin("slow", BLOCKED).with_suffix(".reached")
     arguments = [verb, "-c", config(slow={}), "--kubeconfig", kubeconfig()]
     code, err = interrupted(command.start(*arguments), marker)

@@ -16,7 +16,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def at_terminal(command, *arguments, columns: int = 100, stream: str = "stdout") -> str:
-    """Return what a terminal of this width gets to see on this stream, colours included."""
+    """Return the output on a terminal of this width, colours included."""
     ours, theirs = os.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     other = "stderr" if stream == "stdout" else "stdout"
@@ -106,7 +106,7 @@ def test_list_as_json_has_every_fact(cli):
 
 
 def test_check_as_json_says_everything(cli, config, kubeconfig, silent_port):
-    """Server, where it is known from, warnings and controllers; stderr stays empty."""
+    """It has server, origin, warnings and controllers; stderr is empty."""
     file = config(more={"leaderElection": None}, ttl={"workers": 2})
     result = cli("check", "-c", file, "--kubeconfig", kubeconfig(), "-o", "json")
     assert result.exit_code == 0
@@ -121,7 +121,7 @@ def test_check_as_json_says_everything(cli, config, kubeconfig, silent_port):
 
 
 def test_check_tells_people_the_server_and_warnings(cli, config, kubeconfig, silent_port):
-    """The server stands above the table, warnings go to stderr."""
+    """The server is above the table, warnings are on stderr."""
     file = config(more={"leaderElection": None})
     result = cli("check", "-c", file, "--kubeconfig", kubeconfig())
     assert result.stdout.startswith(f"server http://127.0.0.1:{silent_port}, by kubeconfig ")
@@ -129,7 +129,7 @@ def test_check_tells_people_the_server_and_warnings(cli, config, kubeconfig, sil
 
 
 def test_settings_are_shown_with_their_origins(cli, config):
-    """`config show --origin` tells file and line, variable, flag or default of each value."""
+    """`config show --origin` shows file and line, variable, flag or default of each value."""
     file = config(ttl={"workers": 2})
     result = cli(
         "config", "show", "-c", file, "--origin", "-o", "json", "--log-level", "debug",
@@ -152,7 +152,7 @@ def test_settings_that_mean_nothing_are_warned_of(cli, config):
 
 
 def test_the_config_file_may_be_named_by_a_variable(cli, config, kubeconfig):
-    """KCM_HOST_CONFIG stands for -c, and is not taken for a setting."""
+    """KCM_HOST_CONFIG sets the path of the file, and is no setting."""
     env = {"KCM_HOST_CONFIG": str(config())}
     result = cli("check", "--kubeconfig", kubeconfig(), env=env)
     assert result.exit_code == 0
@@ -160,7 +160,7 @@ def test_the_config_file_may_be_named_by_a_variable(cli, config, kubeconfig):
 
 
 def test_the_schema_is_json(cli):
-    """`config schema` knows the installed controllers under all their names (H-16)."""
+    """`config schema` has the installed controllers under all their names (H-16)."""
     schema = json.loads(cli("config", "schema").stdout)
     names = schema["properties"]["controllers"]["properties"]
     assert {"ttl", "ttl-controller", "clusterrole-aggregation"} <= set(names)

@@ -39,7 +39,7 @@ def host_of(server, installed, *, level="info", **more) -> RunningHost:
 
 
 def ended(host: RunningHost) -> int:
-    """Wait for its end and give the exit code."""
+    """Wait for its end and return the exit code."""
     eventually(lambda: not host.process.running, "the host has ended")
     return host.process.exit_code
 
@@ -51,7 +51,7 @@ def syncing(host: RunningHost) -> None:
 
 @pytest.mark.usefixtures("namespace")
 def test_a_host_that_has_drained_ends_with_0(api_server, installed):
-    """Ready, then SIGTERM: exit code 0, the log says draining and drained (H-61)."""
+    """After SIGTERM the log has draining and drained, and the exit code is 0 (H-61)."""
     installed.plugin("loop", controller())
     with host_of(api_server, installed) as host:
         assert host.page("/readyz")[0] == 200

@@ -42,7 +42,7 @@ def small_installation(monkeypatch):
 
 @pytest.mark.parametrize(("name", "advice"), ADVICE.values(), ids=ADVICE)
 def test_the_advice_fits_the_name(cli, config, kubeconfig, name, advice):
-    """A close name comes first; pip is mentioned for our own distributions only (H-16, F-94)."""
+    """A close name is suggested; pip is named for our own distributions only (H-16, F-94)."""
     path = config(**{name: {}})
     result = cli("check", "-c", path, "--kubeconfig", kubeconfig())
     assert result.exit_code == 2

@@ -12,7 +12,7 @@ from kcm_host.config.load import Loaded, load_settings
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a config file and says where it is."""
+    """Writes a config file and returns its path."""
 
     def writing(text: str) -> Path:
         path = tmp_path / "config.yaml"
@@ -34,7 +34,7 @@ def load(write: Callable[[str], Path]) -> Callable[..., Loaded]:
 
 @pytest.fixture
 def problems(load: Callable[..., Loaded], tmp_path: Path) -> Callable[..., list[str]]:
-    """Loads what is wrong and gives what the operator reads, without the folder of the file."""
+    """Loads an invalid configuration and returns the error text, without the folder."""
 
     def failing(text: str, **layers: Any) -> list[str]:
         with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""Controllers go by their short names, whichever name was written."""
+"""Controllers have their short names, whichever name is written."""
 
 from collections.abc import Callable
 
@@ -68,7 +68,7 @@ def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list
     ],
 )
 def test_other_controllers_of_the_reference_are_known(name: str, known: bool) -> None:
-    """Names that only kube-controller-manager has can be told from typing errors (H-16)."""
+    """Names of kube-controller-manager are distinguished from typing errors (H-16)."""
     assert is_other_upstream_controller(name) is known
 
 

@@ -33,7 +33,7 @@ def shown(loaded: Loaded, **plugins: BaseModel) -> dict[str, tuple[object, str]]
 
 
 def test_rows_have_value_and_origin_of_every_leaf(load: Callable[..., Loaded]) -> None:
-    """Each leaf stands once, in plain values, with file and line, variable, flag or default."""
+    """Each leaf is there once, as a plain value, with file and line, variable, flag or default."""
     loaded = load(
         "controllers:\n  ttl: {workers: 2}\nstartTimeout: 90s\n",
         environ={"KCM_HOST_LOG__FORMAT": "json"},
@@ -60,7 +60,7 @@ def test_rows_show_a_plugins_defaults_and_variables(load: Callable[..., Loaded])
 
 
 def test_rows_show_how_many_workers_there_are_in_the_end(load: Callable[..., Loaded]) -> None:
-    """Left out, the number is the plugin's or the host's, and the origin still says default."""
+    """Without it the number is the plugin's or the host's, and the origin is the default."""
     loaded = load("controllers:\n  ttl: {workers: 2}\n  backup: {}\n  gone: {}\n")
     table = {row.path: row for row in rows(loaded, workers={"ttl": 2, "backup": 10})}
     number, origin = (

@@ -76,7 +76,7 @@ HEAD = "controllers:\n  mine:\n    settings: "
 
 @pytest.fixture
 def own(load: Callable[..., Loaded]) -> Callable[..., Own]:
-    """Loads the given settings of the controller and validates them."""
+    """Loads settings of the controller and validates them."""
 
     def validating(text: str = "", **layers: Any) -> Own:
         return validate_plugin_settings(load(HEAD + text, **layers), "mine", Own)
@@ -163,7 +163,7 @@ def test_wrong_settings_name_line_path_and_remedy(
 
 
 def test_each_way_of_a_union_is_reported_at_the_value(own: Callable[..., Own]) -> None:
-    """A value that fits no member of a union is located by what stands in the file (design 7)."""
+    """A value that is valid for no member of a union has its place in the file (design 7)."""
     with pytest.raises(ConfigError) as caught:
         own("{either: x}")
     paths = {(problem.path, problem.line, problem.column) for problem in caught.value.problems}
@@ -172,7 +172,7 @@ def test_each_way_of_a_union_is_reported_at_the_value(own: Callable[..., Own]) -
 
 @pytest.mark.parametrize("text", ["", "{}"])
 def test_missing_setting_names_the_controller(load: Callable[..., Loaded], text: str) -> None:
-    """A setting that must be given is asked for by its path, near the controller (design 7)."""
+    """A missing required setting is an error with its path, at the controller (design 7)."""
     with pytest.raises(ConfigError) as caught:
         validate_plugin_settings(load(HEAD + text), "mine", Needy)
     [problem] = caught.value.problems
@@ -217,13 +217,13 @@ def test_controller_that_does_not_run_is_an_error(load: Callable[..., Loaded]) -
 def test_variable_matches_the_models_keys(
     own: Callable[..., Own], name: str, value: str, expected: dict[str, object]
 ) -> None:
-    """Variables reach keys that only the plugin's model knows (design 7)."""
+    """Variables set keys of the plugin's model (design 7)."""
     settings = own(environ={f"KCM_HOST_CONTROLLERS__MINE__SETTINGS__{name}": value})
     assert {key: getattr(settings, key) for key in expected} == expected
 
 
 def test_variable_matches_keys_of_the_file(own: Callable[..., Own]) -> None:
-    """Where the model leaves keys open, a variable reaches those in the file (design 7)."""
+    """If the model allows any key, a variable sets those in the file (design 7)."""
     settings = own(
         "{named: {my-shelf: {maxSize: 1}}}",
         environ={"KCM_HOST_CONTROLLERS__MINE__SETTINGS__NAMED__MY_SHELF__MAX_SIZE": "9"},
@@ -252,7 +252,7 @@ def test_wrong_value_in_a_variable_names_it(own: Callable[..., Own]) -> None:
 
 
 def test_variable_without_a_key_is_a_warning(load: Callable[..., Loaded]) -> None:
-    """A variable that means none of the model's keys is named with the closest (design 7)."""
+    """A variable that matches no key is a warning with the closest name (design 7)."""
     name = "KCM_HOST_CONTROLLERS__MINE__SETTINGS__RESYNCPERIODE"
     loaded = load(HEAD, environ={name: "5m"})
     assert plugin_warnings(loaded, "mine", Own) == (

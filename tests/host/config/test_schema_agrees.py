@@ -103,7 +103,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(value=FILES)
 def test_schema_and_loader_take_the_same_files(path: Path, value: Any) -> None:
-    """What loads is valid; what is valid loads, but for facts that no schema can tell (F-89)."""
+    """A file that loads is valid, and the reverse except for rules without a schema (F-89)."""
     path.write_text(json.dumps(value), encoding="utf-8")
     try:
         load_settings(file=path, environ={})

@@ -1,4 +1,4 @@
-"""The command line has the last word, and every value tells where it came from."""
+"""The command line has the highest precedence, and every value has its origin."""
 
 from collections.abc import Callable
 
@@ -72,7 +72,7 @@ def test_set_of_a_mapping_leaves_its_neighbours(load: Callable[..., Loaded]) -> 
 
 
 def test_null_resets_to_the_default(load: Callable[..., Loaded]) -> None:
-    """`--set path=null` takes back what the file says (design 7)."""
+    """`--set path=null` removes a value of the file (design 7)."""
     loaded = load("controllers: {ttl: }\nlog: {level: debug}", overrides=["log.level=null"])
     assert loaded.settings.log.level == "info"
     assert str(loaded.origins["log.level"]) == "default"
@@ -89,7 +89,7 @@ def test_dot_in_a_key_stands_behind_a_backslash(load: Callable[..., Loaded]) -> 
 def test_set_without_path_or_value_is_a_problem(
     problems: Callable[..., list[str]], override: str
 ) -> None:
-    """A `--set` of another form says what form it takes (design 7)."""
+    """A malformed `--set` is an error with an example (design 7)."""
     [problem] = problems(FILE, overrides=[override])
     assert "'--set' takes path=value; write for example" in problem
 
@@ -102,7 +102,7 @@ def test_unknown_path_suggests(problems: Callable[..., list[str]]) -> None:
 
 
 def test_every_leaf_has_an_origin(load: Callable[..., Loaded]) -> None:
-    """What nobody has set is a default; what is set names file and line (design 7)."""
+    """Values that are not set are defaults; others have file and line (design 7)."""
     origins = {path: str(origin) for path, origin in load(FILE).origins.items()}
     assert origins["log.format"] == "default"
     assert origins["telemetry.traces.endpoint"] == "default"

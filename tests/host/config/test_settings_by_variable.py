@@ -125,7 +125,7 @@ def test_variable_of_others_says_nothing(
 def test_unknown_variable_is_a_warning(
     load: Callable[..., Loaded], name: str, warning: str
 ) -> None:
-    """A variable with our prefix that means nothing is named and else ignored (design 7)."""
+    """An unknown variable with our prefix is a warning and has no effect (design 7)."""
     loaded = load(FILE, environ={name: "1"})
     [found] = loaded.warnings
     assert found.startswith(f"variable '{name}' {warning}")
@@ -133,7 +133,7 @@ def test_unknown_variable_is_a_warning(
 
 
 def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Loaded]) -> None:
-    """What `--set` adds runs, so variables may set it up (design 7)."""
+    """Variables may set up a controller that `--set` adds (design 7)."""
     loaded = load(
         FILE,
         environ={"KCM_HOST_CONTROLLERS__RESOURCEQUOTA__WORKERS": "7"},
@@ -143,7 +143,7 @@ def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Load
 
 
 def test_ambiguous_segment_sets_nothing(load: Callable[..., Loaded]) -> None:
-    """A variable that could mean two controllers is a warning and changes neither (design 7)."""
+    """A variable that matches two controllers is a warning and changes neither (design 7)."""
     loaded = load(
         "controllers: {a-b: {}, a_b: {}}\nleaderElection: {enabled: false}",
         environ={"KCM_HOST_CONTROLLERS__A_B__WORKERS": "3"},
@@ -202,7 +202,7 @@ def test_reserved_variable_is_left_to_the_caller() -> None:
 def test_process_environment_is_not_read(
     load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the given variables count, not those that pydantic-settings would find (design 7)."""
+    """Only the passed variables are used, not those that pydantic-settings finds (design 7)."""
     monkeypatch.setenv("KUBECONFIG", "/elsewhere")
     monkeypatch.setenv("LOG", '{"level": "debug"}')
     monkeypatch.setenv("KCM_HOST_LOG__LEVEL", "debug")

@@ -1,4 +1,4 @@
-"""What a file may leave out, and what then holds."""
+"""The optional parts of a file, and their defaults."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,7 +25,7 @@ telemetry: {traces: {exporter: otlp, endpoint: http://127.0.0.1:4318, sampleRati
 def test_sample_of_the_design_loads(
     load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The documented file gives the values that stand in it, and no warning (design 7)."""
+    """The documented file loads with its values and without a warning (design 7)."""
     monkeypatch.setenv("HOME", "/home/ada")
     loaded = load(SAMPLE)
     settings = loaded.settings
@@ -68,13 +68,13 @@ def test_empty_sections_mean_defaults(load: Callable[..., Loaded]) -> None:
 
 @pytest.mark.parametrize("section", ["", "leaderElection:", "leaderElection: {}"])
 def test_leader_election_left_out_is_one_warning(load: Callable[..., Loaded], section: str) -> None:
-    """Without a word on leader election it is off, and that is said once (design 7)."""
+    """Without `leaderElection` it is off, with one warning (design 7)."""
     [warning] = load(f"controllers: {{ttl: }}\n{section}").warnings
     assert "'leaderElection' is left out, so it is off: run one replica only" in warning
 
 
 def test_leader_election_off_needs_no_warning(load: Callable[..., Loaded]) -> None:
-    """Whoever writes `enabled: false` knows (design 7)."""
+    """With `enabled: false` there is no warning (design 7)."""
     assert load("controllers: {ttl: }\nleaderElection: {enabled: false}").warnings == ()
 
 
@@ -90,7 +90,7 @@ def test_leader_election_off_needs_no_warning(load: Callable[..., Loaded]) -> No
 def test_bind_takes_host_and_port(
     load: Callable[..., Loaded], bind: str, address: tuple[str, int]
 ) -> None:
-    """Port 0 is allowed and IPv6 stands in brackets (design 7)."""
+    """Port 0 is valid, and IPv6 has brackets (design 7)."""
     assert load(f"controllers: {{ttl: }}\nhttp: {{bind: {bind}}}").settings.http.address == address
 
 
@@ -109,7 +109,7 @@ def test_home_is_expanded_only_at_the_front(load: Callable[..., Loaded]) -> None
 
 
 def test_anchors_and_merge_keys_work(load: Callable[..., Loaded], tmp_path: Path) -> None:
-    """YAML aliases repeat a value; `<<` gives way to what stands beside it (design 7)."""
+    """YAML aliases repeat a value; keys beside `<<` take precedence over it (design 7)."""
     loaded = load(
         "controllers:\n"
         "  a: &many {workers: 9, qps: 4}\n"
@@ -151,7 +151,7 @@ def test_scalars_follow_yaml_1_2(load: Callable[..., Loaded], text: str, value: 
 
 
 def test_keys_are_texts(load: Callable[..., Loaded]) -> None:
-    """A key is what is written, also where YAML would see a number or a truth (design 7)."""
+    """A key is a string, also where YAML has a number or a boolean (design 7)."""
     loaded = load("controllers: {a: {settings: {on: 1, 1: 2, null: 3}}}")
     assert loaded.settings.controllers["a"].settings == {"on": 1, "1": 2, "null": 3}
 

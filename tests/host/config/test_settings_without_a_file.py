@@ -79,7 +79,7 @@ def test_variables_alone_configure_everything(environ: Mapping[str, str]) -> Non
 def test_no_controller_is_one_line_with_a_way_out(
     environ: Mapping[str, str], told: list[str]
 ) -> None:
-    """Without a file the error names the three ways to say what runs (F-85)."""
+    """Without a file the error names the three ways to enable a controller (F-85)."""
     with pytest.raises(ConfigError) as caught:
         load_settings(file=None, environ=environ)
     assert [str(problem) for problem in caught.value.problems] == told
@@ -100,7 +100,7 @@ def test_a_variable_adds_to_the_file(load: Callable[..., Loaded]) -> None:
 
 
 def test_a_file_without_controllers_is_completed_by_a_variable(load: Callable[..., Loaded]) -> None:
-    """No error contradicts what the variable says (F-85)."""
+    """No error contradicts the variable (F-85)."""
     loaded = load("{}", environ={"KCM_HOST_CONTROLLERS": "{ttl: {}}"})
     assert list(loaded.settings.controllers) == ["ttl"]
 
@@ -117,7 +117,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 
 
 def test_a_file_may_come_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-` reads stdin to its end, and values know their lines there (F-85)."""
+    """`-` reads stdin, and its values have lines (F-85)."""
     piped(monkeypatch, b"controllers:\n  ttl: {workers: 3}\n")
     loaded = load_settings(file=STDIN, environ={})
     assert str(loaded.origins["controllers.ttl.workers"]) == "stdin:2"
@@ -138,7 +138,7 @@ def test_a_closed_stdin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_called_dash_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the word `-` means stdin, a path to such a file does not (F-85)."""
+    """Only `-` is stdin, a path to a file of that name is not (F-85)."""
     monkeypatch.chdir(tmp_path)
     Path("-").write_text("controllers: {ttl: {}}")
     assert "ttl" in load_settings(file=Path("./-"), environ={}).settings.controllers
@@ -146,7 +146,7 @@ def test_a_file_called_dash_is_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("form", ["json", "text", None])
 def test_an_error_knows_the_log_format(load: Callable[..., Loaded], form: str | None) -> None:
-    """A file that asks for JSON lines gets its own mistakes as such (F-88)."""
+    """Errors of a file that sets JSON logs are JSON lines (F-88)."""
     said = f"log: {{format: {form}}}\n" if form else ""
     with pytest.raises(ConfigError) as caught:
         load(f"{said}controllers: {{ttl: 3}}")

@@ -1,4 +1,4 @@
-"""A file that cannot be read says what, where and what to do; never a traceback."""
+"""Unreadable files: an error with fact, place and remedy, without a traceback."""
 
 import json
 from collections.abc import Callable
@@ -83,7 +83,7 @@ BROKEN = {
 def test_broken_yaml_is_one_problem_with_its_line(
     problems: Callable[..., list[str]], text: str, problem: str
 ) -> None:
-    """Each way to break a file gives one line with place, fact and remedy (design 7)."""
+    """Each broken file is one line with place, fact and remedy (design 7)."""
     assert problems(text) == [problem]
 
 
@@ -136,13 +136,13 @@ def test_too_large_file_is_refused(write: Callable[[str], Path]) -> None:
 
 
 def test_no_folder_in_place_of_a_file(write: Callable[[str], Path]) -> None:
-    """A path through a file that is no directory gives the system's reason (design 7)."""
+    """A path through a file has the error of the system (design 7)."""
     with pytest.raises(ConfigError, match="the file cannot be read: Not a directory"):
         load_settings(file=write("a: 1") / "config.yaml", environ={})
 
 
 def test_json_loads_like_yaml(load: Callable[..., Loaded]) -> None:
-    """A JSON file, also one that is indented with tabs, gives the same settings (design 7)."""
+    """A JSON file, also with tabs, has the same settings (design 7)."""
     value = {"controllers": {"ttl": {"workers": 3, "qps": 0.5}}, "http": {"bind": "[::1]:0"}}
     from_json = load(json.dumps(value, indent="\t")).settings
     from_yaml = load("controllers: {ttl: {workers: 3, qps: 0.5}}\nhttp: {bind: '[::1]:0'}").settings

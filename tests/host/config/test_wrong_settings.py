@@ -14,7 +14,7 @@ from kcm_host.config.load import load_settings
 def test_wrong_value_names_line_path_and_remedy(
     problems: Callable[..., list[str]], text: str, problem: str
 ) -> None:
-    """A wrong key or value gives one line with place, path, fact and remedy (design 7)."""
+    """An invalid key or value is one line with place, path, fact and remedy (design 7)."""
     [found] = problems(RUNS + text)
     assert found.startswith(f"config.yaml:{problem}")
 
@@ -29,7 +29,7 @@ def test_wrong_controller_names_line_path_and_remedy(
 
 
 def test_all_problems_come_together_in_order(problems: Callable[..., list[str]]) -> None:
-    """File, variables and flags are all checked; the file's problems come first, by line."""
+    """File, variables and flags are all validated; the file's problems are first, by line."""
     found = problems(
         "http: {bnd: 1}\ncontrollers:\n  x: {workers: 0}\n  x: {}\nlog: {level: 1, level: 2}\n",
         environ={"KCM_HOST_STARTTIMEOUT": "3"},
@@ -61,7 +61,7 @@ def test_problem_has_its_parts_apart(write: Callable[[str], Path]) -> None:
 
 
 def test_thousands_of_mistakes_are_a_hundred_lines(problems: Callable[..., list[str]]) -> None:
-    """A generated file does not flood the terminal, and the last line says that there is more."""
+    """The number of reported errors is limited, and the last line says so."""
     told = problems("\n".join([RUNS.strip(), *(f"k{number}: 1" for number in range(5000))]))
     assert len(told) == 101
     assert told[-1].endswith(": there are more mistakes; correct those above first")

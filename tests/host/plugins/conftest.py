@@ -42,14 +42,14 @@ GOOD = """
 
 @dataclass
 class Site:
-    """A stand-in for site-packages: every distribution gets a folder of its own on the path."""
+    """A replacement of site-packages: every distribution has its own folder on the path."""
 
     root: Path
     prepend: Callable[[str], None]
     modules: list[str] = field(default_factory=list)
 
     def module(self, source: str) -> str:
-        """Write a module under a name that no other test uses; give that name."""
+        """Write a module with a unique name, and return the name."""
         name = f"loading_case_{next(_numbers)}"
         self.modules.append(name)
         folder = self.root / name
@@ -92,7 +92,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """Return an empty site whose modules are forgotten after the test."""
+    """Yield an empty site, whose modules are removed after the test."""
     made = Site(tmp_path, monkeypatch.syspath_prepend)
     yield made
     for name in made.modules:

@@ -9,7 +9,7 @@ from kcm_host.plugins.quarantine import Quarantined, Stage
 
 
 def broken(site, name="bad", **options) -> Quarantined:
-    """Load a broken plugin beside a good one, and give what is said about the broken one."""
+    """Load a broken plugin beside a valid one, and return the reason of the broken one."""
     site.plugin("good")
     loading = site.load(name, "good", **options)
     assert list(loading.plugins) == ["good"]
@@ -91,7 +91,7 @@ def test_a_missing_attribute(site, good):
 
 
 def test_an_attribute_that_is_no_class(site, good):
-    """Kind 4: an entry point that names an instance says so."""
+    """Kind 4: an entry point must not name an instance."""
     site.plugin("bad", good + "\nloop = Loop()\n", attribute="loop")
     found = broken(site)
     assert found.stage is Stage.ATTRIBUTE
@@ -135,7 +135,7 @@ def test_several_hooks_that_are_missing(site):
 
 @pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync", "kcm_status"])
 def test_a_required_hook_that_is_unmarked(site, good, hook):
-    """Kind 6: a method that lacks the marker is told from one that is not there."""
+    """Kind 6: a method without the marker is distinguished from a missing one."""
     site.plugin("bad", re.sub(rf"    @hookimpl\n(    (async )?def {hook}\()", r"\1", good))
     found = broken(site)
     assert found.stage is Stage.VALIDATE
@@ -167,7 +167,7 @@ def test_an_unknown_hook_like_no_other(site, good):
 
 
 def test_a_hook_of_a_later_host_may_be_marked_optional(site, good):
-    """A plugin can implement hooks that this host does not have yet, if it says so."""
+    """A plugin may implement hooks of later hosts, if they are marked as optional."""
     later = "\n    @hookimpl(optionalhook=True)\n    def kcm_later(self):\n        pass\n"
     site.plugin("fine", good + later)
     assert list(site.load("fine").plugins) == ["fine"]
@@ -287,7 +287,7 @@ def test_two_distributions_with_one_name(site):
     ids=["raises", "no model", "no class", "unresolved annotation"],
 )
 def test_a_bad_settings_model(site, good, body, says):
-    """Kind 12: kcm_settings must give a pydantic model class."""
+    """Kind 12: kcm_settings must return a pydantic model class."""
     source = f"""
     @hookimpl
     def kcm_settings(self):

@@ -1,4 +1,4 @@
-"""Which plugins are found, without importing them."""
+"""The plugins that are found, without importing them."""
 
 import sys
 
@@ -29,7 +29,7 @@ def test_what_is_found_comes_from_metadata(site):
 
 
 def test_the_order_is_by_name(site):
-    """Candidates come sorted by name, whatever the order on the path."""
+    """Candidates are sorted by name, whatever the order on the path."""
     for name in ("zeta", "alpha", "mid"):
         site.distribution(f"acme-{name}", f"{name} = nothing:Loop")
     names = [one.name for one in find(CONTROLLER.group) if one.value == "nothing:Loop"]
@@ -37,7 +37,7 @@ def test_the_order_is_by_name(site):
 
 
 def test_one_distribution_twice_on_the_path_counts_once(site):
-    """An editable install that shows up through two path entries gives one candidate."""
+    """An editable install on two path entries is one candidate."""
     site.distribution("acme-loops", "acme = nothing:Loop")
     site.distribution("Acme_Loops", "acme = nothing:Loop")
     assert [one.name for one in find(CONTROLLER.group)].count("acme") == 1

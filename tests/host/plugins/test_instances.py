@@ -1,4 +1,4 @@
-"""An instance of a controller: fresh for each start, its required hooks checked."""
+"""An instance of a controller: new for each run, with validated results of its hooks."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ NOTHING: Any = None
 
 
 def started(site, source: str, old: str = "", new: str = "") -> Instance:
-    """Load the good plugin with one part replaced, and give an instance of it."""
+    """Load the valid plugin with one part replaced, and return an instance of it."""
     assert old in source
     site.plugin("mine", source.replace(old, new) if old else source)
     loading = site.load("mine")
@@ -23,15 +23,15 @@ def started(site, source: str, old: str = "", new: str = "") -> Instance:
 
 
 def refused(site, source: str, watch: str) -> BrokenPlugin:
-    """Return what is raised when kcm_watches returns this."""
+    """Return the exception when kcm_watches returns this."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     with pytest.raises(BrokenPlugin) as caught:
         started(site, source, old, watch).watches(NOTHING, NOTHING)
     return caught.value
 
 
-def test_each_start_gets_an_instance_of_its_own(site, good):
-    """State of one start does not leak into the next."""
+def test_each_run_has_its_own_instance(site, good):
+    """State of one run is not visible in the next."""
     counting = good.replace(
         'return {"loops": 1}',
         'self.asked = getattr(self, "asked", 0) + 1\n        return {"asked": self.asked}',
@@ -42,8 +42,8 @@ def test_each_start_gets_an_instance_of_its_own(site, good):
     assert first.plugin.new().status(NOTHING, NOTHING) == {"asked": 1}
 
 
-def test_a_constructor_that_fails_at_a_later_start(site, good):
-    """A class that could be made once but not again breaks that start, with the reason."""
+def test_a_constructor_that_fails_at_a_later_run(site, good):
+    """A class that can be constructed only once is broken at the next run."""
     once = """
     made = 0
     def __init__(self):
@@ -59,8 +59,8 @@ def test_a_constructor_that_fails_at_a_later_start(site, good):
     assert "OSError: busy at " in caught.value.quarantined.reason
 
 
-def test_watches_are_given_as_declared(site, good):
-    """A sound declaration comes back as a tuple."""
+def test_watches_are_returned_as_declared(site, good):
+    """A valid declaration is returned as a tuple."""
     (watch,) = started(site, good).watches(NOTHING, NOTHING)
     assert watch.kind == NODE
 
@@ -114,7 +114,7 @@ def test_watches_are_given_as_declared(site, good):
     ],
 )
 def test_bad_watches(site, good, watch, says):
-    """Kind 12: a watch that cannot be followed breaks the start, naming watch and remedy."""
+    """Kind 12: an invalid watch quarantines the plugin; the reason has watch and remedy."""
     more = """
 import datetime
 
@@ -136,14 +136,14 @@ class Unknown(msgspec.Struct):
     assert "\n" not in str(found)
 
 
-def test_a_controller_may_have_nothing_to_follow(site, good):
-    """An empty list is an answer: what is served now gives this controller nothing to do."""
+def test_a_controller_may_have_no_watches(site, good):
+    """An empty list is valid: the server may serve none of the kinds."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     assert started(site, good, old, "[]").watches(NOTHING, NOTHING) == ()
 
 
-def test_a_watch_may_ask_for_keys_once_it_is_synced(site, good):
-    """`synced` and `whole` come back as they were declared."""
+def test_a_watch_may_have_a_synced_function(site, good):
+    """`synced` and `whole` are returned as declared."""
     old = "keys=lambda change, view: [change.key])]"
     new = "keys=print, synced=lambda view: [], whole=True)]"
     (watch,) = started(site, good, old, new).watches(NOTHING, NOTHING)
@@ -151,8 +151,8 @@ def test_a_watch_may_ask_for_keys_once_it_is_synced(site, good):
     assert watch.synced is not None
 
 
-def test_one_kind_may_be_followed_twice_with_two_models(site, good):
-    """Watches of one kind need different models, or a view could not tell them apart."""
+def test_one_kind_may_be_watched_with_two_models(site, good):
+    """Watches of one kind need different models, so that a view can distinguish them."""
     twice = started(
         site,
         good + "\nclass Other(Node): pass\n",
@@ -173,7 +173,7 @@ def test_one_kind_may_be_followed_twice_with_two_models(site, good):
     ],
 )
 def test_bad_writes(site, good, result, says):
-    """A declaration of writes that cannot be checked against breaks the start."""
+    """An invalid declaration of writes quarantines the plugin."""
     writes = f"""
     @hookimpl
     def kcm_writes(self, settings):
@@ -200,7 +200,7 @@ def test_writes_are_a_set_and_may_be_left_out(site, good):
 
 
 def test_reads_and_events_are_declared_like_writes(site, good):
-    """`get` is the verb of a live read; events are objects as any others."""
+    """`get` is the verb of a live read; events are declared like other objects."""
     writes = """
     @hookimpl
     def kcm_writes(self):
@@ -234,14 +234,14 @@ async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
     "result", ["None", "True", "Done", "__import__('kcm_host.api').api.Later(5)"]
 )
 async def test_a_sync_that_ends_otherwise_is_an_error(site, good, result):
-    """What is neither Done() nor Later(timedelta) is refused, saying what to return."""
+    """Other results than Done() and Later(timedelta) are errors with a remedy."""
     instance = started(site, good, "return Done()", f"return {result}")
     with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\) or Later"):
         await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)
 
 
 async def test_an_exception_of_a_sync_passes(site, good):
-    """The plugin's own exception reaches the caller unchanged."""
+    """The plugin's own exception is raised unchanged."""
     instance = started(site, good, "return Done()", "raise LookupError(key.name)")
     with pytest.raises(LookupError, match="a"):
         await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)

@@ -1,4 +1,4 @@
-"""Loading: what is enabled is loaded, the rest is left alone."""
+"""Loading: enabled plugins are loaded, others are not imported."""
 
 import sys
 
@@ -20,7 +20,7 @@ def test_a_plugin_that_is_not_enabled_is_not_imported(site):
 
 
 def test_an_enabled_plugin_that_is_not_installed_is_missing(site):
-    """Names without a candidate are given back, sorted."""
+    """Names without a candidate are returned, sorted."""
     assert site.load("zebra", "ant").missing == ("ant", "zebra")
 
 
@@ -32,7 +32,7 @@ def test_results_come_in_the_order_of_names(site):
 
 
 def test_a_loaded_plugin_says_what_it_is(site, good):
-    """Name, distribution, version, module, class, hooks and settings model are known."""
+    """It has name, distribution, version, module, class, hooks and settings model."""
     settings = """
     @hookimpl
     def kcm_settings(self):

@@ -1,4 +1,4 @@
-"""The hooks that few controllers have: left out, used well, used wrongly."""
+"""The optional hooks: missing, with valid results, with invalid results."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,15 +21,15 @@ def hook(head: str, result: str, *lines: str) -> str:
 
 
 def loaded(site, source: str) -> Instance:
-    """Load a controller with this source and give an instance of it."""
+    """Load a controller with this source and return an instance of it."""
     site.plugin("mine", source)
     loading = site.load("mine")
     assert not loading.quarantined
     return loading.plugins["mine"].new()
 
 
-def test_what_is_left_out_is_empty(site, good):
-    """No further watches, no timers, no metrics, no wish for workers: nothing is made up."""
+def test_missing_hooks_return_nothing(site, good):
+    """There are no dynamic watches, no timers, no metrics and no number of workers."""
     instance = loaded(site, good)
     instance.watches(NOTHING, NOTHING)
     assert instance.more_watches(NOTHING, NOTHING, NOTHING) == ()
@@ -40,8 +40,8 @@ def test_what_is_left_out_is_empty(site, good):
     assert not instance.has("kcm_more_watches")
 
 
-def test_a_plugin_says_how_many_workers_it_wants(site, good):
-    """The number is known once the plugin is loaded, before any start."""
+def test_a_plugin_has_a_default_number_of_workers(site, good):
+    """The number is read when the plugin is loaded, before any run."""
     assert loaded(site, good + hook("kcm_workers(self)", "10")).plugin.workers == 10
 
 
@@ -50,7 +50,7 @@ def test_a_plugin_says_how_many_workers_it_wants(site, good):
     [("{workers: 2}", 10, 2), ("{}", 10, 10), ("{workers: }", 10, 10), ("{}", None, 5)],
     ids=["configuration", "plugin", "no value", "neither"],
 )
-def test_the_configuration_has_the_last_word_on_workers(site, good, configured, wanted, number):
+def test_the_configuration_takes_precedence(site, good, configured, wanted, number):
     """Its number counts, else the plugin's, else 5."""
     site.plugin("mine", good + hook("kcm_workers(self)", str(wanted)))
     path = site.root / "kcm-host.yaml"
@@ -69,8 +69,8 @@ def test_a_wrong_number_of_workers(site, good, result):
     assert "at least 1" in found.remedy
 
 
-def test_further_watches_are_given_as_declared(site, good):
-    """They are checked as those of kcm_watches are, at each call anew."""
+def test_dynamic_watches_are_returned_as_declared(site, good):
+    """They are validated like those of kcm_watches, at each call."""
     watch = "Watch(kind=NODE, model=Other, keys=print)"
     more = hook(
         "kcm_more_watches(self, view)",
@@ -100,10 +100,10 @@ def test_further_watches_are_given_as_declared(site, good):
             "watch 1 of 'kcm_more_watches' follows nodes as 'Node', which 'kcm_watches' follows",
         ),
     ],
-    ids=["no watch", "no list", "twins", "followed already"],
+    ids=["no watch", "no list", "duplicates", "in kcm_watches"],
 )
-def test_bad_further_watches_are_refused_as_a_whole(site, good, result, says):
-    """One bad watch spoils the answer; the error names hook, watch, plugin and remedy."""
+def test_invalid_dynamic_watches_are_all_refused(site, good, result, says):
+    """One invalid watch refuses all; the error has hook, watch, plugin and remedy."""
     more = hook("kcm_more_watches(self)", result, "class Other(Node):", "    pass")
     instance = loaded(site, good + more)
     instance.watches(NOTHING, NOTHING)
@@ -113,8 +113,8 @@ def test_bad_further_watches_are_refused_as_a_whole(site, good, result, says):
     assert "(plugin 'mine'); " in str(caught.value)
 
 
-def test_timers_are_given_as_declared(site, good):
-    """A sound declaration comes back as a tuple."""
+def test_timers_are_returned_as_declared(site, good):
+    """A valid declaration is returned as a tuple."""
     more = hook(
         "kcm_timers(self)",
         "[Timer(every=datetime.timedelta(minutes=5), keys=lambda view: [])]",
@@ -141,7 +141,7 @@ def test_timers_are_given_as_declared(site, good):
     ],
 )
 def test_bad_timers(site, good, result, says):
-    """Kind 12: a timer that cannot run breaks the start, naming timer and remedy."""
+    """Kind 12: an invalid timer quarantines the plugin; the reason has timer and remedy."""
     more = hook(
         "kcm_timers(self)",
         result,
@@ -158,8 +158,8 @@ def test_bad_timers(site, good, result, says):
     assert found.remedy
 
 
-def test_metrics_are_given_as_declared(site, good):
-    """A list of metrics comes back as a tuple."""
+def test_metrics_are_returned_as_declared(site, good):
+    """A list of metrics is returned as a tuple."""
     more = hook(
         "kcm_metrics(self, view, settings)",
         "[Metric('acme_loops', 'Loops.', 'gauge', (({}, 1.0),))]",
@@ -177,8 +177,8 @@ def test_metrics_are_given_as_declared(site, good):
     ],
     ids=["no list", "no metric"],
 )
-def test_metrics_that_are_none(site, good, result, says):
-    """What is no list of metrics is refused, saying what to return."""
+def test_invalid_metrics(site, good, result, says):
+    """Other results than a list of metrics are errors with a remedy."""
     instance = loaded(site, good + hook("kcm_metrics(self)", result))
     with pytest.raises(WrongResult) as caught:
         instance.metrics(NOTHING, NOTHING)

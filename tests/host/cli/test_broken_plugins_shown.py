@@ -1,4 +1,4 @@
-"""What the command line says about broken plugins, and with which exit code."""
+"""Broken plugins: the output and the exit code of each command."""
 
 import json
 
@@ -28,7 +28,7 @@ def broken(site):
 
 @pytest.mark.usefixtures("broken")
 def test_check_fails_when_a_plugin_is_broken(command, config, kubeconfig):
-    """Exit code 1, and the table tells who, why and what to do."""
+    """Exit code 1, and the table has the name, the reason and the remedy."""
     ended = command("check", "-c", config(ttl={}, broken={}), "--kubeconfig", kubeconfig())
     assert ended.code == 1
     assert not ended.err
@@ -90,7 +90,7 @@ def test_lists_name_the_state(command, site):
 
 @pytest.mark.usefixtures("broken")
 def test_info_tells_why_a_plugin_is_broken(command):
-    """Stage, reason and remedy stand apart in JSON."""
+    """Stage, reason and remedy are separate in JSON."""
     record = json.loads(command("plugins", "info", "broken", "-o", "json").out)
     assert record["state"] == "quarantined"
     assert record["distribution"] == "acme-broken"
@@ -101,7 +101,7 @@ def test_info_tells_why_a_plugin_is_broken(command):
 
 @pytest.mark.usefixtures("broken")
 def test_the_schema_leaves_out_what_is_broken(command):
-    """The schema is still good JSON; the warning goes to stderr."""
+    """The schema is valid JSON; the warning is on stderr."""
     ended = command("config", "schema")
     assert ended.code == 0
     assert "broken" not in json.loads(ended.out)["properties"]["controllers"]["properties"]
