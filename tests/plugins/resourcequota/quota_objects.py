@@ -132,7 +132,7 @@ class Namespace:
     def __init__(
         self, *objects: Manifest, classes: Mapping[str, str] | None = None, name: str = NS
     ) -> None:
-        """Take objects as JSON has them; `classes` maps device classes to explicit names."""
+        """Store objects; `classes` maps device classes to explicit names."""
         self.name = name
         self.device_classes = DeviceClasses()
         self.oldest_claims = OldestClaims()

@@ -1,4 +1,4 @@
-"""Admission, the controller and lost answers in random order: never more pods than `hard`."""
+"""Admission, the controller and lost responses in random order: never more pods than `hard`."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ Send = Callable[[], Awaitable[bytes]]
 
 
 class LossyCalls:
-    """Calls of which some status writes lose their answer, in every way there is."""
+    """Calls of which some status writes lose their response, in every possible way."""
 
     def __init__(self, call: Call, chance: random.Random) -> None:
         self._call = call
@@ -84,13 +84,13 @@ class LossyCalls:
 
 
 async def _arrive(send: Send) -> None:
-    """Have the server take a request; nobody hears whether it refused."""
+    """Send a request to the server; ignore whether it was rejected."""
     with suppress(Conflict, NotFound):
         await send()
 
 
 class Admission:
-    """Creates and deletes pods of one namespace with a quota as the API server does."""
+    """Creates and deletes pods of one namespace with a quota, as the API server does."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
         self.world = world
@@ -100,17 +100,17 @@ class Admission:
 
     @property
     def pods(self) -> list[str]:
-        """The names of the pods there are."""
+        """Return the names of the existing pods."""
         return [each["metadata"]["name"] for each in self.world[POD].all()]
 
     def used(self) -> int:
-        """Return what the quota says."""
+        """Return `used` of the quota."""
         quota = self.world[RESOURCE_QUOTA].get("q", "a")
         assert quota is not None
         return int(quota["status"]["used"]["pods"])
 
     def admit(self) -> None:
-        """Raise `used` and create a pod a while later, if the quota has room."""
+        """Raise `used` and create a pod later, if the quota permits."""
         quotas = self.world[RESOURCE_QUOTA]
         quota = quotas.get("q", "a")
         assert quota is not None
@@ -124,7 +124,7 @@ class Admission:
     async def _arrive(self) -> None:
         await asyncio.sleep(self.chance.choice((0.0, 0.02, 0.3, 2.0, MOST_ON_THE_WAY_SECONDS)))
         if self.chance.random() < 0.15:
-            return  # refused by somebody after admission: the raise is left behind
+            return  # rejected after admission: stale usage is left behind
         self.world[POD].create({"metadata": {"generateName": "p-"}, "spec": {}}, "a")
         self.most = max(self.most, len(self.pods))
 
@@ -135,7 +135,7 @@ class Admission:
             self.world[POD].delete(name, "a")
 
     def finish(self) -> None:
-        """Let one pod end, after which it does not count."""
+        """Let one pod succeed, so that it no longer counts."""
         names = self.pods
         if names:
             name = self.chance.choice(names)
@@ -143,7 +143,7 @@ class Admission:
             self.world[POD].delete(name, "a")
 
     def lower(self) -> None:
-        """Do what a second controller does in its last moment: take off what went."""
+        """Lower `used` as a second controller does before it stops."""
         quotas = self.world[RESOURCE_QUOTA]
         quota = quotas.get("q", "a")
         on_the_way = sum(not each.done() for each in self.on_the_way)
@@ -153,12 +153,12 @@ class Admission:
             quotas.update(quota, "status")
 
     def cut(self) -> None:
-        """End a watch, with a new list at its next beginning or without."""
+        """End a watch, with or without a relist."""
         kind = self.chance.choice((POD, RESOURCE_QUOTA))
         self.world.server.cut(kind, expired=self.chance.random() < 0.5)
 
     def step(self) -> None:
-        """Do one random thing."""
+        """Do one random step."""
         steps = (self.admit, self.remove, self.finish, self.lower, self.cut)
         (do,) = self.chance.choices(steps, (10, 5, 1, 1, 0.5))
         try:
@@ -188,7 +188,7 @@ def make_world(chance: random.Random) -> World:
 
 
 async def play(seed: int) -> None:
-    """Play one random story."""
+    """Run one random workload."""
     chance = random.Random(seed)
     async with running(make_world(random.Random(seed + 1))) as world:
         honest = world.server.call
@@ -210,11 +210,11 @@ async def play(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_admission_admits_no_more_than_hard(seed: int) -> None:
     """
-    Whatever happens to the controller's writes, `used` never frees a place that is taken.
+    Whatever happens to the controller's writes, `used` is never too low.
 
-    F-5, RQ-B30 to B36: pods come, go and end, requests leave raises behind, another controller
-    lowers, watches are cut; answers get lost before and after a write arrived, or it arrives late.
-    And once all is quiet, `used` is the number of pods.
+    F-5, RQ-B30 to B36: pods are created, deleted and end, requests leave stale usage, another
+    controller lowers, watches fail; responses get lost before and after a write is stored, or it
+    is stored late. After a quiet time, `used` is the number of pods.
     """
     loop = VirtualTimeLoop()
     logging.disable(logging.ERROR)

@@ -143,7 +143,7 @@ def test_the_time_from_deletion_to_write_is_measured() -> None:
 
 
 def test_the_age_of_the_oldest_drift_is_a_metric() -> None:
-    """How long an amount has been above its total (RQ-B60)."""
+    """The time since a number is above its total (RQ-B60)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods")
     cluster.start()

@@ -1,4 +1,4 @@
-"""Which extended resources device classes declare while they are created, changed and deleted."""
+"""The extended resources that device classes declare, after every change."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A status write arrives on the real server, and its answer does not come back."""
+"""A status write is stored by the real server, and its response is lost."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from kcm_host_testing.etcd import Etcd
 from kcm_host_testing.faults import Cut, Fault, Point, Stall
 from kcm_host_testing.proxy import FaultProxy
 
-#: Only what went may be taken off in this test.
+#: Only deletions may be subtracted in this test.
 SETTINGS = {"settleTime": "10m", "resyncPeriod": "0s"}
 
 
@@ -38,9 +38,9 @@ def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
 )
 def test_admission_admits_no_more_after_a_lost_response(server: ApiServer, fault: Fault) -> None:
     """
-    What a write took off that arrived is not taken off once more when admission raises `used`.
+    What a stored write subtracted is not subtracted again when admission raises `used`.
 
-    F-5: the place is kept for a request on its way, here one whose object never comes.
+    F-5: the usage is kept for a request in progress, here one whose object is never created.
     """
     config = {"controllers": {CONTROLLER: {"settings": SETTINGS}}}
     with (
@@ -68,6 +68,6 @@ def test_admission_admits_no_more_after_a_lost_response(server: ApiServer, fault
 def _has_failed_and_ended(host: RunningHost) -> bool:
     """Return whether the sync without a response has failed and a later one has succeeded."""
     queue = host.controller(CONTROLLER)["queue"]
-    # What waits may be the end of the settle time of an earlier raise.
+    # A waiting key may be the end of the settle time of an earlier increase.
     busy = queue["depth"] or queue["processing"] or queue["failing"]
     return bool(host.log("sync failed")) and not busy

@@ -1,4 +1,4 @@
-"""What persistent volume claims use of a quota, and which attributes classes they are in."""
+"""The evaluator of persistent volume claims, and their attributes classes."""
 
 from typing import Any
 
@@ -54,12 +54,12 @@ def claim(
     ],
 )
 def test_volume_claims_handle(name: str, served: bool) -> None:
-    """Whatever stands before the class suffixes, and whether or not it exists (RQ-150, RQ-T82)."""
+    """Any text before the class suffixes; the class need not exist (RQ-150, RQ-T82)."""
     assert PersistentVolumeClaimEvaluator().handles(name) is served
 
 
 def test_claims_are_charged_to_their_storage_class() -> None:
-    """The old annotation goes before the spec (RQ-T75, RQ-152, RQ-153, RQ-156)."""
+    """The old annotation has precedence over the spec (RQ-T75, RQ-152, RQ-153, RQ-156)."""
     space = Namespace(
         claim("10Gi", name="a", storageClassName="gold"),
         claim("5Gi", name="b"),
@@ -80,7 +80,7 @@ def test_claims_are_charged_to_their_storage_class() -> None:
 
 
 def test_an_empty_annotation_is_no_class() -> None:
-    """It hides the class of the spec (RQ-T76, RQ-152)."""
+    """It overrides the class of the spec (RQ-T76, RQ-152)."""
     space = Namespace(claim("2Gi", annotation="", storageClassName="gold"))
     names = {f"gold{INFIX}requests.storage": 0, "requests.storage": "2Gi"}
     assert space.used(*names) == nano(names)
@@ -149,7 +149,7 @@ FIVE = (("In", "silver"), ("In", "gold"), ("NotIn", "gold"), ("Exists",), ("Does
     ],
 )
 def test_attributes_classes_are_selected(obj: Manifest, counts: list[int]) -> None:
-    """One of the names a claim has to do with is enough (RQ-88, RQ-89, RQ-151)."""
+    """One of the classes of a claim is enough (RQ-88, RQ-89, RQ-151)."""
     space = Namespace(obj)
     found = [
         space.used("persistentvolumeclaims", selector=[requirement(SCOPE, *each)]) for each in FIVE
@@ -159,13 +159,13 @@ def test_attributes_classes_are_selected(obj: Manifest, counts: list[int]) -> No
 
 @pytest.mark.parametrize("scope", ["PriorityClass", "Terminating", "NotTerminating", "BestEffort"])
 def test_volume_claims_are_in_no_other_scope(scope: str) -> None:
-    """They know no scope but their own (RQ-88)."""
+    """They have no scope but their own (RQ-88)."""
     space = Namespace(claim(volumeAttributesClassName="gold"))
     assert space.used("persistentvolumeclaims", scopes=[scope]) == {"persistentvolumeclaims": 0}
 
 
 def test_a_claim_changes_its_class_step_by_step() -> None:
-    """The old class is held until the status lets it go, the new at once (RQ-T145, RQ-B25)."""
+    """The old class counts until the status drops it, the new one at once (RQ-T145, RQ-B25)."""
     current = {"currentVolumeAttributesClassName": "gold"}
     steps = [
         claim(volumeAttributesClassName="gold", status=current),
@@ -197,6 +197,6 @@ def test_equal_claims_share_their_contribution() -> None:
 
 
 def test_a_claim_with_an_invalid_size_is_undecodable() -> None:
-    """The host keeps what it knew before (RQ-75, RQ-B28)."""
+    """The host keeps the last decodable version (RQ-75, RQ-B28)."""
     with pytest.raises(msgspec.ValidationError, match="'1 Gi' is no quantity"):
         msgspec.convert(claim("1 Gi"), PersistentVolumeClaim)

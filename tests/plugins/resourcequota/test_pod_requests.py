@@ -1,5 +1,5 @@
 """
-What a pod requests and is limited to, over containers, sidecars, resizes and the pod itself.
+The requests and limits of a pod: containers, sidecars, resizes and the pod level.
 
 The numbers are those of release 1.36 (section 19): the maximum of what is specified, allocated and
 in effect is taken for each container before anything is summed.
@@ -25,12 +25,12 @@ INFEASIBLE, DEFERRED = resize("Infeasible"), resize("Deferred")
 
 
 def row(case: str, obj: Manifest, **expected: Any) -> Any:
-    """Return one row of a table: a pod and its figures, with `_` for `.` in their names."""
+    """Return one row of a table: a pod and its numbers, with `_` for `.` in their names."""
     return pytest.param(obj, {k.replace("_", "."): v for k, v in expected.items()}, id=case)
 
 
 def check(obj: Manifest, expected: dict[str, Any]) -> None:
-    """Compare the figures of a pod; those not named are 0."""
+    """Compare the numbers of a pod; those not named are 0."""
     names = {**dict.fromkeys(FOUR, 0), **expected}
     assert Namespace(obj).used(*names) == nano(names)
 
@@ -86,7 +86,7 @@ def check(obj: Manifest, expected: dict[str, Any]) -> None:
     ],
 )
 def test_the_maximum_over_the_lifetime_counts(obj: Manifest, expected: dict[str, Any]) -> None:
-    """Init containers run one by one beside earlier sidecars, then all the rest (RQ-116)."""
+    """Init containers run one by one with earlier sidecars, then all others (RQ-116)."""
     check(obj, expected)
 
 
@@ -175,7 +175,7 @@ def test_overhead_is_added(obj: Manifest, expected: dict[str, Any]) -> None:
 def test_the_pod_level_has_precedence_over_containers(
     obj: Manifest, expected: dict[str, Any]
 ) -> None:
-    """Supported names replace what the containers say (RQ-123, RQ-124, RQ-125)."""
+    """Supported names replace the sums of the containers (RQ-123, RQ-124, RQ-125)."""
     check(obj, expected)
 
 
@@ -247,7 +247,7 @@ UP = status(requests={"cpu": 1}, limits={"cpu": 2}, allocated={"cpu": 1})
     ],
 )
 def test_a_resize_counts_with_its_maximum(obj: Manifest, expected: dict[str, Any]) -> None:
-    """Wanted, allocated or in effect; an infeasible wish not (RQ-112, RQ-113, RQ-114, RQ-121)."""
+    """Requested, allocated or in effect; not if infeasible (RQ-112, RQ-113, RQ-114, RQ-121)."""
     check(obj, expected)
 
 
@@ -262,7 +262,7 @@ def test_a_status_without_resources_is_ignored(
 
 
 def test_the_status_of_an_init_container_that_ends_is_ignored() -> None:
-    """Release 1.36 looks at statuses of app containers and sidecars alone (section 19)."""
+    """Release 1.36 reads the statuses of app containers and sidecars only (section 19)."""
     obj = pod(
         init=[container({"cpu": 1})], initContainerStatuses=[status("i0", requests={"cpu": 3})]
     )
@@ -291,7 +291,7 @@ def test_an_infeasible_resize_of_one_container_leaves_another_without_status() -
 
 
 def test_node_resource_claims_are_ignored() -> None:
-    """What claims take of a node's own resources is in no quota (RQ-128)."""
+    """Node resources of claims are in no quota (RQ-128)."""
     claimed = [{"resourceClaimName": "x", "resources": {"cpu": 5}}]
     check(
         pod(container({"cpu": 1}), nodeAllocatableResourceClaimStatuses=claimed),

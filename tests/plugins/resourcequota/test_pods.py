@@ -1,4 +1,4 @@
-"""Which names pods serve, which pods are charged, and what stays of a pod once it is read."""
+"""The evaluator of pods: names, charging, and the stored form of a pod."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ DOMAIN_253 = ".".join(["d" * 63] * 3 + ["d" * 61])
     ],
 )
 def test_pods_handle(name: str) -> None:
-    """These names, whether or not any pod has anything to add to them (RQ-100, RQ-101, RQ-102)."""
+    """These names, even if no pod has an amount for them (RQ-100, RQ-101, RQ-102)."""
     assert PODS.handles(name)
 
 
@@ -40,7 +40,7 @@ def test_pods_handle(name: str) -> None:
     ],
 )
 def test_pods_do_not_handle(name: str) -> None:
-    """A name that is nearly one of theirs is not (RQ-103, RQ-104)."""
+    """Similar names are not handled (RQ-103, RQ-104)."""
     assert not PODS.handles(name)
 
 
@@ -52,7 +52,7 @@ def test_ended_pods_are_only_counted() -> None:
 
 
 def test_pods_that_succeed_are_no_longer_charged() -> None:
-    """Ten pods, then two of them end: the rest is charged (RQ-T52)."""
+    """Ten pods, then two of them end: the others are charged (RQ-T52)."""
     space = Namespace(*(pod(container({"cpu": "100m"}), name=f"p{n}") for n in range(10)))
     assert space.used("cpu", "count/pods") == nano({"cpu": 1, "count/pods": 10})
     for number in range(2):
@@ -61,7 +61,7 @@ def test_pods_that_succeed_are_no_longer_charged() -> None:
 
 
 def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, Any]:
-    """Return a pod that was to be gone so many seconds before now."""
+    """Return a pod whose deletion time was a number of seconds before now."""
     metadata: dict[str, Any] = {}
     if seconds_ago is not None:
         metadata["deletionTimestamp"] = timestamp(NOW - seconds_ago)
@@ -71,12 +71,12 @@ def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, 
 
 
 def timestamp(seconds: float) -> str:
-    """Write an instant as the server does."""
+    """Return a time in the format of the server."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_expired_pods_are_only_counted() -> None:
-    """Deletion time and grace period must both be there, and both over (RQ-T31, RQ-108, RQ-109)."""
+    """Deletion time and grace period must both be set and be over (RQ-T31, RQ-108, RQ-109)."""
     rows = [(40, 30), (20, 30), (40, None), (1, 0), (None, None), (None, 30)]
     space = Namespace(*(leaving(f"p{n}", *row) for n, row in enumerate(rows)))
     assert space.used("pods", "count/pods") == nano({"pods": 4, "count/pods": 6})
@@ -86,7 +86,7 @@ def test_expired_pods_are_only_counted() -> None:
     ("later_seconds", "pods"), [(-0.001, 1), (0.0, 1), (0.001, 0), (-100.0, 1)]
 )
 def test_a_pod_is_charged_until_it_expires(later_seconds: float, pods: int) -> None:
-    """At deletion time plus grace it still is; a clock set back charges it again (RQ-108, B21)."""
+    """At deletion time plus grace it still is; when the clock is set back, again (RQ-108, B21)."""
     space = Namespace(leaving("p", 0, 30))
     assert space.used("pods", now=NOW + 30 + later_seconds) == nano({"pods": pods})
 
@@ -103,12 +103,12 @@ def test_a_pod_is_charged_until_it_expires(later_seconds: float, pods: int) -> N
     ],
 )
 def test_a_pod_expires_when_charging_ends(obj: dict[str, Any], expiration: float | None) -> None:
-    """Only a pod that will stop being charged has one (RQ-B1, RQ-B21, RQ-110)."""
+    """Only a pod that will no longer be charged has an expiration (RQ-B1, RQ-B21, RQ-110)."""
     assert PODS.expiration(read(obj)) == expiration
 
 
 def read(obj: dict[str, Any]) -> Pod:
-    """Decode a pod as from the wire."""
+    """Return a pod, decoded from JSON."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=Pod)
 
 
@@ -133,13 +133,13 @@ def test_usage_covers_requests_and_limits() -> None:
 
 
 def test_pods_of_other_namespaces_do_not_count() -> None:
-    """A quota is about its own namespace (RQ-T5, RQ-71)."""
+    """A quota counts its own namespace (RQ-T5, RQ-71)."""
     elsewhere = pod(name="b", metadata={"namespace": "b"})
     assert Namespace(pod(name="a1"), pod(name="a2"), elsewhere).used("pods") == nano({"pods": 2})
 
 
 def test_names_that_pods_do_not_handle_get_no_entry() -> None:
-    """They are silently left out (RQ-T6, RQ-61)."""
+    """They are left out without an error (RQ-T6, RQ-61)."""
     assert Namespace(pod()).used("pods", "foobars.example.com") == nano({"pods": 1})
 
 
@@ -203,7 +203,7 @@ def test_names_that_pods_do_not_handle_get_no_entry() -> None:
 def test_requests_count_under_names_of_quotas(
     containers: list[dict[str, Any]], expected: dict[str, Any], unhandled: list[str]
 ) -> None:
-    """What a pod asks for is found under these names and no others (RQ-131, RQ-133, RQ-135)."""
+    """The requests of a pod are under these names and no others (RQ-131, RQ-133, RQ-135)."""
     space = Namespace(pod(*containers))
     assert space.used(*expected, *unhandled) == nano(expected)
 
@@ -224,14 +224,14 @@ def test_requests_count_under_names_of_quotas(
     ],
 )
 def test_extended_resources_need_a_qualified_name(resource: str, amount: int) -> None:
-    """A name that could not stand in a quota is not charged (RQ-134)."""
+    """A name that a quota cannot have is not charged (RQ-134)."""
     contribution = read(pod(container({resource: 1}))).contribution(NOW)
     used = {name: number for name, number, _ in contribution.usage}
     assert used.get(f"requests.{resource}", 0) == nano({"": amount})[""]
 
 
 def test_equal_numbers_in_other_formats_add_up() -> None:
-    """Numbers are exact, whatever they are written in (RQ-T51)."""
+    """Numbers are exact in any format (RQ-T51)."""
     written = ("200Mi", 209715200, "209715200000m")
     pods = (pod(container({"memory": each}), name=f"{each}") for each in written)
     assert Namespace(*pods).used("requests.memory") == nano({"requests.memory": "600Mi"})
@@ -239,27 +239,27 @@ def test_equal_numbers_in_other_formats_add_up() -> None:
 
 @pytest.mark.parametrize("text", ["1 Gi", "x", "1.2.3", ""])
 def test_a_pod_with_an_invalid_quantity_is_undecodable(text: str) -> None:
-    """Its place is named; the host then keeps what it knew before (RQ-75, RQ-B28)."""
+    """The error has the path; the host keeps the last decodable version (RQ-75, RQ-B28)."""
     with pytest.raises(msgspec.ValidationError, match="resource 'cpu'"):
         read(pod(container({"cpu": text})))
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])
 def test_missing_parts_are_empty(part: str) -> None:
-    """Null, missing and empty are one thing; such a pod still counts (RQ-107)."""
+    """Null, missing and empty have one meaning; such a pod still counts (RQ-107)."""
     for obj in (pod() | {part: None}, {k: v for k, v in pod().items() if k != part}):
         used = {name for name, _, _ in read(obj).contribution(NOW).usage}
         assert used == {"count/pods", "pods"}
 
 
 def test_what_nodes_add_to_a_pod_makes_no_difference() -> None:
-    """Fields that are not read leave an equal pod, so nobody is woken."""
+    """Fields that are not read leave an equal pod, so nothing is enqueued."""
     seen = pod(conditions=[{"type": "Ready", "status": "True"}], podIP="10.0.0.1")
     assert read(seen) == read(pod())
 
 
 def test_pods_of_one_template_share_what_is_computed() -> None:
-    """Names, uids and volumes differ; contribution and facts are the same objects (RQ-B4)."""
+    """Names, uids and volumes differ; the contributions are the same objects (RQ-B4)."""
     pods = [
         read(pod(container({"cpu": 1}), name=f"p{n}", spec={"volumes": [{"name": f"v{n}"}]}))
         for n in range(3)
@@ -271,7 +271,7 @@ def test_pods_of_one_template_share_what_is_computed() -> None:
 
 
 def test_a_stored_pod_is_small() -> None:
-    """Spec and status are let go once they are reduced; the model asks for whole objects."""
+    """Spec and status are dropped after decoding."""
     stored = read(pod(container({"cpu": 1})))
     assert (stored.metadata, stored.spec, stored.status) == (None, None, None)
     assert not reads_metadata_only(Pod)

@@ -22,7 +22,7 @@ from kcm_host_resourcequota.quantity import (
     text_of,
 )
 
-#: Suffix -> what it multiplies with, and its format.
+#: Suffix -> factor and format.
 SUFFIXES = {
     **{s: (Fraction(10) ** e, D) for s, e in zip("num kMGTPE", range(-9, 19, 3), strict=True)},
     **{f"{s}i": (Fraction(2) ** e, B) for s, e in zip("KMGTPE", range(10, 70, 10), strict=True)},
@@ -31,7 +31,7 @@ SUFFIXES = {
 
 
 def sum_of(*texts: str) -> Quantity:
-    """Add from left to right, starting at 0, as a namespace is summed up."""
+    """Add from left to right, starting at 0, as for a namespace."""
     return reduce(add, map(parse, texts), ZERO)
 
 
@@ -116,7 +116,7 @@ def test_canonical_text(nano: int, kind: Format, text: str) -> None:
 
 
 def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
-    """Return a text with its exact value and format, worked out word by word."""
+    """Return a random text with its exact value and format."""
     suffix = rnd.choice(list(SUFFIXES))
     factor, kind = SUFFIXES[suffix]
     whole = "".join(rnd.choices("0012345", k=rnd.randint(1, 14))) + "0" * rnd.randint(0, 4)
@@ -128,7 +128,7 @@ def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
 
 
 def nano_of(value: Fraction, kind: Format) -> int:
-    """Round away from 0 and cap, as RQ-282 says it."""
+    """Round away from 0, with the maximum of RQ-282."""
     size = -(-abs(value) * NANO // 1)
     if kind is B:
         size = min(size, (2**63 - 1) * NANO)
@@ -166,7 +166,7 @@ def test_formatted_texts_parse_to_the_same_number(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_sums_are_exact_in_any_order(seed: int) -> None:
-    """Any order gives the same number, and subtracting gives it back (RQ-303, RQ-304)."""
+    """Any order has the same sum, and subtraction reverses it (RQ-303, RQ-304)."""
     rnd = random.Random(seed)
     for _ in range(50):
         texts, values, kinds = zip(*(random_text(rnd) for _ in range(4)), strict=True)
@@ -179,7 +179,7 @@ def test_sums_are_exact_in_any_order(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", Format)
 def test_a_sum_takes_the_format_of_the_first_that_is_not_zero(kind: Format) -> None:
-    """Zeros before it have no say, and a sum that returned to 0 starts again (RQ-303, RQ-304)."""
+    """Earlier zeros do not count, and a sum that is 0 again starts anew (RQ-303, RQ-304)."""
     one = Quantity(NANO, kind)
     for zero in Format:
         assert add(Quantity(0, zero), one).format is kind

@@ -1,4 +1,4 @@
-"""What texts mean as quantities, and which texts survive (RQ-270 to RQ-291)."""
+"""The parser of quantities, and which texts it keeps (RQ-270 to RQ-291)."""
 
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ LARGEST_EXPONENT = 2**31 - 1
 def test_a_text_is_parsed(
     text: str, as_shown: str, written: str, kind: Format, number: str
 ) -> None:
-    """Number, format, shown and canonical text are those of the vectors (RQ-270 to RQ-300)."""
+    """Number, format, returned and canonical text are those of the vectors (RQ-270 to RQ-300)."""
     quantity = parse(text)
     assert quantity.nano == Fraction(number) * NANO
     assert quantity.format is kind
@@ -41,7 +41,7 @@ def test_a_text_is_parsed(
     ("text", "sort"), [pytest.param(*fields, id=vector) for vector, *fields in REFUSED]
 )
 def test_an_invalid_text_is_rejected(text: str, sort: str) -> None:
-    """What grammar, suffixes or exact path do not know is an error (RQ-275 to RQ-278)."""
+    """Grammar, suffix or number is invalid (RQ-275 to RQ-278)."""
     with pytest.raises(QuantityError) as refused:
         parse(text)
     assert refused.value.part == sort
@@ -65,14 +65,14 @@ def test_an_invalid_text_is_rejected(text: str, sort: str) -> None:
     ],
 )
 def test_only_ascii_digits_and_nothing_around_them(text: str) -> None:
-    """The parser takes ASCII, trims nothing, and knows no word for a number (RQ-271, RQ-276)."""
+    """The parser accepts ASCII only, trims nothing, and accepts no words (RQ-271, RQ-276)."""
     with pytest.raises(QuantityError):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["Pi", ".Pi", "+Pi", "-.Ei", "e-10", ".e-10", "+.e-10"])
 def test_the_exact_path_requires_a_digit(text: str) -> None:
-    """Without any digit the exact path fails, where the short one reads 0 (RQ-278)."""
+    """Without any digit the exact path fails, and the fast path returns 0 (RQ-278)."""
     with pytest.raises(QuantityError, match="there is no digit before") as refused:
         parse(text)
     assert refused.value.part == "numeric"
@@ -83,13 +83,13 @@ def test_the_exact_path_requires_a_digit(text: str) -> None:
     [(".", D), ("+", D), ("-", D), ("k", D), ("Ki", B), ("Ti", B), ("e3", E), ("E-9", E)],
 )
 def test_the_fast_path_parses_no_digit_as_zero(text: str, kind: Format) -> None:
-    """A number part without any digit is 0 by accident, and is accepted (RQ-278, RQ-284)."""
+    """A number part without any digit is accepted as 0 (RQ-278, RQ-284)."""
     assert parse(text) == Quantity(0, kind)
 
 
 @pytest.mark.parametrize("text", ["1.Pi", "0Pi", ".5Ei", "0e-10", "1.e-10"])
 def test_one_digit_is_enough_for_the_exact_path(text: str) -> None:
-    """A digit on either side of the point will do, a zero too (RQ-278)."""
+    """A digit on either side of the point is enough, also a zero (RQ-278)."""
     assert parse(text).nano >= 0
 
 
@@ -125,7 +125,7 @@ def test_one_digit_is_enough_for_the_exact_path(text: str) -> None:
     ],
 )
 def test_which_texts_are_kept(text: str, kept: bool) -> None:
-    """Only the short path keeps a text, and only in its own form (RQ-281, RQ-288, RQ-289)."""
+    """Only the fast path keeps a text, and only in its own form (RQ-281, RQ-288, RQ-289)."""
     assert parse(text).text == (text if kept else "")
 
 
@@ -159,7 +159,7 @@ def test_the_exact_path(text: str, nano: int, kind: Format) -> None:
 
 @pytest.mark.parametrize("exponent", [LARGEST_EXPONENT + 1, -LARGEST_EXPONENT - 1, int("9" * 30)])
 def test_exponents_beyond_32_bits_are_rejected(exponent: int) -> None:
-    """They are no suffix, also where the number is 0 (RQ-279, D-16)."""
+    """They are an invalid suffix, also if the number is 0 (RQ-279, D-16)."""
     for digit in "01":
         with pytest.raises(QuantityError, match="its suffix") as refused:
             parse(f"{digit}e{exponent}")
@@ -177,7 +177,7 @@ def test_exponents_beyond_32_bits_are_rejected(exponent: int) -> None:
     ],
 )
 def test_numbers_with_too_many_digits_are_rejected_at_once(text: str) -> None:
-    """Nobody can fill the memory with one text; the message stays short (RQ-279, D-16)."""
+    """One text cannot fill the memory; the message stays short (RQ-279, D-16)."""
     with pytest.raises(QuantityError, match=f"more than {MAX_DIGITS} digits") as refused:
         parse(text)
     assert refused.value.part == "numeric"
@@ -185,7 +185,7 @@ def test_numbers_with_too_many_digits_are_rejected_at_once(text: str) -> None:
 
 
 def test_the_longest_numbers_are_counted() -> None:
-    """What is read can be summed and written, whatever else is in the sum (D-16)."""
+    """A parsed quantity can be added and formatted in any sum (D-16)."""
     longest = parse(f"1e{MAX_DIGITS - 10}")
     total = add(add(longest, parse("1n")), longest)
     assert parse(text_of(longest)) == longest
@@ -209,7 +209,7 @@ def test_bare_json_numbers_are_read(value: float | None, quantity: Quantity) -> 
 
 
 def test_equal_texts_share_one_quantity() -> None:
-    """A cluster repeats a few texts by the thousand, so each is read once."""
+    """A cluster has few different texts, so each is parsed once."""
     first, second = (f"{number}Mi" for number in (1234567, 1234567))
     assert first is not second
     assert parse(first) is parse(second)

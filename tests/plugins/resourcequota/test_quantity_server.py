@@ -1,4 +1,4 @@
-"""Quantities as a real server reads, rounds, shows and refuses them."""
+"""Quantities as a real server parses, rounds, returns and rejects them."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from kcm_host_testing.api_server import ApiServer
 
 MILLI = NANO // 1000
 TEXTS = {vector: text for vector, text, *_ in PARSED}
-#: What is wrong with a text -> what the server's answer says.
+#: Invalid part of a text -> text of the server's error.
 ANSWERS = {
     "format": "quantities must match the regular expression",
     "suffix": "unable to parse quantity's suffix",
@@ -22,7 +22,7 @@ ANSWERS = {
 }
 #: The reference drops the scale beyond its suffixes (RQ-299); D-16 does not.
 SHOWN_OTHERWISE = {"1000E": "1"}
-#: JSON strings are trimmed before they are read (RQ-271).
+#: JSON strings are trimmed before they are parsed (RQ-271).
 TRIMMED = "1Gi "
 
 Served = Callable[[Iterable[str]], list[str]]
@@ -31,7 +31,7 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture
 def served(api_server: ApiServer, namespace: str) -> Served:
-    """Return what the server makes of texts, each a limit of one quota."""
+    """Return the texts that the server stores, each a limit of one quota."""
     api: Any = client.CoreV1Api(api_server.client())
 
     def ask(texts: Iterable[str]) -> list[str]:
@@ -44,7 +44,7 @@ def served(api_server: ApiServer, namespace: str) -> Served:
 
 
 def refusal(served: Served, text: str) -> tuple[int, str]:
-    """Return code and message with which the server refuses a text."""
+    """Return code and message with which the server rejects a text."""
     with pytest.raises(client.ApiException) as refused:
         served([text])
     return refused.value.status, str(json.loads(str(refused.value.body))["message"])
@@ -60,7 +60,7 @@ def as_served(text: str) -> str:
 
 
 def test_the_server_formats_the_vectors_as_we_do(served: Served) -> None:
-    """Every text of the vectors is rounded to milli and shown as we say (RQ-271 to RQ-300)."""
+    """Every text of the vectors is rounded to milli and formatted alike (RQ-271 to RQ-300)."""
     texts = [text for text in TEXTS.values() if parse(text).nano >= 0]
     assert dict(zip(texts, served(texts), strict=True)) == {text: as_served(text) for text in texts}
 
@@ -69,7 +69,7 @@ def test_the_server_formats_the_vectors_as_we_do(served: Served) -> None:
     "text", [text for text in TEXTS.values() if parse(text).nano < 0] + ["-8Ei", "-1e-10", "-.1n"]
 )
 def test_the_server_parses_negative_texts_as_we_do(served: Served, text: str) -> None:
-    """No quota has a negative limit, but the refusal shows what was read (RQ-282, RQ-291)."""
+    """No quota has a negative limit, but the error has the parsed number (RQ-282, RQ-291)."""
     code, message = refusal(served, text)
     assert code == 422
     assert f'Invalid value: "{as_served(text)}"' in message
@@ -80,14 +80,14 @@ def test_the_server_parses_negative_texts_as_we_do(served: Served, text: str) ->
     [pytest.param(*fields, id=vector) for vector, *fields in REFUSED if fields[0] != TRIMMED],
 )
 def test_the_server_rejects_what_we_reject(served: Served, text: str, sort: str) -> None:
-    """It never stores a text that we cannot read, and names the same reason (RQ-275 to RQ-278)."""
+    """It stores no text that is invalid here, and has the same reason (RQ-275 to RQ-278)."""
     code, message = refusal(served, text)
     assert code == 400
     assert ANSWERS[sort] in message
 
 
 def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) -> None:
-    """Bare numbers and null are values, white space goes; texts come back (QV-123, RQ-271)."""
+    """Numbers and null are values, white space is trimmed (QV-123, RQ-271)."""
     hard = {"pods": 5, "cpu": 1.5, "memory": None, "requests.storage": TRIMMED, "services": " 2"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "any"}}
     command = ("create", "-n", namespace, "-f", "-", "--dry-run=server", "--validate=ignore")
@@ -100,14 +100,14 @@ def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) ->
 
 
 def test_texts_of_the_server_are_parsed_unchanged(served: Served) -> None:
-    """A half kibibyte comes as a decimal `512`, so nobody below sees the suffix (RQ-291)."""
+    """A half kibibyte is a decimal `512` after the first read (RQ-291)."""
     (text,) = served(["0.5Ki"])
     assert text == "512"
     assert parse(text).format is not parse("0.5Ki").format
 
 
 def random_texts(seed: int, count: int) -> list[str]:
-    """Return texts along the grammar and a little beside it, none below 0."""
+    """Return texts of the grammar and similar ones, none below 0."""
     rnd = random.Random(seed)
     suffixes = [*"numkMGTPE", "", *(f"{s}i" for s in "KMGTPE"), "K", "ki", "e", "Ei5"]
     suffixes += [f"{e}{sign}{rnd.randint(0, 14)}" for e in "eE" for sign in ("", "+", "-")]
@@ -123,7 +123,7 @@ def random_texts(seed: int, count: int) -> list[str]:
 
 
 def sort_of(text: str) -> str:
-    """Return why a text is refused; empty if it is read."""
+    """Return why a text is rejected; empty if it is valid."""
     try:
         parse(text)
     except QuantityError as error:
@@ -133,7 +133,7 @@ def sort_of(text: str) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_server_agrees_about_random_texts(served: Served, seed: int) -> None:
-    """Accepted texts are shown alike, refused ones refused for one reason (RQ-275 to RQ-300)."""
+    """Valid texts are formatted alike, invalid ones have the same reason (RQ-275 to RQ-300)."""
     sorts = {text: sort_of(text) for text in random_texts(seed, 600)}
     read = [text for text, sort in sorts.items() if not sort and parse(text).nano < 10**21 * NANO]
     assert len(read) > 300

@@ -1,4 +1,4 @@
-"""Admission and the controller at work on the same quota: never too many, nothing lost."""
+"""Admission and the controller write the same quota: never too many pods, no update lost."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ TURNS = 40
 
 
 class Recorder(threading.Thread):
-    """Every `used` of a quota that a watch shows, and how many pods there are at each moment."""
+    """Every `used` of a quota from a watch, and the number of pods over time."""
 
     def __init__(self, place: QuotaNamespace) -> None:
         super().__init__(daemon=True)
@@ -30,7 +30,7 @@ class Recorder(threading.Thread):
         self._version = self._core.list_namespaced_pod(place.name).metadata.resource_version
 
     def run(self) -> None:
-        """Count pods in the order the server made and removed them."""
+        """Count pods in the order of their creation and deletion."""
         names: set[str] = set()
         pods = self._watch.stream(
             self._core.list_namespaced_pod, self.place.name, resource_version=self._version
@@ -45,7 +45,7 @@ class Recorder(threading.Thread):
 
 @contextmanager
 def recorded(place: QuotaNamespace) -> Iterator[Recorder]:
-    """Count pods until the block ends and a last one has come."""
+    """Count pods until the block ends and the last event has arrived."""
     recorder = Recorder(place)
     recorder.start()
     yield recorder
@@ -55,7 +55,7 @@ def recorded(place: QuotaNamespace) -> Iterator[Recorder]:
 
 
 def _create(place: QuotaNamespace, name: str, core: Any = None) -> bool:
-    """Create a pod; False if the quota has no room, or has changed too often under admission."""
+    """Create a pod; return False if the quota is full or changes too often for admission."""
     try:
         (core or place.core).create_namespaced_pod(place.name, pod_manifest(name))
     except client.ApiException as error:
@@ -66,7 +66,7 @@ def _create(place: QuotaNamespace, name: str, core: Any = None) -> bool:
 
 
 def churn(place: QuotaNamespace, thread: int) -> int:
-    """Create and delete pods as fast as the quota lets; give how many were admitted."""
+    """Create and delete pods as fast as the quota permits; return the number of admitted pods."""
     core: Any = client.CoreV1Api(place.server.client())
     mine: list[str] = []
     admitted = 0
@@ -84,7 +84,7 @@ def churn(place: QuotaNamespace, thread: int) -> int:
 
 def test_churn_at_the_limit_never_admits_too_many(place: QuotaNamespace) -> None:
     """
-    Whatever goes is free again at once, whatever is on its way stays counted.
+    Usage of deleted pods is released at once, usage of requests in progress stays.
 
     RQ-T138 to T141, RQ-251 to RQ-253, RQ-B30 to B36.
     """
@@ -99,7 +99,7 @@ def test_churn_at_the_limit_never_admits_too_many(place: QuotaNamespace) -> None
 
 
 def test_stale_usage_is_released(place: QuotaNamespace) -> None:
-    """A create whose name exists leaves a raise behind; it goes after the settle time (RQ-T139)."""
+    """A creation with an existing name leaves stale usage; it is released later (RQ-T139)."""
     place.quota("pods")
     place.wait_until({"pods": 0})
     place.pod("p")
@@ -110,7 +110,7 @@ def test_stale_usage_is_released(place: QuotaNamespace) -> None:
 
 
 def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace) -> None:
-    """A full quota admits the next pod a moment after one went (RQ-B11)."""
+    """A full quota admits the next pod soon after a deletion (RQ-B11)."""
     place.quota("pods", limit="2")
     place.wait_until({"pods": 0})
     for number in range(2):
@@ -123,7 +123,7 @@ def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace
 
 
 def test_objects_from_before_the_quota_are_counted(place: QuotaNamespace) -> None:
-    """Made while nothing was enforced, also in the very moment of its making (RQ-T140, RQ-B33)."""
+    """Pods that were created before or together with the quota (RQ-T140, RQ-B33)."""
     place.quota("pods")
     for number in range(20):
         place.pod(f"p{number}")
@@ -132,9 +132,9 @@ def test_objects_from_before_the_quota_are_counted(place: QuotaNamespace) -> Non
 
 def test_usage_never_drops_below_admitted_requests(place: QuotaNamespace) -> None:
     """
-    With creates and deletes in turn, `used` is never lower than what is there.
+    With alternating creations and deletions, `used` is never below the number of pods.
 
-    RQ-T141; the reference does it now and then.
+    RQ-T141; in the reference it sometimes is.
     """
     place.quota("pods")
     place.pod("first")

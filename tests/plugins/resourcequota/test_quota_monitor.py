@@ -1,4 +1,4 @@
-"""Which resources are followed, and which quotas an object's change wakes."""
+"""The quota monitor: which resources are watched, and which quotas an object's change enqueues."""
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster, watched
@@ -15,7 +15,7 @@ from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
 def test_only_needed_resources_are_watched() -> None:
-    """Pods always, other things as names need them (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
+    """Pods always, other resources as names need them (D-12, RQ-10, RQ-11, RQ-214, RQ-B51)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
     cluster.start()
     assert watched(cluster) == {POD}
@@ -209,7 +209,7 @@ def test_a_service_that_needs_fewer_ports_is_noticed() -> None:
 
 
 def test_quotas_count_themselves() -> None:
-    """By their own names and alias, beside being synced (RQ-T100, RQ-201)."""
+    """Under their own name and alias (RQ-T100, RQ-201)."""
     cluster = QuotaCluster()
     key = cluster.quota("resourcequotas", "count/resourcequotas")
     cluster.quota("pods", name="other")

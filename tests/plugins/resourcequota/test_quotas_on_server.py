@@ -1,4 +1,4 @@
-"""The controller and a real server: what is written, how often, and by which right."""
+"""The controller with a real server: what is written, how often, with which permissions."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kcm_host_testing.api_server import ApiServer
 
 
 def test_a_new_quota_gets_its_status_by_one_write(place: QuotaNamespace) -> None:
-    """And no second one follows (RQ-T1, RQ-T2, RQ-45, RQ-257)."""
+    """No second one follows (RQ-T1, RQ-T2, RQ-45, RQ-257)."""
     place.quota("pods", "cpu", limit="5")
     place.wait_until({"pods": 0, "cpu": 0})
     assert place.status()["hard"] == {"pods": "5", "cpu": "5"}
@@ -33,7 +33,7 @@ def test_usage_is_right_whatever_came_first(place: QuotaNamespace) -> None:
 
 def test_admission_and_controller_agree(place: QuotaNamespace) -> None:
     """
-    Creates are counted by admission alone, what ends or goes is taken off at once.
+    Creations are counted by admission only; ended and deleted pods are subtracted at once.
 
     RQ-T2, T52, T110 to T113, RQ-216, RQ-251.
     """
@@ -53,7 +53,7 @@ def test_admission_and_controller_agree(place: QuotaNamespace) -> None:
 
 
 def test_a_limit_that_changes_is_in_force_at_once(place: QuotaNamespace) -> None:
-    """Copied, counted and, once it is taken away, dropped (RQ-T7, RQ-21, RQ-44, RQ-250)."""
+    """Copied, counted and, after its removal, dropped (RQ-T7, RQ-21, RQ-44, RQ-250)."""
     place.pod("p")
     place.quota("pods")
     place.wait_until({"pods": 1})
@@ -88,7 +88,7 @@ def test_a_quota_without_anything_to_count_is_left_alone(place: QuotaNamespace) 
 
 
 def test_an_event_reports_names_without_evaluator(place: QuotaNamespace) -> None:
-    """One Warning Event, by the controller's own right (RQ-B60, RQ-322)."""
+    """One Warning Event, with the controller's own permissions (RQ-B60, RQ-322)."""
     place.quota("pods", "limits.example.com/gpu")
     found: Any = eventually(
         lambda: place.core.list_namespaced_event(place.name).items, "there is an Event"
@@ -149,7 +149,7 @@ def test_a_resource_that_cannot_be_listed_affects_only_its_names(
     own_api_server: Any,
 ) -> None:
     """
-    A conversion webhook that does not answer: all other names are right at once.
+    With a failing conversion webhook all other names are right at once.
 
     RQ-T117, RQ-T118, RQ-14, RQ-239, D-1; the reference would not count anything (Q-1).
     """
@@ -206,9 +206,9 @@ def test_a_host_without_rights_to_a_resource_counts_the_others(
     quota_server: ApiServer,
 ) -> None:
     """
-    403 on a list is a problem of its own names (RQ-63, RQ-B54).
+    403 on a list affects only the names of that resource (RQ-63, RQ-B54).
 
-    No right to get anything is needed either (RQ-51).
+    The permission to get objects is not needed (RQ-51).
     """
     place = QuotaNamespace(quota_server)
     read = {"verbs": ["list", "watch"], "apiGroups": [""]}

@@ -1,4 +1,4 @@
-"""What resource claims use of a quota, and what the pods they belong to take off."""
+"""The evaluator of resource claims, and the exemption of claims that pods are charged for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ GONE = "2020-01-01T00:00:00Z"
 
 
 def devices(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manifest:
-    """Return what one request asks for, as the server fills it in."""
+    """Return one request, with the defaults of the server."""
     return {"deviceClassName": class_name, "allocationMode": mode, "count": count}
 
 
@@ -44,7 +44,7 @@ def exactly(class_name: str, count: int = 1, mode: str = "ExactCount") -> Manife
 
 
 def first(*options: Manifest) -> Manifest:
-    """Return a request for the first of several that can be had."""
+    """Return a request for the first available of several."""
     return {"name": "r", "firstAvailable": list(options)}
 
 
@@ -64,7 +64,7 @@ def extended(
     owner: Mapping[str, Any] | None = None,
     created: str = CREATED,
 ) -> Manifest:
-    """Return a claim that says to be made for the extended resources of pod `p`."""
+    """Return a claim that was created for the extended resources of pod `p`."""
     pod_owner = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "uid-p", "controller": True}
     return claim(
         *(requests or (exactly("gpu", 2),)),
@@ -76,7 +76,7 @@ def extended(
 
 
 def user(resource: str = "example.com/gpu", count: int = 2, **fields: Any) -> Manifest:
-    """Return pod `p`, which asks for an extended resource."""
+    """Return pod `p`, which requests an extended resource."""
     return pod(container({resource: count}), name="p", **fields)
 
 
@@ -114,7 +114,7 @@ def naming(claim_name: str) -> Manifest:
     ],
 )
 def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[str, int]) -> None:
-    """The worst case of each class, and the claim itself (RQ-178, RQ-179, RQ-181)."""
+    """The largest possible number of each class, and the claim itself (RQ-178, RQ-179, RQ-181)."""
     names = {f"{name}.deviceclass.resource.k8s.io/devices": n for name, n in expected.items()}
     names[COUNT] = 1
     assert Namespace(claim(*requests)).used(*names) == nano(names)
@@ -134,20 +134,20 @@ def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[st
     ],
 )
 def test_claims_handle_their_count_and_every_class(name: str, served: bool) -> None:
-    """Return whether or not the class exists (RQ-170, RQ-171)."""
+    """The class need not exist (RQ-170, RQ-171)."""
     evaluator = ResourceClaimEvaluator(DeviceClasses(), OldestClaims())
     assert evaluator.handles(name) is served
 
 
 @pytest.mark.parametrize("manifest", [{}, {"spec": None}, {"spec": {"devices": {}}}])
 def test_a_claim_for_nothing_is_counted(manifest: Manifest) -> None:
-    """Missing parts read as empty (RQ-178)."""
+    """Missing parts are empty (RQ-178)."""
     space = Namespace({"kind": "ResourceClaim", "metadata": {"name": "k"}, **manifest})
     assert space.used(COUNT, GPU_DEVICES) == nano({COUNT: 1, GPU_DEVICES: 0})
 
 
 def test_a_claim_that_is_allocated_and_being_deleted_is_charged() -> None:
-    """From creation until it is gone (RQ-182)."""
+    """From creation until it is removed (RQ-182)."""
     leaving = claim(exactly("gpu", 2), deletionTimestamp=GONE)
     leaving["status"] = {"allocation": {}, "reservedFor": [{"name": "p"}]}
     assert Namespace(leaving).used(GPU_DEVICES) == nano({GPU_DEVICES: 2})
@@ -164,49 +164,49 @@ def test_the_implicit_name_is_charged_without_an_explicit_one() -> None:
 
 
 def test_ordinary_claims_and_pods_add_up() -> None:
-    """A claim that belongs to no pod is charged beside all pods (RQ-T89, RQ-66, RQ-194)."""
+    """A claim without a pod is charged in addition to all pods (RQ-T89, RQ-66, RQ-194)."""
     check(Namespace(claim(exactly("gpu", 2)), user(count=1), classes=EXPLICIT), 3, 2, 2)
 
 
 def test_an_extended_resource_is_charged_once() -> None:
-    """What the pod is charged for is taken off its claim (RQ-T90, RQ-184, RQ-194)."""
+    """What the pod is charged for is subtracted from its claim (RQ-T90, RQ-184, RQ-194)."""
     check(Namespace(extended(), user(**naming("k")), classes=EXPLICIT), 2, 2, 2)
 
 
 def test_the_other_name_is_charged_by_the_claim() -> None:
-    """The pod asked by the implicit name, so the explicit one is the claim's (RQ-T91)."""
+    """The pod requests the implicit name, so the claim is charged for the explicit one (RQ-T91)."""
     asking = user("deviceclass.resource.kubernetes.io/gpu", **naming("k"))
     check(Namespace(extended(), asking, classes=EXPLICIT), 2, 2, 2)
 
 
 def test_a_claim_of_more_than_the_pod_is_charged_the_remainder() -> None:
-    """What is above the pod's share stays with the claim (RQ-184)."""
+    """The claim is charged for what is above the pod's request (RQ-184)."""
     space = Namespace(extended(exactly("gpu", 5)), user(**naming("k")), classes=EXPLICIT)
     check(space, 5, 5, 5)
 
 
 def test_names_without_a_class_have_an_entry() -> None:
-    """Pods serve the implicit name in any case (RQ-T92)."""
+    """Pods handle the implicit name in any case (RQ-T92)."""
     name = "requests.deviceclass.resource.kubernetes.io/nope"
     assert Namespace().used(name) == {name: 0}
 
 
 def test_a_claim_of_a_missing_class_is_charged() -> None:
-    """The name alone does not make the evaluator run, another one does (RQ-172, RQ-173)."""
+    """The evaluator is not planned for the name alone, but for another one (RQ-172, RQ-173)."""
     space = Namespace(claim(exactly("gpu", 2)))
     assert space.used(IMPLICIT_GPU, COUNT) == nano({IMPLICIT_GPU: 2, COUNT: 1})
     assert not any(e.handles(IMPLICIT_GPU) for e in space.evaluators if e.resource != "pods")
 
 
 def test_claims_are_in_no_scope() -> None:
-    """The pod is, and is charged; the claim is not (RQ-T93, RQ-175)."""
+    """The pod is in scope and charged; the claim is not (RQ-T93, RQ-175)."""
     obj = user(count=1, spec={"priorityClassName": "high"})
     space = Namespace(claim(exactly("gpu", 2)), obj, classes=EXPLICIT)
     check(space, 1, 0, 0, selector=[requirement("PriorityClass", "Exists")])
 
 
 def test_a_class_that_gets_a_name_is_charged_under_it() -> None:
-    """At once, as no claim has to change for it (RQ-T96, D-9)."""
+    """At once, without a change of a claim (RQ-T96, D-9)."""
     space = Namespace(claim(exactly("gpu", 2)), classes={"gpu": ""})
     check(space, 0, 2, 2)
     assert space.declare("gpu", "example.com/gpu") == {REQUESTS_GPU}
@@ -216,7 +216,7 @@ def test_a_class_that_gets_a_name_is_charged_under_it() -> None:
 
 
 def test_classes_that_share_a_name_are_added_up() -> None:
-    """Then the pod's share is taken off once (D-10, RQ-185)."""
+    """The pod's amount is subtracted once (D-10, RQ-185)."""
     spec = [exactly("gpu", 2), exactly("old", 3)]
     classes = {**EXPLICIT, "old": "example.com/gpu"}
     check(Namespace(claim(*spec), classes=classes), 5, 2, 2)
@@ -247,7 +247,7 @@ ONCE = (2, 2, 2)
 def test_a_claim_is_exempted_only_if_the_pod_confirms_it(
     objects: list[Manifest], expected: tuple[int, int, int]
 ) -> None:
-    """One condition that fails, and it is charged in full, without error (RQ-190, RQ-193)."""
+    """If one condition fails, it is charged in full, without error (RQ-190, RQ-193)."""
     check(Namespace(*objects, classes=EXPLICIT), *expected)
 
 
@@ -274,7 +274,7 @@ def test_an_undecodable_pod_exempts_nothing() -> None:
     ],
 )
 def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -> None:
-    """The oldest, of equal ones the first by name, while the pod names none (RQ-190, 5)."""
+    """The oldest, of equal ones the first by name, if the status names none (RQ-190, 5)."""
     space = Namespace(extended(), *others, user(), classes=EXPLICIT)
     evaluator = next(e for e in space.evaluators if e.resource.startswith("resourceclaims"))
     found = [
@@ -295,18 +295,18 @@ def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -
     ids=["ended", "expired"],
 )
 def test_an_uncharged_pod_exempts_nothing(fields: Manifest) -> None:
-    """Its claim then carries the full amount until it is deleted (RQ-191)."""
+    """Its claim is then charged in full until it is deleted (RQ-191)."""
     check(Namespace(extended(), user(**fields, **naming("k")), classes=EXPLICIT), 2, 2, 2)
 
 
 def test_a_pod_out_of_scope_still_exempts_its_claim() -> None:
-    """Which quota asks makes no difference to a claim (RQ-192)."""
+    """The exemption does not depend on the scopes of the quota (RQ-192)."""
     obj = user(spec={"activeDeadlineSeconds": 5}, **naming("k"))
     check(Namespace(extended(), obj, classes=EXPLICIT), 2, 2, 2)
 
 
 def test_a_claim_without_its_pod_is_charged() -> None:
-    """Once the pod is there it is the pod that is charged (RQ-T137, RQ-B20)."""
+    """Once the pod exists, the pod is charged (RQ-T137, RQ-B20)."""
     space = Namespace(extended(), classes=EXPLICIT)
     check(space, 2, 2, 2)
     space.put(user(**naming("k")))

@@ -1,4 +1,4 @@
-"""What services use of a quota."""
+"""The evaluator of services."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ ALL = ("services", "count/services", "services.nodeports", "services.loadbalance
 
 
 def service(type_: str, *node_ports: int | None, name: str = "s", **spec: Any) -> Manifest:
-    """Return a service with these node ports; None leaves one out."""
+    """Return a service with these node ports; None is a port without node port."""
     ports = [{"port": 80, **({} if each is None else {"nodePort": each})} for each in node_ports]
     return {
         "kind": "Service",
@@ -21,13 +21,13 @@ def service(type_: str, *node_ports: int | None, name: str = "s", **spec: Any) -
 
 
 def without_ports(*node_ports: int | None, name: str = "s") -> Manifest:
-    """Return a load balancer that is to get no node ports."""
+    """Return a load balancer without allocation of node ports."""
     return service("LoadBalancer", *node_ports, name=name, allocateLoadBalancerNodePorts=False)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_services_handle_these_names(name: str) -> None:
-    """Four names, by themselves and without prefixes (RQ-140)."""
+    """Four names, without prefixes (RQ-140)."""
     evaluator = ServiceEvaluator()
     assert evaluator.handles(name)
     assert not evaluator.handles(f"{name}.x")
@@ -70,14 +70,14 @@ def test_services_handle_these_names(name: str) -> None:
 def test_the_type_decides_what_a_service_uses(
     obj: Manifest, node_ports: int, load_balancers: int
 ) -> None:
-    """Ports that are meant to be node ports count, and load balancers do (RQ-141, RQ-142)."""
+    """Intended node ports count, and load balancers do (RQ-141, RQ-142)."""
     expected = {"services": 1, "count/services": 1}
     expected |= {"services.nodeports": node_ports, "services.loadbalancers": load_balancers}
     assert Namespace(obj).used(*ALL) == nano(expected)
 
 
 def test_services_are_summed() -> None:
-    """The services of RQ-T67, one of them on its way out (RQ-140)."""
+    """The services of RQ-T67, one of them being deleted (RQ-140)."""
     leaving = service("ExternalName", name="e")
     leaving["metadata"]["deletionTimestamp"] = "2027-01-15T07:00:00Z"
     space = Namespace(
@@ -105,7 +105,7 @@ def test_services_are_summed() -> None:
 def test_an_update_counts_when_usage_changes(
     before: Manifest, after: Manifest, changes: bool
 ) -> None:
-    """Of the updates of RQ-T70 all that change a figure are felt, ports included (D-5)."""
+    """The updates of RQ-T70 that change a number change the contribution, also of ports (D-5)."""
     one, other = Namespace(before), Namespace(after)
     assert (stored(one) != stored(other)) is changes
 

@@ -1,4 +1,4 @@
-"""The same objects, summed up by us and by the reference's own controller."""
+"""The same objects, counted by our evaluators and by the reference."""
 
 import json
 import random
@@ -55,7 +55,7 @@ OTHERS = [
     "requests.deviceclass.resource.kubernetes.io/net",
     "requests.deviceclass.resource.kubernetes.io/missing",
 ]
-#: What the server lets a quota name beside a priority class.
+#: The names that a quota with a priority class may have.
 CLASSED = [name for name in POD_NAMES if "ephemeral" not in name and "hugepages" not in name]
 TERMINATING = [*("pods", "count/pods", "cpu", "memory", "limits.cpu"), "requests.memory"]
 
@@ -90,14 +90,14 @@ QUOTAS: Mapping[str, tuple[list[str], Manifest]] = {
 
 
 class Populated:
-    """A server on which every kind of object that uses quotas is present."""
+    """A server with objects of every kind that uses quotas."""
 
     def __init__(self, server: ApiServer) -> None:
         self.core: Any = client.CoreV1Api(server.client())
         self.custom: Any = client.CustomObjectsApi(server.client())
 
     def fill(self) -> None:
-        """Create device classes and, in a namespace a seed, objects and quotas."""
+        """Create device classes and, in one namespace for each seed, objects and quotas."""
         for name, explicit in CLASSES.items():
             spec = {"extendedResourceName": explicit} if explicit else {}
             body = {"metadata": {"name": name}, "spec": spec}
@@ -123,7 +123,7 @@ class Populated:
             )
 
     def _add_the_rest(self, namespace: str) -> None:
-        """Create what does not depend on chance."""
+        """Create the objects that are not random."""
         for each in services():
             self.core.create_namespaced_service(namespace, each)
         for each in volume_claims():
@@ -137,7 +137,7 @@ class Populated:
         )
 
     def _add_pod(self, namespace: str, pod: Manifest, rng: random.Random) -> Manifest:
-        """Create a pod, say what its node says of it, and let some be on their way out."""
+        """Create a pod, write its status, and delete some of them with a grace period."""
         fate = rng.choice(["stay", "stay", "leave", "expire"])
         pod["metadata"]["finalizers"] = ["example.com/held"]
         made = self.core.create_namespaced_pod(namespace, pod)
@@ -166,7 +166,7 @@ class Populated:
     def _name_extended_claims(
         self, namespace: str, pods: list[Manifest], claims: list[Manifest], rng: random.Random
     ) -> None:
-        """Let some pods say which claim was made for them, some of these in error."""
+        """Write the claims of some pods into their status, some of them wrong."""
         for pod in pods:
             mapping = extended_request(pod)
             if mapping is None or rng.random() < 0.5:
@@ -180,7 +180,7 @@ class Populated:
             )
 
     def objects(self) -> Iterator[Manifest]:
-        """Return every object of the namespaces, exactly as the server has it."""
+        """Return every object of the namespaces, as the server has it."""
         for kind in KINDS.values():
             if kind.group == "example.com":
                 continue
@@ -198,7 +198,7 @@ class Populated:
 
 
 def extended_request(pod: Manifest) -> Manifest | None:
-    """Return the first request of a pod that devices may answer; None if it has none."""
+    """Return the first request of a pod for devices; None if it has none."""
     for each in (*pod["spec"]["containers"], *pod["spec"]["initContainers"]):
         for name in each["resources"].get("requests", {}):
             if "/" in name:
@@ -211,7 +211,7 @@ def _typed(kind: str) -> Manifest:
 
 
 def calculated(objects: list[Manifest], now: float) -> dict[str, dict[str, int]]:
-    """Return what every quota uses, summed up naively from our evaluators."""
+    """Return the usage of every quota, from our evaluators."""
     used = {}
     for name in {each["metadata"]["namespace"] for each in objects}:
         own = [each for each in objects if each["metadata"]["namespace"] == name]
@@ -230,7 +230,7 @@ def calculated(objects: list[Manifest], now: float) -> dict[str, dict[str, int]]
 
 
 def written(objects: list[Manifest]) -> dict[str, dict[str, int]]:
-    """Return what the reference wrote into every quota."""
+    """Return the usage that the reference wrote into every quota."""
     return {
         f"{each['metadata']['namespace']}/{each['metadata']['name']}": {
             name: parse(text).nano for name, text in each.get("status", {}).get("used", {}).items()
@@ -241,7 +241,7 @@ def written(objects: list[Manifest]) -> dict[str, dict[str, int]]:
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names that differ, with our number and theirs."""
+    """Return the names that differ, with both numbers."""
     return {
         f"{path}: {name}": (ours[path].get(name), theirs[path].get(name))
         for path in ours
@@ -270,7 +270,7 @@ def test_the_reference_computes_the_same_numbers(
 
 
 def assert_colourful(objects: list[Manifest]) -> None:
-    """Make sure that the server kept what makes a difference."""
+    """Check that the server kept the fields that usage depends on."""
     text = json.dumps(objects)
     for part in (
         *("allocatedResources", "Infeasible", 'restartPolicy": "Always', "overhead"),

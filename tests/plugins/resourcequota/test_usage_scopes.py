@@ -1,4 +1,4 @@
-"""Which objects a quota with scopes is about."""
+"""The objects that a quota with scopes counts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def of_class(name: str, **spec: Any) -> Manifest:
 
 
 def test_pods_with_an_active_deadline_are_terminating() -> None:
-    """Also one of 0; being deleted has nothing to do with it (RQ-T55, RQ-80, RQ-81)."""
+    """Also one of 0; deletion does not matter (RQ-T55, RQ-80, RQ-81)."""
     leaving = {"deletionTimestamp": "2027-01-15T09:00:00Z", "deletionGracePeriodSeconds": 30}
     space = Namespace(
         pod(name="a", spec={"activeDeadlineSeconds": 0}),
@@ -41,7 +41,7 @@ def test_pods_with_an_active_deadline_are_terminating() -> None:
 
 
 def test_a_deadline_moves_a_pod_to_the_other_scope() -> None:
-    """It may be set later; both quotas are then other (RQ-T64, RQ-B25)."""
+    """It may be set later; both quotas change then (RQ-T64, RQ-B25)."""
     space = Namespace(pod())
     space.put(pod(spec={"activeDeadlineSeconds": 60}))
     assert space.used("pods", scopes=["Terminating"]) == nano({"pods": 1})
@@ -79,7 +79,7 @@ def test_a_deadline_moves_a_pod_to_the_other_scope() -> None:
     ],
 )
 def test_best_effort_is_the_status_field_or_computed(obj: Manifest, best_effort: bool) -> None:
-    """Nothing of cpu or memory is asked for or limited (RQ-82, RQ-83, RQ-95 to RQ-97)."""
+    """Without requests and limits of cpu and memory (RQ-82, RQ-83, RQ-95 to RQ-97)."""
     space = Namespace(obj)
     counts = [
         space.used("count/pods", scopes=[each])["count/pods"]
@@ -112,7 +112,7 @@ def test_priority_classes_are_selected(selector: Sequence[Requirement], pods: in
 
 
 def test_scopes_and_selector_must_both_be_met() -> None:
-    """A plain scope, and one expression more (RQ-T58, RQ-72)."""
+    """A plain scope, and one expression (RQ-T58, RQ-72)."""
     space = Namespace(*map(of_class, CLASSES))
     assert space.used("pods", scopes=["PriorityClass"]) == nano({"pods": 2})
     high = [requirement("PriorityClass", "In", "high")]
@@ -151,7 +151,7 @@ def affine(name: str, kind: str, term: Manifest, *, required: bool) -> Manifest:
 def test_affinity_to_other_namespaces_is_a_scope(
     term: Manifest, crossing: int, kind: str, required: bool
 ) -> None:
-    """Any term that says which namespaces it means, also the pod's own (RQ-T59, RQ-85)."""
+    """Any term with namespaces, also the pod's own (RQ-T59, RQ-85)."""
     space = Namespace(affine("p", kind, term, required=required))
     assert space.used("pods", scopes=["CrossNamespacePodAffinity"]) == nano({"pods": crossing})
 
@@ -169,7 +169,7 @@ def test_the_affine_pods_of_the_scenario_are_counted() -> None:
 
 
 def test_objects_without_scopes_meet_none() -> None:
-    """Services and counted objects show 0 under any scope, with an entry (RQ-T62, RQ-76)."""
+    """Services and counted objects have an entry of 0 under any scope (RQ-T62, RQ-76)."""
     space = Namespace(
         pod(name="a", spec={"activeDeadlineSeconds": 1}),
         pod(name="b"),
@@ -183,7 +183,7 @@ def test_objects_without_scopes_meet_none() -> None:
 
 @pytest.mark.parametrize("scope", ["PriorityClass", "VolumeAttributesClass", "NotTerminating", ""])
 def test_services_meet_no_requirement_at_all(scope: str) -> None:
-    """Not even one that something be absent (RQ-76)."""
+    """Not even `DoesNotExist` (RQ-76)."""
     space = Namespace({"kind": "Service", "metadata": {"name": "s"}})
     absent = [requirement(scope, "DoesNotExist")]
     assert space.used("services", selector=absent) == {"services": 0}
@@ -192,7 +192,7 @@ def test_services_meet_no_requirement_at_all(scope: str) -> None:
 @pytest.mark.parametrize("scope", OWN_KINDS_ONLY)
 @pytest.mark.parametrize("operator", ["Exists", "DoesNotExist", "NotIn"])
 def test_pods_are_in_no_other_scope(scope: str, operator: str) -> None:
-    """A scope that pods do not know is never met, whatever its operator (RQ-T63, RQ-86)."""
+    """Pods never meet a scope of another kind, whatever its operator (RQ-T63, RQ-86)."""
     space = Namespace(pod(name="a"), of_class("high"))
     values = ("x",) if operator == "NotIn" else ()
     selector = [requirement(scope, operator, *values)]

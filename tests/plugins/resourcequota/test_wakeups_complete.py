@@ -1,4 +1,4 @@
-"""Whatever happens to quotas and what they count, no status stays wrong for want of a wake-up."""
+"""After any changes of quotas and objects, no status stays wrong because of a missing request."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 
 
 class QuotaWorld(World):
-    """A world without resync and audit of the controller's own, which would mend what is missed."""
+    """A world without resync and audit of the controller, which would repair what is missed."""
 
     def __init__(self, chance: random.Random) -> None:
         loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class QuotaWorld(World):
         self._made = made
 
     async def missed(self) -> list[str]:
-        """Return also what an audit finds: a sync reads the totals, and not the objects."""
+        """Return also what an audit finds: a sync reads totals and not objects."""
         audit = self._made[-1]._audit
         view = self.controller._state.run._view
         repaired: list[tuple[str, str]] = []
@@ -75,7 +75,7 @@ def make_world(chance: random.Random) -> World:
 
 
 def claim(chance: random.Random) -> Object:
-    """Return a resource claim, half of them one that a pod says to be its own."""
+    """Return a resource claim; the status of a pod may name it."""
     how = {"allocationMode": chance.choice(("ExactCount", "All")), "count": chance.randint(1, 3)}
     request = {"exactly": {"deviceClassName": chance.choice(("gpu", "fpga")), **how}}
     made = named(chance.choice("cde"), chance.choice(NAMESPACES))
@@ -97,20 +97,20 @@ def drawn(kind: Kind, chance: random.Random) -> Object:
 
 
 def present(world: World, chance: random.Random, *kinds: Kind) -> tuple[Kind, Object] | None:
-    """Return one of the objects there are, with its kind."""
+    """Return one of the existing objects, with its kind."""
     kind = chance.choice(kinds)
     known = list(world[kind].all())
     return (kind, chance.choice(known)) if known else None
 
 
 def told(what: str, kind: Kind, each: Object) -> str:
-    """Return what is told of a change of an object."""
+    """Return the description of a change of an object."""
     meta = each["metadata"]
     return f"{what}: {kind.resource} {meta.get('namespace', '')}/{meta['name']}"
 
 
 def come(world: World, chance: random.Random) -> str:
-    """Create an object, or one anew under the name of another."""
+    """Create an object, or recreate one under its name."""
     kind = chance.choice(COUNTED)
     made = drawn(kind, chance)
     name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
@@ -131,7 +131,7 @@ def come(world: World, chance: random.Random) -> str:
 
 
 def go(world: World, chance: random.Random) -> str:
-    """Delete an object; one with a finalizer only begins to go."""
+    """Delete an object; one with a finalizer only gets a deletion timestamp."""
     found = present(world, chance, *COUNTED)
     if found is None:
         return ""
@@ -159,7 +159,7 @@ def change(world: World, chance: random.Random) -> str:
 
 
 def status(world: World, chance: random.Random) -> str:
-    """Take a pod through its phases, or a volume claim through an expansion."""
+    """Change the phase of a pod, or expand a volume claim."""
     found = present(world, chance, POD, PERSISTENT_VOLUME_CLAIM)
     if found is None:
         return ""
@@ -177,7 +177,7 @@ def status(world: World, chance: random.Random) -> str:
 
 
 def spoil(world: World, chance: random.Random) -> str:
-    """Make an object unreadable, create one that is, or mend one."""
+    """Make an object undecodable, create an undecodable one, or repair one."""
     found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM)
     if found is None or chance.random() < 0.2:
         world[POD].create({"metadata": {"generateName": "bad-"}, "spec": 7}, chance.choice("ab"))
@@ -213,7 +213,7 @@ def ask(world: World, chance: random.Random) -> str:
 
 
 def overwrite(world: World, chance: random.Random) -> str:
-    """Write the status of a quota as somebody else: numbers, names, nothing, rubbish."""
+    """Write the status of a quota as another writer: numbers, names, nothing, invalid text."""
     found = present(world, chance, RESOURCE_QUOTA)
     if found is None:
         return ""
@@ -228,7 +228,7 @@ def overwrite(world: World, chance: random.Random) -> str:
 
 
 def declare(world: World, chance: random.Random) -> str:
-    """Let a device class come, declare another resource, or go."""
+    """Create a device class, change its resource, or delete it."""
     name = chance.choice(("gpu", "fpga"))
     spec = chance.choice(({}, {"extendedResourceName": "example.com/gpu"}))
     known = world[DEVICE_CLASS].get(name)
@@ -243,7 +243,7 @@ def declare(world: World, chance: random.Random) -> str:
 
 
 def cut(world: World, chance: random.Random) -> str:
-    """End a watch, sometimes with a change that only a new list shows."""
+    """End a watch, sometimes with a change that only a relist shows."""
     kind = chance.choice((RESOURCE_QUOTA, DEVICE_CLASS, *COUNTED))
     expired = chance.random() < 0.5
     if expired and (found := present(world, chance, kind)):
