@@ -97,7 +97,7 @@ class Controller:
 
     @property
     def depends_on_discovery(self) -> bool:
-        """Whether its watches depend on what the server serves."""
+        """Return whether its watches depend on what the server serves."""
         run = self._state.run
         return run is not None and run.depends_on_discovery
 

@@ -60,7 +60,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
 
 
 class SharedDependencies(msgspec.Struct, frozen=True):
-    """What all controllers of the host share."""
+    """The dependencies that all controllers of the host share."""
 
     client: Client
     #: By the name of a controller that writes with a service account of its own.
@@ -132,7 +132,7 @@ class ControllerRun:
 
     @property
     def is_ending(self) -> bool:
-        """Whether a restart was requested."""
+        """Return whether a restart was requested."""
         return self._restart_reason.done()
 
     async def restart_requested(self) -> RestartReason:
@@ -186,12 +186,12 @@ class ControllerRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has no watches, and gets none before the server serves other kinds."""
+        """Return whether it has no watches, and gets none before the server serves other kinds."""
         return not self._watches and self._dynamic is None
 
     @property
     def depends_on_discovery(self) -> bool:
-        """Whether its watches depend on what the server serves."""
+        """Return whether its watches depend on what the server serves."""
         return self._discovery.used or self._dynamic is not None
 
     def discovery_changed(self) -> None:

@@ -113,7 +113,7 @@ class DiscoveryListener(Protocol):
 
     @property
     def depends_on_discovery(self) -> bool:
-        """Whether it does."""
+        """Return whether its watches depend on discovery."""
 
     def discovery_changed(self) -> None:
         """Act on a change."""

@@ -20,7 +20,7 @@ WATCH_FUNCTION = "a watch function"
 
 
 class RestartReason(NamedTuple):
-    """Why a controller run ends and the next one begins; `error` is None where nothing failed."""
+    """The reason of a restart; `error` is None when nothing failed."""
 
     text: str
     error: BaseException | None = None
