@@ -1,4 +1,4 @@
-"""No sync holds a worker for ever, whatever it does with its cancellation."""
+"""No sync blocks a worker for ever, whatever it does with its cancellation."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A controller that tells of itself: its metrics in a scrape, its Events on the server."""
+"""A controller with metrics and Events of its own, on a real server."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A request goes to one object: what would go to another place is never sent."""
+"""A request goes to one object: a key of no single object is refused before it is sent."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

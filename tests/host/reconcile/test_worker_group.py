@@ -1,4 +1,4 @@
-"""Workers side by side: no key is in two hands, and none waits for another's patience."""
+"""The workers of a group: no key is processed by two of them, and no worker blocks another."""
 
 import asyncio
 from itertools import pairwise

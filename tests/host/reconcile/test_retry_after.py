@@ -1,4 +1,4 @@
-"""When the server says when to come back, the sender waits for it and holds back its own alone."""
+"""After Retry-After the sender waits, and delays the writes of its own controller alone."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What a real server answers to a write, and what is made of it."""
+"""The responses of a real server to writes, and what the sender and the writer make of them."""
 
 import asyncio
 import json
