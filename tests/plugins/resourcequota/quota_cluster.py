@@ -118,7 +118,7 @@ class QuotaCluster:
     def relist(self, kind: Kind) -> None:
         """Send a new list; waiting events are lost, as after a failed watch."""
         stream = self.watch_streams[kind]
-        if stream.feed.has_synced:
+        if stream.informer.has_synced:
             stream.list(self.objects.get(kind, {}).values())
 
     def hold(self, kind: Kind) -> None:
@@ -128,7 +128,7 @@ class QuotaCluster:
     def release(self, kind: Kind) -> None:
         """Send the events of a kind that were held back."""
         self.watch_streams[kind].is_held = False
-        self.watch_streams[kind].flow()
+        self.watch_streams[kind].deliver()
 
     # -- quotas and admission
 
@@ -204,8 +204,8 @@ class QuotaCluster:
         for (kind, model), handler in self.handlers.items():
             if kind != watch.kind:
                 continue
-            stream.feed.add_event_handler(model, handler)
-            store = self.stores[kind, model] = stream.feed.typed_informer(model).store
+            stream.informer.add_event_handler(model, handler)
+            store = self.stores[kind, model] = stream.informer.typed_informer(model).store
             store.keep_full_objects = handler.watch.whole
             store.notify_unchanged = handler.watch.every_event
             store.reflector_error = lambda: self.unlistable.get(watch.kind, "")
@@ -223,10 +223,10 @@ class QuotaCluster:
         self._needs_refresh = False
         watches = self.controller.kcm_more_watches(self.discovery)
         wanted = {(watch.kind, watch.model): watch for watch in watches}
-        for mark in list(self.handlers):
-            if mark not in wanted and mark not in self._fixed:
-                del self.handlers[mark], self.watch_streams[mark[0]], self.stores[mark]
-        self.add_watches(*(wanted[mark] for mark in wanted if mark not in self.handlers))
+        for watch in list(self.handlers):
+            if watch not in wanted and watch not in self._fixed:
+                del self.handlers[watch], self.watch_streams[watch[0]], self.stores[watch]
+        self.add_watches(*(wanted[watch] for watch in wanted if watch not in self.handlers))
 
     def enqueue(self, wanted: Iterable[Wanted]) -> None:
         """Enqueue what the controller returns."""

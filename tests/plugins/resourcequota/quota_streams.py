@@ -15,31 +15,31 @@ class WatchStream:
     """The events of one kind; while it is held, events wait, as on a slow connection."""
 
     def __init__(self, kind: Kind) -> None:
-        self.feed = SharedInformer(kind)
+        self.informer = SharedInformer(kind)
         self.waiting: list[tuple[str, Manifest]] = []
         self.is_held = False
 
     def send(self, sort: str, manifest: Manifest) -> None:
         self.waiting.append((sort, json.loads(json.dumps(manifest))))
-        self.flow()
+        self.deliver()
 
-    def flow(self) -> None:
-        while self.waiting and not self.is_held and self.feed.has_synced:
+    def deliver(self) -> None:
+        while self.waiting and not self.is_held and self.informer.has_synced:
             sort, manifest = self.waiting.pop(0)
             line = _line(sort, manifest)
-            self.feed.apply(sort, line, decoder.decode_event(line).object)
+            self.informer.apply(sort, line, decoder.decode_event(line).object)
 
     def list(self, manifests: Iterable[Manifest]) -> None:
         self.waiting.clear()
-        self.feed.init()
+        self.informer.init()
         lines = [_line("ADDED", manifest) for manifest in manifests]
         for line in lines:
-            self.feed.init_apply("ADDED", line, decoder.decode_event(line).object)
+            self.informer.init_apply("ADDED", line, decoder.decode_event(line).object)
         # What is more than one slice is delivered in further turns of an event loop.
-        asyncio.run(self._put_in_place(turns=len(lines) // SLICE + 2))
+        asyncio.run(self._finish_init(turns=len(lines) // SLICE + 2))
 
-    async def _put_in_place(self, *, turns: int) -> None:
-        for _ in self.feed.init_done():
+    async def _finish_init(self, *, turns: int) -> None:
+        for _ in self.informer.init_done():
             pass
         for _ in range(turns):
             await asyncio.sleep(0)

@@ -89,7 +89,7 @@ def test_late_and_repeated_events_change_nothing() -> None:
     assert usage_tracker(cluster).index.namespace_usage("pods", "a") is None
 
 
-def going(cluster: QuotaCluster, seconds: int) -> Manifest:
+def being_deleted(cluster: QuotaCluster, seconds: int) -> Manifest:
     """Return pod p with a deletion time this far ahead and a grace period of 30 s."""
     when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
     instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -104,7 +104,7 @@ def test_a_deleted_pod_is_charged_until_it_expires() -> None:
     RQ-T135, RQ-T136, RQ-108 to RQ-110, RQ-B21: a clock set back charges it again.
     """
     cluster = QuotaCluster()
-    cluster.put(POD, going(cluster, 10))
+    cluster.put(POD, being_deleted(cluster, 10))
     key = cluster.quota("pods", "count/pods")
     cluster.start()
     cluster.advance(39.9)
@@ -119,7 +119,7 @@ def test_a_deleted_pod_is_charged_until_it_expires() -> None:
 def test_expirations_of_deleted_pods_are_removed() -> None:
     """The usage tracker has expirations of existing pods only (RQ-B21)."""
     cluster = QuotaCluster()
-    cluster.put(POD, going(cluster, 10))
+    cluster.put(POD, being_deleted(cluster, 10))
     cluster.quota("pods")
     cluster.start()
     assert len(usage_tracker(cluster).expirations) == 1

@@ -70,7 +70,7 @@ def make_world(chance: random.Random) -> World:
     """Return a world with some quotas and objects."""
     world = QuotaWorld(chance)
     for _ in range(chance.choice((0, 3, 12))):
-        chance.choice((come, come, ask, declare))(world, chance)
+        chance.choice((create, create, change_quota, declare))(world, chance)
     return world
 
 
@@ -103,13 +103,13 @@ def present(world: World, chance: random.Random, *kinds: Kind) -> tuple[Kind, Ob
     return (kind, chance.choice(known)) if known else None
 
 
-def told(what: str, kind: Kind, each: Object) -> str:
+def described(what: str, kind: Kind, each: Object) -> str:
     """Return the description of a change of an object."""
     meta = each["metadata"]
     return f"{what}: {kind.resource} {meta.get('namespace', '')}/{meta['name']}"
 
 
-def come(world: World, chance: random.Random) -> str:
+def create(world: World, chance: random.Random) -> str:
     """Create an object, or recreate one under its name."""
     kind = chance.choice(COUNTED)
     made = drawn(kind, chance)
@@ -127,10 +127,10 @@ def come(world: World, chance: random.Random) -> str:
         world[kind].delete(name, namespace)
     if world[kind].get(name, namespace) is not None:
         return ""
-    return told("comes", kind, world[kind].create(made, namespace))
+    return described("created", kind, world[kind].create(made, namespace))
 
 
-def go(world: World, chance: random.Random) -> str:
+def delete(world: World, chance: random.Random) -> str:
     """Delete an object; one with a finalizer only gets a deletion timestamp."""
     found = present(world, chance, *COUNTED)
     if found is None:
@@ -141,7 +141,7 @@ def go(world: World, chance: random.Random) -> str:
         world[kind].update({**each, "metadata": {**meta, "finalizers": []}})
     else:
         world[kind].delete(meta["name"], meta["namespace"])
-    return told("goes", kind, each)
+    return described("deleted", kind, each)
 
 
 def change(world: World, chance: random.Random) -> str:
@@ -155,7 +155,7 @@ def change(world: World, chance: random.Random) -> str:
     if "status" in other:
         body = {**each, "status": other["status"], "metadata": _name(each)}
         world[kind].update(body, "status")
-    return told("changes", kind, each)
+    return described("changed", kind, each)
 
 
 def status(world: World, chance: random.Random) -> str:
@@ -173,19 +173,19 @@ def status(world: World, chance: random.Random) -> str:
     elif chance.random() < 0.3:
         new["extendedResourceClaimStatus"] = {"resourceClaimName": chance.choice("cde")}
     world[kind].update({**each, "status": new}, "status")
-    return told(f"status {new}", kind, each)
+    return described(f"status {new}", kind, each)
 
 
-def spoil(world: World, chance: random.Random) -> str:
+def corrupt(world: World, chance: random.Random) -> str:
     """Make an object undecodable, create an undecodable one, or repair one."""
     found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM)
     if found is None or chance.random() < 0.2:
         world[POD].create({"metadata": {"generateName": "bad-"}, "spec": 7}, chance.choice("ab"))
-        return "an unreadable pod comes"
+        return "an undecodable pod is created"
     kind, each = found
     good = isinstance(each["spec"], dict)
     world[kind].update({**each, "spec": 7 if good else drawn(kind, chance)["spec"]})
-    return told("is spoilt" if good else "is mended", kind, each)
+    return described("broken" if good else "repaired", kind, each)
 
 
 def limits(chance: random.Random) -> Object:
@@ -194,7 +194,7 @@ def limits(chance: random.Random) -> Object:
     return {name: chance.choice(("3", "10", "1Gi")) for name in names}
 
 
-def ask(world: World, chance: random.Random) -> str:
+def change_quota(world: World, chance: random.Random) -> str:
     """Create a quota, change what it limits, or delete it."""
     name, namespace = chance.choice("qr"), chance.choice(NAMESPACES)
     quota = world[RESOURCE_QUOTA].get(name, namespace)
@@ -203,10 +203,10 @@ def ask(world: World, chance: random.Random) -> str:
             world[RESOURCE_QUOTA].delete(name, namespace)
         spec = {"hard": limits(chance), **chance.choice(SCOPES)}
         world[RESOURCE_QUOTA].create({"metadata": {"name": name}, "spec": spec}, namespace)
-        return f"quota {namespace}/{name} comes: {spec}"
+        return f"quota {namespace}/{name} created: {spec}"
     if chance.random() < 0.2:
         world[RESOURCE_QUOTA].delete(name, namespace)
-        return f"quota {namespace}/{name} goes"
+        return f"quota {namespace}/{name} deleted"
     quota["spec"]["hard"] = limits(chance)
     world[RESOURCE_QUOTA].update(quota)
     return f"quota {namespace}/{name} limits {quota['spec']['hard']}"
@@ -224,7 +224,7 @@ def overwrite(world: World, chance: random.Random) -> str:
     other = chance.choice((used, used, used, {}, {**used, "stray": "1"}, {**used, "pods": "x"}))
     hard = chance.choice((quota["spec"]["hard"], quota["spec"]["hard"], {"pods": "1"}))
     world[RESOURCE_QUOTA].update({**quota, "status": {"hard": hard, "used": other}}, "status")
-    return told(f"overwritten with {other}", *found)
+    return described(f"overwritten with {other}", *found)
 
 
 def declare(world: World, chance: random.Random) -> str:
@@ -234,10 +234,10 @@ def declare(world: World, chance: random.Random) -> str:
     known = world[DEVICE_CLASS].get(name)
     if known is None:
         world[DEVICE_CLASS].create({"metadata": {"name": name}, "spec": spec})
-        return f"class {name} comes: {spec}"
+        return f"class {name} created: {spec}"
     if chance.random() < 0.4:
         world[DEVICE_CLASS].delete(name)
-        return f"class {name} goes"
+        return f"class {name} deleted"
     world[DEVICE_CLASS].update({**known, "spec": spec})
     return f"class {name}: {spec}"
 
@@ -258,12 +258,12 @@ def _name(each: Object) -> dict[str, Any]:
 
 
 CHANGES = {
-    come: 10,
-    go: 6,
+    create: 10,
+    delete: 6,
     change: 6,
     status: 4,
-    spoil: 3,
-    ask: 5,
+    corrupt: 3,
+    change_quota: 5,
     overwrite: 3,
     declare: 4,
     cut: 1,

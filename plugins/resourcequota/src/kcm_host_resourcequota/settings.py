@@ -22,5 +22,5 @@ class Settings(BaseModel):
     )
     settle_time: NotNegative = Field(
         default=timedelta(seconds=10),
-        description="How long an amount that no object accounts for stays before it is taken off.",
+        description="How long usage without objects stays unchanged before it is subtracted.",
     )
