@@ -74,13 +74,13 @@ class ServerRanges:
         """Merge fields into a ServiceCIDR and return its new version."""
         return str(self.net.patch_service_cidr(name, fields).metadata.resource_version)
 
-    def finalize(self, name: str, *finalizers: str) -> None:
-        """Put a ServiceCIDR's finalizers in place of those it has."""
+    def set_finalizers(self, name: str, *finalizers: str) -> None:
+        """Replace the finalizers of a ServiceCIDR."""
         changes = [{"op": "replace", "path": "/metadata/finalizers", "value": list(finalizers)}]
         self.net.patch_service_cidr(name, changes)
 
-    def say(self, name: str, status: str, reason: str, message: str) -> None:
-        """Overwrite the Ready condition, with a time long ago."""
+    def set_condition(self, name: str, status: str, reason: str, message: str) -> None:
+        """Overwrite the Ready condition, with a time in the past."""
         condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
         condition["lastTransitionTime"] = "2020-01-01T00:00:00Z"
         self.net.patch_service_cidr_status(name, {"status": {"conditions": [condition]}})
@@ -118,10 +118,10 @@ class ServerRanges:
         return tuple(condition.get(field, "") for field in ("status", "reason", "message"))
 
     def is_complete(self, name: str) -> bool:
-        """Return whether it has all that a living one should have."""
+        """Return whether it has the finalizer and is ready."""
         return FINALIZER in self.finalizers(name) and self.ready_condition(name) == READY
 
-    def serve(self, address: str) -> str:
+    def create_service(self, address: str) -> str:
         """Create a Service with this address, retried until it is allocated; return its name."""
         name = f"s{secrets.token_hex(4)}"
         spec = {"clusterIP": address, "ports": [{"port": 80}]}
@@ -142,7 +142,7 @@ class ServerRanges:
         eventually(created, f"a Service gets {address}")
         return name
 
-    def unserve(self, *services: str) -> None:
+    def delete_services(self, *services: str) -> None:
         """Delete Services, and their addresses with them."""
         for name in services:
             self.core.delete_namespaced_service(name, "default")
@@ -167,7 +167,7 @@ class ServerRanges:
         labels = {"ipaddress.kubernetes.io/managed-by": manager}
         self.net.patch_ip_address(name, {"metadata": {"labels": labels}})
 
-    def drop_address(self, name: str) -> None:
+    def delete_address(self, name: str) -> None:
         """Delete an IPAddress, if the server has not done so itself."""
         try:
             self.net.delete_ip_address(name)
@@ -198,7 +198,7 @@ class CidrCluster(ServerRanges):
         return self.proxy.requests(path=path, when=lambda one: one.method != "GET")
 
     def written(self, name: str) -> list[str]:
-        """Return the sorts of these writes, refused ones included."""
+        """Return the kinds of these writes, refused ones included."""
         return [sort_of(request) for request in self.requests(name)]
 
     def touch(self) -> str:
@@ -207,21 +207,21 @@ class CidrCluster(ServerRanges):
         return self.change(self.marker, metadata={"annotations": {"touched": text}})
 
     def wait_until_idle(self) -> dict[str, Any]:
-        """Return when the host has done all it has to; never while one has its ten seconds."""
+        """Wait until the host is idle; not possible during a grace period."""
         return self.host.wait_until_settled(CONTROLLER, "servicecidrs", self.touch)
 
-    def seen(self) -> None:
-        """Return when everything up to now has gone through the watch of ServiceCIDRs."""
+    def wait_until_delivered(self) -> None:
+        """Wait until the watch of ServiceCIDRs has delivered all changes so far."""
         self.host.wait_until_seen("servicecidrs", self.touch())
 
-    def complete(self, *names: str) -> None:
-        """Wait until these have all that living ones should have."""
+    def wait_until_complete(self, *names: str) -> None:
+        """Wait until these have the finalizer and are ready."""
         for name in names:
             eventually(lambda name=name: self.is_complete(name), f"{name} is complete")
 
 
 def refusal(status: int) -> Answer:
-    """Return an answer that says no."""
+    """Return an error response with this status."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
     text = json.dumps(body | {"message": "refused by a test"})
     return Answer(status, text.encode(), {"Content-Type": "application/json"})

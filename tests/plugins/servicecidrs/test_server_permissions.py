@@ -36,12 +36,12 @@ def test_the_controllers_own_role_is_enough(cidr_server: ApiServer, own: Net) ->
     mark = cidr_server.audit.mark()
     with cidr_host(cidr_server) as cluster:
         cluster.create(own.name, f"{own.v4}.0/24")
-        cluster.complete(own.name)
-        service = cluster.serve(f"{own.v4}.7")
+        cluster.wait_until_complete(own.name)
+        service = cluster.create_service(f"{own.v4}.7")
         cluster.delete(own.name)
         eventually(lambda: cluster.ready_condition(own.name) == TERMINATING, "it is kept")
-        cluster.finalize(own.name)
-        cluster.unserve(service)
+        cluster.set_finalizers(own.name)
+        cluster.delete_services(service)
         requests = cluster.proxy.requests()
     assert {request.status for request in requests} == {200}
     reads = {one.path for one in requests if one.method == "GET" and GROUP in one.path}
@@ -68,7 +68,7 @@ def test_few_verbs_are_needed_and_no_more(cidr_server: ApiServer, own: Net) -> N
         broken = Answer(500, b"{}", {"Content-Type": "application/json"})
         cluster.proxy.add(broken, path=f"/{own.name}/status$", times=2)
         grant([*READS, *WRITES, *EVENTS])
-        cluster.complete(own.name)
+        cluster.wait_until_complete(own.name)
         assert set(cluster.written(own.name)) == {FIN_PLUS, STATUS_T}
         eventually(lambda: [one.count for one in cluster.events(own.name)] == [2], "two failures")
 

@@ -23,7 +23,7 @@ OTHER = "example.com/other"
 def made(cluster: CidrCluster, own: Net) -> str:
     """Make a ServiceCIDR, wait until it is complete, and return its name."""
     cluster.create(own.name, f"{own.v4}.0/24")
-    cluster.complete(own.name)
+    cluster.wait_until_complete(own.name)
     cluster.wait_until_idle()
     return own.name
 
@@ -82,7 +82,7 @@ def test_who_owns_what_was_written(cluster: CidrCluster, own: Net) -> None:
 def test_one_with_finalizer_gets_the_condition_alone(cluster: CidrCluster, own: Net) -> None:
     """What is there is not sent again (SC-T4, SC-71)."""
     cluster.create(own.name, f"{own.v4}.0/24", finalizers=[FINALIZER])
-    cluster.complete(own.name)
+    cluster.wait_until_complete(own.name)
     cluster.wait_until_idle()
     assert cluster.written(own.name) == [STATUS_T]
 
@@ -90,21 +90,21 @@ def test_one_with_finalizer_gets_the_condition_alone(cluster: CidrCluster, own: 
 def test_finalizers_of_others_stay(cluster: CidrCluster, own: Net) -> None:
     """The patch adds to the list; the condition is correct already (SC-T5, SC-71, SC-131)."""
     name = made(cluster, own)
-    cluster.finalize(name, OTHER)
-    cluster.complete(name)
+    cluster.set_finalizers(name, OTHER)
+    cluster.wait_until_complete(name)
     cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T, FIN_PLUS]
     assert sorted(cluster.finalizers(name)) == [OTHER, FINALIZER]
-    cluster.finalize(name, FINALIZER)
+    cluster.set_finalizers(name, FINALIZER)
 
 
 def test_the_default_range_gets_this_controllers_message(cluster: CidrCluster) -> None:
     """The server's own message is replaced once, and the server lets it be (SC-T6, SC-87)."""
-    cluster.complete("kubernetes")
+    cluster.wait_until_complete("kubernetes")
     before = len(cluster.requests("kubernetes"))
-    cluster.say("kubernetes", "True", "", "Kubernetes default Service CIDR is ready")
-    cluster.seen()
-    cluster.complete("kubernetes")
+    cluster.set_condition("kubernetes", "True", "", "Kubernetes default Service CIDR is ready")
+    cluster.wait_until_delivered()
+    cluster.wait_until_complete("kubernetes")
     cluster.wait_until_idle()
     assert cluster.written("kubernetes")[before:] == [STATUS_T]
 
@@ -123,7 +123,7 @@ def test_a_condition_changed_by_hand_is_put_right(
 ) -> None:
     """Status, reason and message are compared; the time is always now (SC-80, SC-84)."""
     name = made(cluster, own)
-    cluster.say(name, *condition)
+    cluster.set_condition(name, *condition)
     eventually(lambda: cluster.ready_condition(name) == READY, "the condition is put right")
     cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T, STATUS_T]
@@ -133,7 +133,7 @@ def test_a_condition_changed_by_hand_is_put_right(
 def test_the_time_of_a_condition_is_not_compared(cluster: CidrCluster, own: Net) -> None:
     """One that differs in its time alone is left as it is (SC-T3, SC-80)."""
     name = made(cluster, own)
-    cluster.say(name, *READY)
+    cluster.set_condition(name, *READY)
     cluster.wait_until_idle()
     assert cluster.written(name) == [FIN_PLUS, STATUS_T]
     assert cluster.condition(name)["lastTransitionTime"] == "2020-01-01T00:00:00Z"

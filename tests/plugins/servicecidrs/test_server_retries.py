@@ -36,7 +36,7 @@ def test_a_condition_that_cannot_be_written_is_reported(cluster: CidrCluster, ow
     name = own.name
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=3)
     cluster.create(name, f"{own.v4}.0/24")
-    cluster.complete(name)
+    cluster.wait_until_complete(name)
     cluster.wait_until_idle()
     answers = [(STATUS_T, 500)] * 3 + [(STATUS_T, 200)]
     assert statuses(cluster, name) == [(FIN_PLUS, 200), *answers]
@@ -59,12 +59,12 @@ def test_success_resets_the_backoff(cluster: CidrCluster, own: Net) -> None:
     name = own.name
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=2)
     cluster.create(name, f"{own.v4}.0/24")
-    cluster.complete(name)
+    cluster.wait_until_complete(name)
     cluster.wait_until_idle()
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=1)
-    cluster.say(name, *TERMINATING)
-    cluster.seen()
-    cluster.complete(name)
+    cluster.set_condition(name, *TERMINATING)
+    cluster.wait_until_delivered()
+    cluster.wait_until_complete(name)
     cluster.wait_until_idle()
     assert waits(cluster, name) == ["0.005s", "0.01s", "0.005s"]
     assert cluster.host.controller(CONTROLLER)["queue"]["failing"] == {}
@@ -78,7 +78,7 @@ def test_a_finalizer_that_is_refused_ends_the_sync(
     name = own.name
     cluster.proxy.add(refusal(status), path=f"/{name}$", times=2)
     cluster.create(name, f"{own.v4}.0/24")
-    cluster.complete(name)
+    cluster.wait_until_complete(name)
     cluster.wait_until_idle()
     refused = [(FIN_PLUS, status)] * 2
     assert statuses(cluster, name) == [*refused, (FIN_PLUS, 200), (STATUS_T, 200)]
@@ -92,7 +92,7 @@ def test_one_that_is_deleted_meanwhile_is_no_error(cluster: CidrCluster, own: Ne
     cluster.create(name, f"{own.v4}.0/24")
     stall.wait_until_hit()
     cluster.delete(name)
-    cluster.seen()
+    cluster.wait_until_delivered()
     stall.remove()
     eventually(lambda: len(cluster.requests(name)) == 2, "both are sent")
     settled = cluster.wait_until_idle()
@@ -108,29 +108,29 @@ def test_a_deletion_not_seen_yet_is_an_ordinary_error(cluster: CidrCluster, own:
     cluster.create(name, f"{own.v4}.0/24", finalizers=[OTHER])
     stall.wait_until_hit()
     cluster.delete(name)
-    cluster.seen()
+    cluster.wait_until_delivered()
     stall.remove()
     eventually(lambda: waits(cluster, name), "it is refused")
     cluster.wait_until_idle()
     assert statuses(cluster, name) == [(FIN_PLUS, 422)]
     assert cluster.finalizers(name) == [OTHER]
     assert cluster.events(name) == []
-    cluster.finalize(name)
+    cluster.set_finalizers(name)
 
 
 def test_a_failed_report_of_a_blocked_deletion_is_no_event(cluster: CidrCluster, own: Net) -> None:
     """The write of the condition is the result of the sync; it is retried (SC-61, SC-121)."""
     name = own.name
     cluster.create(name, f"{own.v4}.0/24")
-    cluster.complete(name)
-    service = cluster.serve(f"{own.v4}.7")
+    cluster.wait_until_complete(name)
+    service = cluster.create_service(f"{own.v4}.7")
     cluster.proxy.add(refusal(500), path=f"/{name}/status$", times=2)
     cluster.delete(name)
     eventually(lambda: cluster.ready_condition(name) == TERMINATING, "it is kept")
     assert waits(cluster, name) == ["0.005s", "0.01s"]
     assert cluster.events(name) == []
-    cluster.finalize(name)
-    cluster.unserve(service)
+    cluster.set_finalizers(name)
+    cluster.delete_services(service)
 
 
 def test_one_that_fails_holds_up_no_other(cluster: CidrCluster, own: Net) -> None:
@@ -140,7 +140,7 @@ def test_one_that_fails_holds_up_no_other(cluster: CidrCluster, own: Net) -> Non
     cluster.create(name, f"{own.v4}.0/24")
     rule.wait_until_hit(4)
     cluster.create(other, f"{own.v4}.0/25", finalizers=[FINALIZER])
-    cluster.complete(other)
+    cluster.wait_until_complete(other)
     assert cluster.host.controller(CONTROLLER)["queue"]["failing"][name] >= 4
     rule.remove()
-    cluster.complete(name)
+    cluster.wait_until_complete(name)

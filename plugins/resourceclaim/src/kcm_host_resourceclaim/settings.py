@@ -1,4 +1,4 @@
-"""What an operator can set: the feature switches of the API server, as far as they matter here."""
+"""The settings: the feature gates of the API server on which the controller depends."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 
 class Settings(BaseModel):
-    """The settings of the resourceclaim controller; each should be as on the API server."""
+    """The settings of the resourceclaim controller; each should equal that of the API server."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
