@@ -57,8 +57,8 @@ async def actual_times(requests: list[Request], rate: float, burst: int) -> list
     loop = asyncio.get_running_loop()
     limiter, begun = WriteRateLimiter(rate, burst, loop.time), loop.time()
 
-    async def one(timeout: int | None) -> float | None:
-        limit = None if timeout is None else float(timeout * EIGHTH + EIGHTH / 2)
+    async def one(eighths: int | None) -> float | None:
+        limit = None if eighths is None else float(eighths * EIGHTH + EIGHTH / 2)
         try:
             async with asyncio.timeout(limit):
                 await limiter.wait()
