@@ -36,7 +36,7 @@ class Informer:
         """Return the state at this moment."""
         options, reflector = self.options, self.reflector
         stores = [typed.store for typed in self.shared_informer.typed_informers]
-        undecodable = frozenset[Key]().union(*(store.undecodable for store in stores))
+        undecodable = stores[0].undecodable if len(stores) == 1 else _undecodable(stores)
         return StreamState(
             group=options.kind.group,
             version=options.kind.version,
@@ -47,11 +47,10 @@ class Informer:
             metadata_only=options.metadata_only,
             phase=reflector.phase if reflector else "listing",
             synced=self.shared_informer.has_synced,
-            objects=max((len(store) for store in stores), default=0),
+            objects=max(map(len, stores), default=0),
             resource_version=reflector.resource_version if reflector else "",
             lists=reflector.lists if reflector else 0,
-            # Not the first ones in order: to sort all keys would make each read expensive.
-            undecodable=tuple(sorted(map(str, islice(undecodable, UNDECODABLE_SHOWN)))),
+            undecodable=_shown(undecodable) if undecodable else (),
             undecodable_count=len(undecodable),
             controllers=tuple(sorted(set(self.controllers.values()))),
             error=self.error(),
@@ -74,6 +73,15 @@ class Informer:
         if any(typed.store.keep_full_objects for typed in shared.typed_informers):
             return False
         return all(reads_metadata_only(model) for model in shared.models)
+
+
+def _undecodable(stores: list[Store[Any]]) -> frozenset[Key]:
+    return frozenset[Key]().union(*(store.undecodable for store in stores))
+
+
+def _shown(undecodable: frozenset[Key]) -> tuple[str, ...]:
+    # Not the first ones in order: to sort all keys would make each read expensive.
+    return tuple(sorted(map(str, islice(undecodable, UNDECODABLE_SHOWN))))
 
 
 class InformerFactory:
