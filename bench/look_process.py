@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import cast
 
 from bench.cluster_in_memory import ClusterInMemory
+from kcm_host.api.states import Detail
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
@@ -60,7 +61,7 @@ async def measure(objects: int, namespaces: int) -> dict[str, float]:
     running = asyncio.create_task(host.run())
     await _until_quiet(host, running)
     address = f"http://{config.bind}"
-    held = sum(stream.objects for stream in host.state(with_status=False).streams)
+    held = sum(stream.objects for stream in host.state(Detail.METRICS).streams)
     look = await _loop_seconds(lambda: _ask(address, *LOOK))
     status = await _loop_seconds(lambda: _ask(address, "/status"))
     gap = await _longest_gap(lambda: _ask(address, *LOOK))
@@ -94,7 +95,7 @@ async def _until_quiet(host: Host, running: "asyncio.Task[int]") -> None:
         await asyncio.wait({running}, timeout=1.0)
         if running.done():
             raise RuntimeError(f"the host ended with {running.result()}")
-        state = host.state(with_status=False)
+        state = host.state(Detail.METRICS)
         busy = [
             one
             for one in state.controllers

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kcm_host.api.metrics import Metric
-from kcm_host.api.states import HostState
+from kcm_host.api.states import Detail, HostState
 from kcm_host.observe.endpoints import AddressUnusable, Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.watchdog import Watchdog
@@ -57,14 +57,14 @@ def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Ite
 @pytest.fixture
 def endpoints(loop_thread, state) -> Iterator[Endpoints]:
     """Serve a host that is ready."""
-    with serving(loop_thread, lambda **_: state) as endpoints:
+    with serving(loop_thread, lambda _: state) as endpoints:
         yield endpoints
 
 
 @pytest.fixture
 def unready_endpoints(loop_thread, unready) -> Iterator[Endpoints]:
     """Serve a host that is not ready."""
-    with serving(loop_thread, lambda **_: unready) as endpoints:
+    with serving(loop_thread, lambda _: unready) as endpoints:
         yield endpoints
 
 
@@ -98,7 +98,7 @@ def test_readyz_verbose_shows_ready_controllers_too(endpoints, unready_endpoints
 def test_unready_host_without_unready_controllers_says_so(loop_thread, state) -> None:
     """A host that is not ready for a reason of its own is 503 all the same."""
     alone = msgspec.structs.replace(state, ready=False)
-    with serving(loop_thread, lambda **_: alone) as endpoints:
+    with serving(loop_thread, lambda _: alone) as endpoints:
         assert get(endpoints, "/readyz")[:2] == (503, "readyz check failed\n")
 
 
@@ -118,7 +118,7 @@ def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
     """A plugin's status that JSON cannot hold is shown as text, and breaks no response."""
     odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
     with serving(
-        loop_thread, lambda **_: msgspec.structs.replace(state, controllers=(odd,))
+        loop_thread, lambda _: msgspec.structs.replace(state, controllers=(odd,))
     ) as endpoints:
         shown = json.loads(get(endpoints, "/status")[1])["controllers"][0]["status"]
     assert shown == {"kinds": ["1j"], "loop": "<built-in function print>"}
@@ -140,7 +140,7 @@ def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
         threads.append(threading.get_ident())
         return [Metric("acme_claims", "Claims.", "gauge", (({}, len(threads)),))]
 
-    with serving(loop_thread, lambda **_: state, plugin_metrics=lambda: {"acme": ask}) as endpoints:
+    with serving(loop_thread, lambda _: state, plugin_metrics=lambda: {"acme": ask}) as endpoints:
         get(endpoints, "/status")
         assert "acme_claims 1.0" in get(endpoints, "/metrics")[1]
         assert "acme_claims 2.0" in get(endpoints, "/metrics")[1]
@@ -149,20 +149,18 @@ def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
     assert len(set(threads)) == 1
 
 
-def test_only_status_includes_the_status_of_plugins(loop_thread, state) -> None:
-    """Probes and scrapes take the state without what plugins say of themselves (F-40)."""
-    asked: list[bool] = []
+def test_each_endpoint_reads_what_it_needs(loop_thread, state) -> None:
+    """Probes and scrapes do not pay for what `/status` shows (F-40)."""
+    asked: list[Detail] = []
 
-    def host_state(*, with_status: bool) -> HostState:
-        asked.append(with_status)
+    def host_state(detail: Detail) -> HostState:
+        asked.append(detail)
         return state
 
     with serving(loop_thread, host_state) as endpoints:
-        for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
+        for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics", "/status"):
             assert get(endpoints, path)[0] == 200
-        assert True not in asked
-        assert get(endpoints, "/status")[0] == 200
-    assert asked[-1] is True
+    assert asked == [Detail.READINESS, Detail.READINESS, Detail.METRICS, Detail.STATUS]
 
 
 def test_root_lists_the_endpoints(endpoints) -> None:
@@ -203,7 +201,7 @@ def test_nothing_is_cached_or_sniffed(endpoints, path: str) -> None:
 @pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
 def test_blocked_loop_makes_its_endpoints_503(loop_thread, state, blocker, path: str) -> None:
     """While a plugin blocks the loop, endpoints that need it are 503 with that reason."""
-    with serving(loop_thread, lambda **_: state, call_seconds=0.1) as endpoints:
+    with serving(loop_thread, lambda _: state, call_seconds=0.1) as endpoints:
         blocker.block(loop_thread)
         status, body, _ = get(endpoints, path)
         assert status == 503
@@ -215,7 +213,7 @@ def test_blocked_loop_makes_its_endpoints_503(loop_thread, state, blocker, path:
 
 def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
     """A short stall is no failure: `/livez` stays 200 during it."""
-    with serving(loop_thread, lambda **_: state) as endpoints:
+    with serving(loop_thread, lambda _: state) as endpoints:
         blocker.block(loop_thread)
         assert get(endpoints, "/livez")[0] == 200
         blocker.released.set()
@@ -223,7 +221,7 @@ def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) ->
 
 def test_livez_fails_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
     """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
-    with serving(loop_thread, lambda **_: state, dead_seconds=0.5) as endpoints:
+    with serving(loop_thread, lambda _: state, dead_seconds=0.5) as endpoints:
         blocker.block(loop_thread)
         loop_thread.until(lambda: get(endpoints, "/livez")[0] == 500)
         assert "controller 'acme' blocks it" in get(endpoints, "/livez")[1]
@@ -234,7 +232,7 @@ def test_livez_fails_when_a_plugin_blocks_for_too_long(loop_thread, state, block
 def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
     """Each response of an endpoint that raises has the reason; it is logged once."""
 
-    def broken(**_: object) -> HostState:
+    def broken(_: Detail) -> HostState:
         raise KeyError("nodes")
 
     with serving(loop_thread, broken) as endpoints:
@@ -255,7 +253,7 @@ def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
         )
         with (
             pytest.raises(AddressUnusable, match=complaint),
-            serving(loop_thread, lambda **_: state, bind=bind),
+            serving(loop_thread, lambda _: state, bind=bind),
         ):
             pass
 
@@ -273,7 +271,7 @@ def test_unusable_address_is_an_error(loop_thread, state, bind: str, fact: str) 
     """An address that cannot be bound is an error that says what is wrong with it."""
     with (
         pytest.raises(AddressUnusable, match=fact),
-        serving(loop_thread, lambda **_: state, bind=bind),
+        serving(loop_thread, lambda _: state, bind=bind),
     ):
         pass
 
@@ -284,7 +282,7 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
-    with serving(loop_thread, lambda **_: state, bind="[::1]:0") as endpoints:
+    with serving(loop_thread, lambda _: state, bind="[::1]:0") as endpoints:
         assert endpoints.address.startswith("[::1]:")
         connection = http.client.HTTPConnection("::1", int(endpoints.address.rpartition(":")[2]))
         connection.request("GET", "/livez")
@@ -295,7 +293,7 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
 def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
     """Stopping while the loop is blocked cancels pending calls and leaves no thread behind."""
     asked: list[tuple[int, str]] = []
-    with serving(loop_thread, lambda **_: state, call_seconds=60) as endpoints:
+    with serving(loop_thread, lambda _: state, call_seconds=60) as endpoints:
         blocker.block(loop_thread)
         client = threading.Thread(target=lambda: asked.append(get(endpoints, "/readyz")[:2]))
         client.start()
@@ -308,7 +306,7 @@ def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> N
 
 def test_idle_client_does_not_delay_the_stop(loop_thread, state) -> None:
     """A connection without a request is aborted at the stop."""
-    with serving(loop_thread, lambda **_: state) as endpoints:
+    with serving(loop_thread, lambda _: state) as endpoints:
         host, _, port = endpoints.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=60) as silent:
             loop_thread.until(lambda: endpoints.connections)

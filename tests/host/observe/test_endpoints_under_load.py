@@ -53,7 +53,7 @@ def is_closed(client: socket.socket) -> bool:
 def test_head_that_never_ends_is_aborted(loop_thread, state) -> None:
     """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, limits=Limits(request_seconds=0.2)) as endpoints,
+        serving(loop_thread, lambda _: state, limits=Limits(request_seconds=0.2)) as endpoints,
         connect(endpoints) as slow,
     ):
         slow.sendall(b"GET /livez HTTP/1.1\r\nX: ")
@@ -73,7 +73,7 @@ def test_response_that_nobody_reads_is_aborted(loop_thread, state) -> None:
     )
     whole = msgspec.structs.replace(state, controllers=(huge,))
     with (
-        serving(loop_thread, lambda **_: whole, limits=Limits(request_seconds=2.0)) as endpoints,
+        serving(loop_thread, lambda _: whole, limits=Limits(request_seconds=2.0)) as endpoints,
         connect(endpoints) as lazy,
     ):
         lazy.sendall(b"GET /status HTTP/1.1\r\n\r\n")
@@ -84,7 +84,7 @@ def test_response_that_nobody_reads_is_aborted(loop_thread, state) -> None:
 def test_idle_clients_do_not_block_a_probe(loop_thread, state) -> None:
     """A probe has a response in spite of many idle connections, also of its address (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
         silent(endpoints, 2 * LIMITS.connections) as clients,
     ):
         assert get(endpoints, "/livez")[:2] == (200, "ok")
@@ -96,7 +96,7 @@ def test_idle_clients_do_not_block_a_probe(loop_thread, state) -> None:
 def test_one_address_does_not_evict_others(loop_thread, state) -> None:
     """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
         connect(endpoints) as honest,
         silent(endpoints, 2 * LIMITS.connections, OTHER_PEERS[0]) as clients,
     ):
@@ -108,7 +108,7 @@ def test_one_address_does_not_evict_others(loop_thread, state) -> None:
 def test_all_addresses_together_are_limited(loop_thread, state) -> None:
     """Many addresses share one limit, and a probe has a response (F-15)."""
     with (
-        serving(loop_thread, lambda **_: state, limits=PATIENT) as endpoints,
+        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
         ExitStack() as held,
     ):
         for peer in OTHER_PEERS:
@@ -127,7 +127,7 @@ def test_without_file_descriptors_accepting_pauses(loop_thread, state, caplog) -
         return [one.levelname for one in caplog.records if "not accepting" in one.getMessage()]
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with serving(loop_thread, lambda **_: state) as endpoints, ExitStack() as stack:
+    with serving(loop_thread, lambda _: state) as endpoints, ExitStack() as stack:
         host, _, port = endpoints.address.rpartition(":")
         client = stack.enter_context(socket.socket())
         client.settimeout(DEADLINE_SECONDS)
@@ -148,14 +148,14 @@ def test_without_file_descriptors_accepting_pauses(loop_thread, state, caplog) -
 
 def test_post_with_a_body_gets_its_response(loop_thread, state) -> None:
     """Data after the head does not reset the connection before the response (F-15)."""
-    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
+    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
         assert client.recv(12) == b"HTTP/1.1 405"
 
 
 def test_stop_sends_a_pending_response(loop_thread, state, blocker) -> None:
     """A request that waits for the loop at the stop has a response with the reason (F-15)."""
-    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
+    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         blocker.block(loop_thread)
         client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
         loop_thread.until(lambda: endpoints._bridge.pending)
@@ -188,6 +188,6 @@ def test_stop_sends_a_pending_response(loop_thread, state, blocker) -> None:
 )
 def test_odd_requests_have_a_response(loop_thread, state, head: bytes, status: int) -> None:
     """Whatever is sent gets the status that fits it."""
-    with serving(loop_thread, lambda **_: state) as endpoints, connect(endpoints) as client:
+    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         client.sendall(head)
         assert client.recv(12) == f"HTTP/1.1 {status}".encode()

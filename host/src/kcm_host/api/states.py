@@ -1,6 +1,7 @@
 """The host's own state at one moment, as shown under `/status` and counted in `/metrics`."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -76,6 +77,16 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     #: How long it sends no write yet, because the API server asked for that (`Retry-After`).
     write_pause_seconds: float = 0.0
     status: Mapping[str, Any] = {}
+
+
+class Detail(Enum):
+    """Parts of the host's state, by who reads them: each costs the event loop more."""
+
+    READINESS = "readiness"
+    #: And the streams and tasks.
+    METRICS = "metrics"
+    #: And the plugins' own status.
+    STATUS = "status"
 
 
 class HostState(msgspec.Struct, frozen=True, rename="camel"):

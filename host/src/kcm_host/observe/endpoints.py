@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kcm_host.api.states import ControllerState, HostState, StreamState
+from kcm_host.api.states import ControllerState, Detail, HostState, StreamState
 from kcm_host.observe.escaping import printable
 from kcm_host.observe.http_messages import Request, Response, text
 from kcm_host.observe.http_server import LIMITS, HttpServer, Limits
@@ -42,7 +42,7 @@ ADDRESS_ERRORS = {
 class StateFunction(Protocol):
     """Returns the state of the host."""
 
-    def __call__(self, *, with_status: bool) -> HostState:
+    def __call__(self, detail: Detail) -> HostState:
         """Return the state at this moment; see `Host.state`."""
 
 
@@ -56,8 +56,8 @@ class Endpoints:
 
     Their thread lets `/livez` answer while a plugin blocks the event loop, with 500 when the loop
     has not answered the watchdog for `dead_seconds`. The other endpoints show the state of one
-    moment: `host_state` is called on the loop, once a request, and must not block. `with_status` is
-    True for `/status` alone, because the status of a plugin may cost more than a probe should.
+    moment: `host_state` is called on the loop, once a request, and must not block. It
+    gets the detail that the endpoint needs, because a probe must not cost as much as `/status`.
     `plugin_metrics`, which returns the metrics hook of each controller, is called there too. When
     the loop does not make the call within `call_seconds`, the response is 503 with the reason.
     """
@@ -153,12 +153,12 @@ class Endpoints:
 
     async def _readyz(self, *, verbose: bool) -> Response:
         return await self._bridge.call(
-            lambda: readyz(self._host_state(with_status=False), verbose=verbose)
+            lambda: readyz(self._host_state(Detail.READINESS), verbose=verbose)
         )
 
     async def _status(self) -> Response:
         # Encoded on the loop, because plugins may change their status objects afterwards.
-        body = await self._bridge.call(lambda: status_text(self._host_state(with_status=True)))
+        body = await self._bridge.call(lambda: status_text(self._host_state(Detail.STATUS)))
         return status(body)
 
     async def _scrape(self) -> Response:
@@ -170,7 +170,7 @@ class Endpoints:
         return Response(200, render(self._metrics, state, samples), PROMETHEUS)
 
     def _collect(self) -> tuple[HostState, Samples]:
-        state = self._host_state(with_status=False)
+        state = self._host_state(Detail.METRICS)
         return state, self._metrics.plugins.collect(self._plugin_metrics())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
-from kcm_host.api.states import ControllerState, HostState
+from kcm_host.api.states import ControllerState, Detail, HostState
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
 from kcm_host.config.names import service_account
@@ -80,21 +80,24 @@ class Host:
             watchdog.stop()
             self._config.tracing.stop(EXPORT_SECONDS)
 
-    def state(self, *, with_status: bool) -> HostState:
-        """Return the state of the host; `with_status` also calls `kcm_status` of the plugins."""
+    def state(self, detail: Detail) -> HostState:
+        """Return the state of the host at this moment, as far as `detail` asks for it."""
         controllers = self._controllers.values()
-        states = [controller.state(with_status=with_status) for controller in controllers]
+        states = [
+            controller.state(with_status=detail is Detail.STATUS) for controller in controllers
+        ]
         states += [_quarantined(found) for found in self._config.quarantined.values()]
         if not self._controllers:
             states += [_waiting(one.plugin.name) for one in self._config.controllers]
+        is_full = detail is not Detail.READINESS
         return HostState(
             version=__version__,
             server=self._config.connection.base_url,
             uptime_seconds=round(time.monotonic() - self._started, 3),
             ready=all(state.ready for state in states),
             controllers=tuple(sorted(states, key=lambda state: state.name)),
-            streams=self._informers.states() if self._informers else (),
-            tasks=len(asyncio.all_tasks()),
+            streams=self._informers.states() if self._informers and is_full else (),
+            tasks=len(asyncio.all_tasks()) if is_full else 0,
         )
 
     @asynccontextmanager
