@@ -114,14 +114,14 @@ from kcm_host.runtime import discovery_poller
 from kcm_host.client.discovery import CachedDiscoveryClient
 
 discovery_poller.POLL_SECONDS = 0.2
-refresh, failures = CachedDiscoveryClient.refresh, iter([RuntimeError("broken once")])
+poll, failures = CachedDiscoveryClient.poll, iter([RuntimeError("broken once")])
 
 async def broken_once(self):
     for failure in failures:
         raise failure
-    return await refresh(self)
+    return await poll(self)
 
-CachedDiscoveryClient.refresh = broken_once
+CachedDiscoveryClient.poll = broken_once
 """
 CHOOSING = """
 found = discovery.first_served(Kind("GROUP", "v1", "Widget", "widgets"))
