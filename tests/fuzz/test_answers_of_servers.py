@@ -32,7 +32,7 @@ values = st.recursive(
 
 
 def shaped(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Give mappings of these fields, of which some are missing and some hold anything."""
+    """Return mappings of these fields, of which some are missing and some hold anything."""
     mixed = {name: st.one_of(field, field, field, values) for name, field in fields.items()}
     return st.fixed_dictionaries({}, optional=mixed)
 
@@ -82,7 +82,7 @@ tokens = shaped(
 
 @st.composite
 def bodies(draw: st.DrawFn, answers: st.SearchStrategy[Any]) -> bytes:
-    """Give answers as bytes: whole, spoiled at one place, cut short, nested, or no JSON at all."""
+    """Return answers as bytes: whole, spoiled at one place, cut short, nested, or no JSON at all."""
     body = json.dumps(draw(answers), ensure_ascii=draw(st.booleans())).encode(
         errors="surrogatepass"
     )

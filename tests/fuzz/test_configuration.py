@@ -69,7 +69,7 @@ LARGE = {
 
 @st.composite
 def mutated(draw: st.DrawFn, text: str = GOOD) -> str:
-    """Give a valid file with some pieces of YAML put in, and some of it cut out or repeated."""
+    """Return a valid file with some pieces of YAML put in, and some of it cut out or repeated."""
     for _ in range(draw(st.integers(1, 6))):
         begin = draw(st.integers(0, len(text)))
         end = min(len(text), begin + draw(st.sampled_from([0, 0, 0, 1, 2, 10, 100])))

@@ -156,7 +156,7 @@ class Wire(asyncio.Transport):
         """Take note of nothing: the buffer is always empty."""
 
     def get_write_buffer_size(self) -> int:
-        """Give how much is not sent yet."""
+        """Return how much is not sent yet."""
         return 0
 
     def write_eof(self) -> None:

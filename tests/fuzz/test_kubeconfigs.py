@@ -105,7 +105,7 @@ FIELDS = {
 
 @st.composite
 def structures(draw: st.DrawFn) -> str:
-    """Give kubeconfigs of which up to three fields hold something odd."""
+    """Return kubeconfigs of which up to three fields hold something odd."""
     config = copy.deepcopy(CONFIG)
     cluster = config["clusters"][0]["cluster"] = dict(draw(st.sampled_from([PLAIN, CLUSTER])))
     user = config["users"][0]["user"] = copy.deepcopy(draw(st.sampled_from(USERS)))
@@ -124,7 +124,7 @@ PARTS += ["[" * 3000, "{a: " * 3000, "- " * 3000, "&a [*a]", "\u2028", "|\n  x\n
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """Give the text of a kubeconfig with some parts replaced, inserted or repeated."""
+    """Return the text of a kubeconfig with some parts replaced, inserted or repeated."""
     text = yaml.safe_dump(CONFIG)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))

@@ -60,7 +60,7 @@ long = st.builds(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """Give a vector of the specification with something put in, left out or doubled."""
+    """Return a vector of the specification with something put in, left out or doubled."""
     text = draw(st.sampled_from(VECTORS))
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.integers(0, len(text)))
@@ -74,7 +74,7 @@ texts = st.one_of(formed, formed, long, mutated(), st.text(max_size=12))
 
 
 def reference(text: str) -> Fraction | None:
-    """Give the number of a text by the rules of the reference, None if it is too long for that."""
+    """Return the number of a text by the rules of the reference, None if it is too long for that."""
     match = re.fullmatch(r"([+-]?)([0-9]*)\.?([0-9]*)(.*)", text, re.DOTALL)
     assert match is not None, text
     sign, whole, fraction, suffix = match.groups()

@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 def record(event: str, pairs: dict[str, object]) -> logging.LogRecord:
-    """Give a log record with these pairs."""
+    """Return a log record with these pairs."""
     made = logging.LogRecord("acme", logging.INFO, "", 0, event, None, None)
     made.kv = pairs
     return made

@@ -83,7 +83,7 @@ ODD = st.one_of(
 
 @st.composite
 def mutated(draw: st.DrawFn, text: bytes) -> bytes:
-    """Give `text` with some bytes put in, taken out or exchanged, or cut short."""
+    """Return `text` with some bytes put in, taken out or exchanged, or cut short."""
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(text)))
         end = min(len(text), begin + draw(st.sampled_from([0, 0, 1, 5, len(text)])))
@@ -97,7 +97,7 @@ def mutated(draw: st.DrawFn, text: bytes) -> bytes:
 
 @st.composite
 def wrong_types(draw: st.DrawFn) -> bytes:
-    """Give an event in which any value may be another one."""
+    """Return an event in which any value may be another one."""
 
     def maybe(value: Any) -> Any:
         return draw(values) if draw(st.integers(0, 4)) == 0 else value
@@ -112,7 +112,7 @@ def wrong_types(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def odd_inside(draw: st.DrawFn) -> bytes:
-    """Give an event or an item with odd text as one of its values, or of its names."""
+    """Return an event or an item with odd text as one of its values, or of its names."""
     fields = ["type", "kind", "name", "uid", "resourceVersion", "node", "tree", "count", "other"]
     text = _line("ADDED", _object("other", node="n", tree="t", count=1, other=1))
     field = draw(st.sampled_from(fields)).encode()

@@ -30,7 +30,7 @@ async def listening(speak: Speak) -> AsyncIterator[int]:
 
 
 def saying(answer: bytes) -> Speak:
-    """Give a server's part that says the same to everybody."""
+    """Return a server's part that says the same to everybody."""
 
     async def speak(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
@@ -41,7 +41,7 @@ def saying(answer: bytes) -> Speak:
 
 @asynccontextmanager
 async def client_of(speak: Speak) -> AsyncIterator[Client]:
-    """Give a client of a server that speaks like this, over plain HTTP."""
+    """Return a client of a server that speaks like this, over plain HTTP."""
     async with listening(speak) as port:
         connection = Connection(
             base_url=f"http://127.0.0.1:{port}",

@@ -31,13 +31,13 @@ Connect = Callable[..., Awaitable[Client]]
 
 @pytest.fixture
 def records() -> list[RequestRecord]:
-    """Give the records of all attempts of the test's client."""
+    """Return the records of all attempts of the test's client."""
     return []
 
 
 @pytest.fixture
 async def client(fault_proxy: FaultProxy, records: list[RequestRecord]) -> AsyncIterator[Client]:
-    """Give a client that goes through the proxy as admin."""
+    """Return a client that goes through the proxy as admin."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, records.append) as made:
         yield made
@@ -85,7 +85,7 @@ async def get(client: Client, path: str = NAMESPACES) -> bytes:
 
 @asynccontextmanager
 async def watching(client: Client) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Give the lines of an open watch."""
+    """Return the lines of an open watch."""
     async with client.watch(NAMESPACES, user_agent=AGENT, query=WATCH, accept=JSON) as lines:
         yield lines
 
@@ -196,7 +196,7 @@ async def test_error_pages_of_others_are_told_in_short(
 
 
 async def with_tokens(connection: Connection, *tokens: str) -> Connection:
-    """Give the connection with these tokens for credentials, one each time they are fetched."""
+    """Return the connection with these tokens for credentials, one each time they are fetched."""
     known = await connection.credentials.current()
     left = list(tokens)
 

@@ -32,7 +32,7 @@ Define = Callable[..., Awaitable[None]]
 
 @pytest.fixture
 async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Give a client that goes through the proxy as admin."""
+    """Return a client that goes through the proxy as admin."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, lambda _: None) as made:
         yield made
@@ -40,13 +40,13 @@ async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def discoverer(client: Client) -> CachedDiscoveryClient:
-    """Give one that has not asked yet."""
+    """Return one that has not asked yet."""
     return CachedDiscoveryClient(client, user_agent=AGENT)
 
 
 @pytest.fixture
 def group() -> str:
-    """Give an API group that no other test uses."""
+    """Return a API group that no other test uses."""
     return f"g{secrets.token_hex(4)}.example"
 
 
@@ -88,13 +88,13 @@ async def until_served(discoverer: CachedDiscoveryClient, *kinds: Kind) -> None:
 
 
 def groups(*found: tuple[str, list[dict[str, Any]]]) -> Fault:
-    """Give an answer that names these groups and their versions."""
+    """Return an answer that names these groups and their versions."""
     items = [{"metadata": {"name": name}, "versions": versions} for name, versions in found]
     return Answer(200, json.dumps({**LIST_OF_GROUPS, "items": items}).encode())
 
 
 def version(name: str, *resources: str, freshness: str = "Current") -> dict[str, Any]:
-    """Give one version as it stands in an answer."""
+    """Return one version as it stands in an answer."""
     told = [
         {"resource": one, "responseKind": {"kind": one.title()}, "scope": "Cluster", "verbs": []}
         for one in resources
@@ -103,7 +103,7 @@ def version(name: str, *resources: str, freshness: str = "Current") -> dict[str,
 
 
 def told(discoverer: CachedDiscoveryClient) -> list[tuple[str, str, bool]]:
-    """Give resource, version and preference of what is served, the core group left out."""
+    """Return resource, version and preference of what is served, the core group left out."""
     found = discoverer.api_resources.resources()
     return [(r.kind.resource, r.kind.version, r.preferred) for r in found if r.kind.group]
 

@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 
 
 def arriving(*chunks: bytes, end: Exception | None = None) -> Callable[[], Awaitable[bytes]]:
-    """Give what reads these chunks, one a call, and then the end or an error."""
+    """Return what reads these chunks, one a call, and then the end or an error."""
     left = iter(chunks)
 
     async def read() -> bytes:

@@ -26,7 +26,7 @@ class Wall:
     ahead = 0.0
 
     def __call__(self) -> float:
-        """Give the time."""
+        """Return the time."""
         return time.time() + self.ahead
 
 
@@ -112,5 +112,5 @@ async def test_a_host_that_may_not_request_tokens(fault_proxy: FaultProxy, name:
 
 
 def granted(proxy: FaultProxy, name: str) -> list[Any]:
-    """Give the requests for a token that succeeded."""
+    """Return the requests for a token that succeeded."""
     return proxy.requests(method="POST", path=f"/{name}/token$", when=lambda one: one.status == 201)

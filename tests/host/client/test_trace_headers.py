@@ -44,7 +44,7 @@ async def heads() -> AsyncIterator[Heads]:
 
 
 def tracing(sampler: object) -> OtelTracing:
-    """Give tracing whose spans nobody takes."""
+    """Return tracing whose spans nobody takes."""
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
     return OtelTracing(provider, version="0", stop=lambda seconds: None)
 

@@ -32,7 +32,7 @@ MEBIBYTE = 1 << 20
 
 @pytest.fixture
 async def client(fault_proxy: FaultProxy):
-    """Give a client that goes through the proxy as admin."""
+    """Return a client that goes through the proxy as admin."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, lambda _: None) as made:
         yield made
@@ -102,7 +102,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
 
 
 def bomb(status: str) -> bytes:
-    """Give an answer of a few KiB that inflates to 8 MiB."""
+    """Return an answer of a few KiB that inflates to 8 MiB."""
     body = gzip.compress(b'{"message":"' + b"a" * (8 * MEBIBYTE) + b'"}')
     head = f"HTTP/1.1 {status}\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body

@@ -15,5 +15,5 @@ def store() -> Store[Pod]:
 
 @pytest.fixture
 def informer() -> SharedInformer:
-    """A informer of pods that nobody follows yet."""
+    """An informer of pods that nobody follows yet."""
     return SharedInformer(POD)

@@ -52,17 +52,17 @@ class Touchy(msgspec.Struct, frozen=True, gc=False):
 
 
 def entry(version: str, *, uid: str = "u1", **fields: Any) -> Entry[Pod]:
-    """Give a stored pod."""
+    """Return a stored pod."""
     return Entry(Pod(**fields), uid, version)
 
 
-def misfit(version: str, *, uid: str = "u1") -> Entry[Pod]:
-    """Give an object whose version did not fit the model."""
+def undecodable_entry(version: str, *, uid: str = "u1") -> Entry[Pod]:
+    """Return an object whose version did not fit the model."""
     return Entry(None, uid, version, undecodable=True)
 
 
 def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
-    """Give the JSON of a pod."""
+    """Return the JSON of a pod."""
     meta = {
         "name": key.name,
         "namespace": key.namespace,
@@ -78,7 +78,7 @@ def event(informer: SharedInformer, sort: str, body: bytes) -> None:
     informer.apply(sort, line, decoder.decode_event(line).object)
 
 
-def gathering(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
+def begin_streaming_list(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a streaming list that is not complete yet."""
     informer.init()
     for sort, body in events:
@@ -86,27 +86,27 @@ def gathering(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
         informer.init_apply(sort, line, decoder.decode_event(line).object)
 
 
-def gathered(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
+def streaming_list(informer: SharedInformer, *events: tuple[str, bytes]) -> None:
     """Feed a whole streaming list."""
-    gathering(informer, *events)
-    complete(informer)
+    begin_streaming_list(informer, *events)
+    finish_list(informer)
 
 
-def listed(informer: SharedInformer, *bodies: bytes) -> None:
+def paged_list(informer: SharedInformer, *bodies: bytes) -> None:
     """Feed a whole list that came in pages."""
     informer.init()
     for body in bodies:
         informer.init_apply_item(msgspec.Raw(body))
-    complete(informer)
+    finish_list(informer)
 
 
-def complete(informer: SharedInformer) -> None:
+def finish_list(informer: SharedInformer) -> None:
     """Put the gathered objects in place."""
     for _ in informer.init_done():
         pass
 
 
-def replaced(store: Store[Pod], fresh: dict[Key, Entry[Pod]]) -> list[Change[Pod]]:
+def replace_list(store: Store[Pod], fresh: dict[Key, Entry[Pod]]) -> list[Change[Pod]]:
     """Put a complete list in place of what is stored, and give the differences."""
     steps = store.stage(fresh)
     while True:
@@ -120,8 +120,8 @@ def _line(sort: str, body: bytes) -> bytes:
     return msgspec.json.encode({"type": sort, "object": msgspec.Raw(body)})
 
 
-class Listener:
-    """A follower that writes down what it is told."""
+class RecordingHandler:
+    """A handler that writes down what it is told."""
 
     def __init__(self) -> None:
         self.changes: list[Change[Any]] = []
@@ -137,7 +137,7 @@ class Listener:
         self.synced_after.append(len(self.changes))
 
     def told(self) -> list[tuple[str, str]]:
-        """Give what has been told since the last time: sort and name of each change."""
+        """Return what has been told since the last time: sort and name of each change."""
         changes, self.changes = self.changes, []
         return [(sort(change), change.key.name) for change in changes]
 

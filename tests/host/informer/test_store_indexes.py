@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, misfit, replaced
+from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, undecodable_entry
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.kinds import Key
@@ -12,7 +12,7 @@ from kcm_host.informer.store import Store
 
 
 def by_node(key: Key, pod: Pod) -> list[str]:
-    """Give the node of a pod."""
+    """Return the node of a pod."""
     return [pod.node] if pod.node else []
 
 
@@ -29,7 +29,7 @@ def indexed(store: Store[Pod]) -> Store[Pod]:
 
 
 def found(store: Store[Pod], value: str, *, index: str = "node") -> set[Key]:
-    """Give the keys under a value."""
+    """Return the keys under a value."""
     return {key for key, _ in store.by_index("quota", index, value)}
 
 
@@ -60,8 +60,8 @@ def test_a_deleted_object_is_found_no_more(indexed: Store[Pod]) -> None:
 
 def test_a_relist_moves_everything(indexed: Store[Pod]) -> None:
     """What a list lacks, changes and adds is found where it belongs afterwards (IQ-50, IQ-57)."""
-    replaced(indexed, {A: entry("1", node="n1"), B: entry("1", node="n1")})
-    replaced(indexed, {B: entry("2", node="n2"), C: entry("2", node="n1")})
+    replace_list(indexed, {A: entry("1", node="n1"), B: entry("1", node="n1")})
+    replace_list(indexed, {B: entry("2", node="n2"), C: entry("2", node="n1")})
     assert (found(indexed, "n1"), found(indexed, "n2")) == ({C}, {B})
 
 
@@ -96,8 +96,8 @@ def test_indexes_belong_to_their_controllers(store: Store[Pod]) -> None:
 def test_an_undecodable_version_leaves_the_object_where_it_was(indexed: Store[Pod]) -> None:
     """The last good state stays found; a bare key is found nowhere."""
     indexed.put(A, entry("1", node="n1"))
-    indexed.put(A, misfit("2"))
-    indexed.put(B, misfit("1"))
+    indexed.put(A, undecodable_entry("2"))
+    indexed.put(B, undecodable_entry("1"))
     assert list(indexed.by_index("quota", "node", "n1")) == [(A, Pod("n1"))]
     indexed.put(A, entry("3", node="n2"))
     assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
@@ -174,7 +174,7 @@ def test_another_controllers_index_is_not_declared(indexed: Store[Pod]) -> None:
 
 def test_an_index_that_comes_while_a_list_does_is_filled_with_it(indexed: Store[Pod]) -> None:
     """Asked for after the preparation of a list, it holds what the list has (IQ-57, F-47)."""
-    replaced(indexed, {A: entry("1", node="n1")})
+    replace_list(indexed, {A: entry("1", node="n1")})
     steps = indexed.stage({B: entry("2", node="n1")})
     staged = None
     while staged is None:
@@ -206,7 +206,7 @@ def test_an_index_that_fails_in_a_relist_is_told(store: Store[Pod]) -> None:
         raise LookupError(pod.node)
 
     store.add_index("quota", "node", failing, lambda error: told.append(str(error)))
-    replaced(store, {A: entry("1", node="n1")})
+    replace_list(store, {A: entry("1", node="n1")})
     assert told == ["n1"]
 
 

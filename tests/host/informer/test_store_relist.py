@@ -1,6 +1,6 @@
 """A complete list takes the place of what is stored, in one step, and gives the differences."""
 
-from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replaced, sort
+from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, sort
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watches import Change
@@ -8,13 +8,13 @@ from kcm_host.informer.store import Store
 
 
 def told(changes: list[Change[Pod]]) -> list[tuple[str, Key]]:
-    """Give sort and key of each change."""
+    """Return sort and key of each change."""
     return [(sort(change), change.key) for change in changes]
 
 
 def test_the_first_list_is_adds(store: Store[Pod]) -> None:
     """Everything in the first list is an add that is marked initial, in list order (IQ-53)."""
-    assert replaced(store, {B: entry("1"), A: entry("2")}) == []
+    assert replace_list(store, {B: entry("1"), A: entry("2")}) == []
     changes = list(store.initial_changes())
     assert told(changes) == [("added", B), ("added", A)]
     assert all(change.initial for change in changes)
@@ -22,15 +22,15 @@ def test_the_first_list_is_adds(store: Store[Pod]) -> None:
 
 def test_an_empty_first_list_is_no_change(store: Store[Pod]) -> None:
     """A list without objects replaces an empty store by an empty one (IQ-54)."""
-    assert replaced(store, {}) == []
+    assert replace_list(store, {}) == []
     assert len(store) == 0
 
 
 def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> None:
     """A relist lacks b, holds a unchanged, c changed and d new (IQ-50, IQ-T8)."""
-    replaced(store, {key: entry("1", node="n1") for key in (A, B, C)})
+    replace_list(store, {key: entry("1", node="n1") for key in (A, B, C)})
     fresh = {D: entry("9"), A: entry("1", node="n1"), C: entry("8", node="n2")}
-    changes = replaced(store, fresh)
+    changes = replace_list(store, fresh)
     assert told(changes) == [("deleted", B), ("added", D), ("updated", C)]
     assert not any(change.initial for change in changes)
     assert {key for key, _ in store.items()} == {A, C, D}
@@ -38,14 +38,14 @@ def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> No
 
 def test_what_a_list_lacks_is_told_with_its_last_state(store: Store[Pod]) -> None:
     """The final state is unknown, so the delete carries the last one stored (IQ-51)."""
-    replaced(store, {B: entry("1", node="n1")})
-    assert replaced(store, {}) == [Change(POD, B, Pod("n1"), None, "1", relisted=True)]
+    replace_list(store, {B: entry("1", node="n1")})
+    assert replace_list(store, {}) == [Change(POD, B, Pod("n1"), None, "1", relisted=True)]
 
 
 def test_made_anew_between_two_lists_is_one_update(store: Store[Pod]) -> None:
     """Deleted and made again with another uid: one change with both states (IQ-52, IQ-T9)."""
-    replaced(store, {A: entry("1", uid="u1", node="n1")})
-    changes = replaced(store, {A: entry("9", uid="u2", node="n2")})
+    replace_list(store, {A: entry("1", uid="u1", node="n1")})
+    changes = replace_list(store, {A: entry("9", uid="u2", node="n2")})
     assert changes == [Change(POD, A, Pod("n1"), Pod("n2"), "9", relisted=True)]
 
 
@@ -53,21 +53,21 @@ def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:
     """The same versions again are no change, not even for who wants every event (IQ-64)."""
     store.notify_unchanged = True
     fresh = {key: entry("1") for key in (A, B)}
-    replaced(store, fresh)
-    assert replaced(store, dict(fresh)) == []
+    replace_list(store, fresh)
+    assert replace_list(store, dict(fresh)) == []
 
 
 def test_readers_see_the_whole_list_when_the_first_change_is_told(store: Store[Pod]) -> None:
     """All changes are given after the store has taken all of them (IQ-50)."""
-    replaced(store, {A: entry("1"), B: entry("1")})
-    changes = replaced(store, {B: entry("2", node="n2"), C: entry("3")})
+    replace_list(store, {A: entry("1"), B: entry("1")})
+    changes = replace_list(store, {B: entry("2", node="n2"), C: entry("3")})
     assert changes[0].new is None
     assert (store.get(A), store.get(B), store.get(C)) == (None, Pod("n2"), Pod())
 
 
 def test_a_late_reader_gets_everything_as_adds(store: Store[Pod]) -> None:
     """What is stored, told as if it were new (IQ-61)."""
-    replaced(store, {A: entry("1", node="n1"), B: entry("2")})
+    replace_list(store, {A: entry("1", node="n1"), B: entry("2")})
     store.put(A, entry("3", node="n2"))
     assert list(store.initial_changes()) == [
         Change(POD, A, None, Pod("n2"), "3", initial=True),

@@ -11,17 +11,17 @@ from host.informer.stream_lines import (
     B,
     C,
     D,
-    Listener,
     Phase,
     Pod,
+    RecordingHandler,
     Touchy,
     entry,
     event,
-    gathered,
-    listed,
-    misfit,
+    paged_list,
     pod,
-    replaced,
+    replace_list,
+    streaming_list,
+    undecodable_entry,
 )
 
 from kcm_host.api.errors import Undecodable
@@ -32,7 +32,7 @@ from kcm_host.informer.store import Store
 
 def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
     """It exists, so it counts and reading it says what to do; it is told to nobody."""
-    assert store.put(A, misfit("1")) is None
+    assert store.put(A, undecodable_entry("1")) is None
     assert len(store) == 1
     assert store.undecodable == {A}
     assert list(store.items()) == []
@@ -43,7 +43,7 @@ def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
 def test_a_known_one_keeps_its_last_good_state(store: Store[Pod]) -> None:
     """The last state that fitted stays readable, and nobody is told of the misfit."""
     store.put(A, entry("1", node="n1"))
-    assert store.put(A, misfit("2")) is None
+    assert store.put(A, undecodable_entry("2")) is None
     assert store.get(A) == Pod("n1")
     assert list(store.items()) == [(A, Pod("n1"))]
     assert store.undecodable == {A}
@@ -53,20 +53,22 @@ def test_misfits_in_a_row_keep_the_last_good_state(store: Store[Pod]) -> None:
     """However many versions do not fit, the last good state stays."""
     store.put(A, entry("1", node="n1"))
     for version in ("2", "3", "4"):
-        store.put(A, misfit(version))
+        store.put(A, undecodable_entry(version))
     assert store.get(A) == Pod("n1")
 
 
 def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
     """A list in which the object no longer fits tells nothing of it; what is gone is told."""
-    replaced(store, {A: entry("1", node="n1"), B: entry("1")})
-    assert replaced(store, {A: misfit("2")}) == [Change(POD, B, Pod(), None, "1", relisted=True)]
+    replace_list(store, {A: entry("1", node="n1"), B: entry("1")})
+    assert replace_list(store, {A: undecodable_entry("2")}) == [
+        Change(POD, B, Pod(), None, "1", relisted=True)
+    ]
     assert store.get(A) == Pod("n1")
 
 
 def test_a_bare_key_that_becomes_good_is_new(store: Store[Pod]) -> None:
     """Nobody knew it, so its first good version is an add."""
-    store.put(A, misfit("1"))
+    store.put(A, undecodable_entry("1"))
     assert store.put(A, entry("2", node="n1")) == Change(POD, A, None, Pod("n1"), "2")
     assert store.undecodable == frozenset()
 
@@ -79,25 +81,25 @@ def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
     `same` ones are told only to those who ask for them.
     """
     store.put(A, entry("1", node="n1"))
-    store.put(A, misfit("2"))
+    store.put(A, undecodable_entry("2"))
     assert store.put(A, entry("3", node="n1")) == Change(POD, A, Pod("n1"), Pod("n1"), "3")
     assert store.put(A, entry("4", node="n1")) is None
-    store.put(A, misfit("4"))
+    store.put(A, undecodable_entry("4"))
     assert store.put(A, entry("5", node="n2")) == Change(POD, A, Pod("n1"), Pod("n2"), "5")
     assert store.undecodable == frozenset()
 
 
 def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
     """A list in which it fits again is told of it, with the same fields too (F-20)."""
-    replaced(store, {A: entry("1", node="n1")})
-    store.put(A, misfit("2"))
-    changes = replaced(store, {A: entry("3", node="n1")})
+    replace_list(store, {A: entry("1", node="n1")})
+    store.put(A, undecodable_entry("2"))
+    changes = replace_list(store, {A: entry("3", node="n1")})
     assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3", relisted=True)]
 
 
 def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
     """Who was never told of an object is not told of its end."""
-    store.put(A, misfit("1"))
+    store.put(A, undecodable_entry("1"))
     assert store.delete(A, final=Pod("n1"), resource_version="2") is None
     assert (len(store), store.undecodable) == (0, frozenset())
 
@@ -105,15 +107,15 @@ def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
 def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> None:
     """The delete is told with the last state that fitted (IQ-51)."""
     store.put(A, entry("1", node="n1"))
-    store.put(A, misfit("2"))
+    store.put(A, undecodable_entry("2"))
     assert store.delete(A, resource_version="3") == Change(POD, A, Pod("n1"), None, "3")
     assert store.undecodable == frozenset()
 
 
 def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> None:
     """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
-    replaced(store, {A: entry("1", uid="u1", node="n1")})
-    changes = replaced(store, {A: misfit("9", uid="u2")})
+    replace_list(store, {A: entry("1", uid="u1", node="n1")})
+    changes = replace_list(store, {A: undecodable_entry("9", uid="u2")})
     assert changes == [Change(POD, A, Pod("n1"), None, "1", relisted=True)]
     with pytest.raises(Undecodable):
         store.get(A)
@@ -123,8 +125,8 @@ def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> Non
 def test_a_late_reader_gets_last_good_states(store: Store[Pod]) -> None:
     """A bare key is left out of what a late reader is told, a kept state is in it (IQ-61)."""
     store.put(A, entry("1", node="n1"))
-    store.put(A, misfit("2"))
-    store.put(B, misfit("2"))
+    store.put(A, undecodable_entry("2"))
+    store.put(B, undecodable_entry("2"))
     assert [(change.key, change.new) for change in store.initial_changes()] == [(A, Pod("n1"))]
 
 
@@ -132,12 +134,12 @@ def test_it_is_told_once_for_each_version(
     informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Watch and relists of one version are one warning that names the object and the field."""
-    informer.add_event_handler(Pod, Listener())
-    gathered(informer, ("ADDED", pod(A, "1", node=["no", "string"])))
+    informer.add_event_handler(Pod, RecordingHandler())
+    streaming_list(informer, ("ADDED", pod(A, "1", node=["no", "string"])))
     event(informer, "MODIFIED", pod(A, "2", node=2))
-    listed(informer, pod(A, "2", node=2))
-    gathered(informer, ("ADDED", pod(A, "2", node=2)))
-    listed(informer, pod(A, "3", node=2))
+    paged_list(informer, pod(A, "2", node=2))
+    streaming_list(informer, ("ADDED", pod(A, "2", node=2)))
+    paged_list(informer, pod(A, "3", node=2))
     (message,) = {record.getMessage() for record in caplog.records}
     assert message == "undecodable object, last decoded state kept"
     told = [record.__dict__["kv"] for record in caplog.records]
@@ -155,12 +157,12 @@ def test_its_end_is_no_further_trouble(
     informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The DELETED event of an object that does not fit is a delete and asks nobody to mend it."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     caplog.clear()
     event(informer, "DELETED", pod(A, "2", node=2))
-    assert listener.changes[-1] == Change(POD, A, Pod("n1"), None, "2")
+    assert handler.changes[-1] == Change(POD, A, Pod("n1"), None, "2")
     assert caplog.records == []
 
 
@@ -168,10 +170,10 @@ def test_it_misfits_one_model_only(
     informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Readers of other fields get the object as it is now."""
-    bad, fine = Listener(), Listener()
+    bad, fine = RecordingHandler(), RecordingHandler()
     informer.add_event_handler(Pod, bad)
     informer.add_event_handler(Phase, fine)
-    gathered(informer, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
+    streaming_list(informer, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
     event(informer, "MODIFIED", pod(A, "2", node=2, phase="Running"))
     assert informer.typed_informer(Phase).store.get(A) == Phase("Running")
     assert informer.typed_informer(Pod).store.get(A) == Pod("n1")
@@ -183,10 +185,10 @@ def test_a_model_whose_own_code_raises_is_a_misfit(
     informer: SharedInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Exceptions of plugin code are kept from the stream and its other readers, also at the end."""
-    touchy, fine = Listener(), Listener()
+    touchy, fine = RecordingHandler(), RecordingHandler()
     informer.add_event_handler(Touchy, touchy)
     informer.add_event_handler(Pod, fine)
-    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     event(informer, "MODIFIED", pod(A, "2", node="broken"))
     assert informer.typed_informer(Touchy).store.undecodable == {A}
     event(informer, "DELETED", pod(A, "3", node="broken"))
@@ -206,16 +208,16 @@ def test_one_nested_too_deep_keeps_nothing_back(
     informer: SharedInformer, caplog: pytest.LogCaptureFixture, *, kept_whole: bool
 ) -> None:
     """In lists and as an event it is undecodable, and a delete ends it (F-1)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
     informer.typed_informer(Pod).store.keep_full_objects = kept_whole
     tree = msgspec.Raw(b"[" * 20_000 + b"]" * 20_000)
-    gathered(informer, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
-    listed(informer, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
+    streaming_list(informer, ("ADDED", pod(A, "1", tree=tree)), ("ADDED", pod(B, "1")))
+    paged_list(informer, pod(A, "2", tree=tree), pod(B, "2"), pod(C, "2"))
     event(informer, "MODIFIED", pod(A, "3", tree=tree))
     event(informer, "ADDED", pod(D, "4"))
     assert informer.typed_informer(Pod).store.undecodable == {A}
-    assert listener.told() == [("added", "b"), ("added", "c"), ("added", "d")]
+    assert handler.told() == [("added", "b"), ("added", "c"), ("added", "d")]
     assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["1", "2", "3"]
     event(informer, "DELETED", pod(A, "5", tree=tree))
     assert len(informer.typed_informer(Pod).store) == 3
@@ -223,15 +225,15 @@ def test_one_nested_too_deep_keeps_nothing_back(
 
 def test_deep_objects_that_can_just_be_decoded_are_compared(informer: SharedInformer) -> None:
     """Whatever the depth at which comparing gives up, the stream goes on (F-1)."""
-    listener = Listener()
-    informer.add_event_handler(Deep, listener)
-    gathered(informer)
+    handler = RecordingHandler()
+    informer.add_event_handler(Deep, handler)
+    streaming_list(informer)
     for levels in range(0, 1_000, 7):
         for version in ("1", "2"):
             tree = msgspec.Raw(b'{"a":' * levels + b"1" + b"}" * levels)
             event(informer, "MODIFIED", pod(A, f"{levels}.{version}", tree=tree))
     event(informer, "ADDED", pod(B, "3"))
-    assert listener.told()[-1] == ("added", "b")
+    assert handler.told()[-1] == ("added", "b")
 
 
 class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -247,19 +249,19 @@ class Stubborn(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 def test_what_cannot_be_compared_has_changed(informer: SharedInformer) -> None:
     """A change too many costs a look, one too few is never made good (F-1)."""
-    listener = Listener()
-    informer.add_event_handler(Stubborn, listener)
-    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    handler = RecordingHandler()
+    informer.add_event_handler(Stubborn, handler)
+    streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     event(informer, "MODIFIED", pod(A, "2", node="n2"))
-    listed(informer, pod(A, "3", node="n3"))
-    assert listener.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
+    paged_list(informer, pod(A, "3", node="n3"))
+    assert handler.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
 
 
 def test_it_does_not_keep_the_others_back(informer: SharedInformer) -> None:
-    """One misfit in a list leaves the list complete: the follower is synced with the rest."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    listed(informer, pod(A, "1", node=2), pod(B, "1", node="n1"))
-    assert listener.told() == [("added", "b")]
-    assert listener.synced_after == [1]
+    """One misfit in a list leaves the list complete: the handler is synced with the rest."""
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    paged_list(informer, pod(A, "1", node=2), pod(B, "1", node="n1"))
+    assert handler.told() == [("added", "b")]
+    assert handler.synced_after == [1]
     assert len(informer.typed_informer(Pod).store) == 2

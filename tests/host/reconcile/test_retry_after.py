@@ -5,7 +5,7 @@ import time
 from datetime import datetime
 
 import pytest
-from host.informer.reflector.mirror import until
+from host.informer.reflector.running_reflector import until
 from host.reconcile.live_senders import Attempts, MakeSender
 from host.reconcile.worker_rig import CLAIM
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host.informer.reflector.mirror import ConfigMaps
+from host.informer.reflector.running_reflector import ConfigMaps
 from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops
 from kubernetes import client as kubernetes

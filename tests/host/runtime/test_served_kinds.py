@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from eventually import eventually
-from host.informer.reflector.mirror import until
+from host.informer.reflector.running_reflector import until
 from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite

@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from host.informer.reflector.mirror import CONFIG_MAP, ConfigMaps, Reader, until
+from host.informer.reflector.running_reflector import (
+    CONFIG_MAP,
+    ConfigMaps,
+    RecordingHandler,
+    until,
+)
 
 from kcm_host.api.views import Objects
 from kcm_host.api.watches import Watch
@@ -57,13 +62,13 @@ class Desk:
 
     def __init__(self, streams: InformerFactory, proxy: FaultProxy, namespace: str) -> None:
         self.streams = streams
-        self.stores: dict[Reader, Store[Any]] = {}
+        self.stores: dict[RecordingHandler, Store[Any]] = {}
         self._proxy = proxy
         self._namespace = namespace
 
-    def join(self, controller: str, model: type[Any], **selected: Any) -> Reader:
+    def join(self, controller: str, model: type[Any], **selected: Any) -> RecordingHandler:
         """Add a follower."""
-        reader = Reader()
+        reader = RecordingHandler()
         watch = Watch(
             kind=CONFIG_MAP,
             model=model,
@@ -74,7 +79,7 @@ class Desk:
         self.stores[reader] = self.streams.add_event_handler(controller, watch, reader)
         return reader
 
-    def objects(self, reader: Reader) -> Objects[Any]:
+    def objects(self, reader: RecordingHandler) -> Objects[Any]:
         """Return what a follower may read."""
         store = self.stores[reader]
         return StoredObjects(store, CacheView("one", {}))
@@ -92,7 +97,7 @@ def desk(streams: InformerFactory, fault_proxy: FaultProxy, namespace: str) -> D
     return Desk(streams, fault_proxy, namespace)
 
 
-async def _synced(*readers: Reader) -> None:
+async def _synced(*readers: RecordingHandler) -> None:
     await until(lambda: all(reader.times_synced for reader in readers))
 
 
@@ -102,10 +107,10 @@ async def test_two_controllers_share_one_connection(desk: Desk, config_maps: Con
     one, two = desk.join("one", Whole), desk.join("two", Whole)
     desk.streams.start()
     await _synced(one, two)
-    assert sorted(one.heard) == sorted(two.heard) == ["+a", "+b"]
+    assert sorted(one.seen) == sorted(two.seen) == ["+a", "+b"]
     assert Whole.decoded == {"0": 2}
     await config_maps.change("a", "1")
-    await until(lambda: "~a" in one.heard and "~a" in two.heard)
+    await until(lambda: "~a" in one.seen and "~a" in two.seen)
     assert Whole.decoded == {"0": 2, "1": 1}
     assert len(desk.requests) == 1
     (state,) = desk.streams.states()
@@ -119,7 +124,7 @@ async def test_two_models_share_one_connection(desk: Desk, config_maps: ConfigMa
     one, two = desk.join("one", Whole), desk.join("two", Named)
     desk.streams.start()
     await _synced(one, two)
-    assert one.heard == two.heard == ["+a"]
+    assert one.seen == two.seen == ["+a"]
     assert len(desk.requests) == 1
 
 
@@ -153,7 +158,7 @@ async def test_other_selectors_are_other_streams(desk: Desk, config_maps: Config
     ]
     desk.streams.start()
     await _synced(*readers)
-    assert [sorted(reader.heard) for reader in readers] == [["+a", "+b"], ["+a"], ["+b"]]
+    assert [sorted(reader.seen) for reader in readers] == [["+a", "+b"], ["+a"], ["+b"]]
     assert len(desk.requests) == 3
 
 
@@ -164,14 +169,14 @@ async def test_who_comes_later_joins_a_known_model(desk: Desk, config_maps: Conf
     desk.streams.start()
     await _synced(first)
     late = desk.join("late", Whole)
-    assert late.heard == []
+    assert late.seen == []
     desk.streams.start()
-    assert sorted(late.heard) == ["+a", "+b"]
+    assert sorted(late.seen) == ["+a", "+b"]
     assert all(change.initial for change in late.changes)
     assert late.times_synced == 1
     await config_maps.create("c")
-    await until(lambda: "+c" in first.heard and "+c" in late.heard)
-    assert sorted(first.heard) == sorted(late.heard) == ["+a", "+b", "+c"]
+    await until(lambda: "+c" in first.seen and "+c" in late.seen)
+    assert sorted(first.seen) == sorted(late.seen) == ["+a", "+b", "+c"]
     assert len(desk.requests) == 1
     assert first.times_synced == 1
 
@@ -187,7 +192,7 @@ async def test_who_comes_later_with_a_new_model_gets_a_stream(
     late = desk.join("late", Whole)
     desk.streams.start()
     await _synced(late)
-    assert late.heard == first.heard == ["+a"]
+    assert late.seen == first.seen == ["+a"]
     assert len(desk.requests) == 2
     accepts = ["PartialObjectMetadata" in request.headers["accept"] for request in desk.requests]
     assert accepts == [True, False]
@@ -249,8 +254,8 @@ async def test_a_stream_ends_with_its_last_follower(desk: Desk, config_maps: Con
     await _synced(one, two)
     await desk.streams.remove_event_handler(one)
     await config_maps.create("a")
-    await until(lambda: "+a" in two.heard)
-    assert one.heard == []
+    await until(lambda: "+a" in two.seen)
+    assert one.seen == []
     assert Whole.decoded == {}
     assert desk.requests[0].open
     await desk.streams.remove_event_handler(two)
@@ -281,7 +286,7 @@ async def test_a_look_at_one_controller_costs_its_own_streams(streams: InformerF
         return Watch(kind=CONFIG_MAP, model=Named, keys=lambda _, __: (), namespace=f"n{number}")
 
     def costs(number: int) -> tuple[int, int]:
-        reader = Reader()
+        reader = RecordingHandler()
         joining = _calls(lambda: streams.add_event_handler("acme", watch(number), reader))
         return joining, _calls(lambda: streams.errors([reader]))
 
@@ -289,5 +294,5 @@ async def test_a_look_at_one_controller_costs_its_own_streams(streams: InformerF
     costs(1_000)
     first = costs(0)
     for number in range(1, 500):
-        streams.add_event_handler("other", watch(number), Reader())
+        streams.add_event_handler("other", watch(number), RecordingHandler())
     assert costs(500) == first

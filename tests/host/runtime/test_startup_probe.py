@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from host.informer.reflector.mirror import until
+from host.informer.reflector.running_reflector import until
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 

@@ -265,7 +265,7 @@ async def test_a_certificate_for_plain_http_is_an_error(connected, printing, aut
 
 
 def alive(pid):
-    """Whether this process still runs (a zombie does not)."""
+    """Return whether this process still runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -273,7 +273,7 @@ def alive(pid):
 
 
 def gone(pid):
-    """Whether the process is gone before a minute is over."""
+    """Return whether the process is gone before a minute is over."""
     deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)

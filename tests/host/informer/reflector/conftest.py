@@ -4,7 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from host.informer.reflector.mirror import CONFIG_MAP, ConfigMaps, Follow, Mirror
+from host.informer.reflector.running_reflector import (
+    CONFIG_MAP,
+    ConfigMaps,
+    RunningReflector,
+    StartReflector,
+)
 
 from kcm_host.api.states import RequestRecord
 from kcm_host.client.auth.connection import connect
@@ -24,23 +29,23 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
-    """Give the ConfigMaps of the test's namespace."""
+    """Return the ConfigMaps of the test's namespace."""
     return ConfigMaps(api_server, namespace)
 
 
 @pytest.fixture
-async def follow(fault_proxy: FaultProxy, namespace: str) -> AsyncIterator[Follow]:
+async def start_reflector(fault_proxy: FaultProxy, namespace: str) -> AsyncIterator[StartReflector]:
     """Start a reflector of the namespace's ConfigMaps, limited as the test says."""
     async with AsyncExitStack() as stack:
 
-        async def start(**selected: object) -> Mirror:
+        async def start(**selected: object) -> RunningReflector:
             records: list[RequestRecord] = []
             connection = connect(str(fault_proxy.kubeconfig()), environ={})
             client = await stack.enter_async_context(Client(connection, records.append))
             options = ListWatchOptions(CONFIG_MAP, namespace, **selected)  # type: ignore[arg-type]  # as the test says
-            mirror = Mirror(client, options, fault_proxy)
-            mirror.records = records
-            stack.push_async_callback(mirror.stop)
-            return mirror
+            running = RunningReflector(client, options, fault_proxy)
+            running.records = records
+            stack.push_async_callback(running.stop)
+            return running
 
         yield start

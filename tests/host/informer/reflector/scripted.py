@@ -26,7 +26,7 @@ END = {"k8s.io/initial-events-end": "true"}
 class Stream:
     """A watch that says its lines, waits the seconds that stand between them, and ends."""
 
-    told: tuple[bytes | float, ...] = ()
+    lines: tuple[bytes | float, ...] = ()
     #: Raised at its end; None: it ends without an error.
     error: Exception | None = None
 
@@ -142,7 +142,7 @@ class ScriptedClient:
         return answer
 
     async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
-        for each in stream.told:
+        for each in stream.lines:
             if isinstance(each, float):
                 await asyncio.sleep(each)
             else:
@@ -151,7 +151,7 @@ class ScriptedClient:
             raise stream.error
 
 
-class Told:
+class RecordingSink:
     """A sink that keeps what it is told."""
 
     def __init__(self) -> None:
@@ -193,15 +193,15 @@ class Told:
 
 
 @dataclass
-class Played:
+class ScriptedRun:
     """What a reflector did until its server had no more answers."""
 
     client: ScriptedClient
     reflector: Reflector
-    sink: Told = field(default_factory=Told)
+    sink: RecordingSink = field(default_factory=RecordingSink)
 
     @property
-    def asked(self) -> list[str]:
+    def requests_sent(self) -> list[str]:
         """The requests, each as what it was for; the last one got no answer."""
         return [each.sort for each in self.client.requests]
 
@@ -212,14 +212,14 @@ class Played:
         return [round(later - earlier, 3) for earlier, later in pairwise(times)]
 
 
-async def play(
+async def run_script(
     *answers: Answer,
     options: ListWatchOptions = PODS,
-    prepare: Callable[[Told], None] = lambda _: None,
+    prepare: Callable[[RecordingSink], None] = lambda _: None,
     silent_seconds: float = 0.0,
-) -> Played:
+) -> ScriptedRun:
     """Run a reflector until all answers are used up and some silence has passed."""
-    client, sink = ScriptedClient(answers), Told()
+    client, sink = ScriptedClient(answers), RecordingSink()
     prepare(sink)
     loop = asyncio.get_running_loop()
     reflector = Reflector(options, client, sink, user_agent="me", clock=loop.time)  # type: ignore[arg-type]
@@ -231,4 +231,4 @@ async def play(
     task.cancel()
     await asyncio.wait({task})
     assert client.open_watches == 0
-    return Played(client, reflector, sink)
+    return ScriptedRun(client, reflector, sink)

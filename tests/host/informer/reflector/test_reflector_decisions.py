@@ -1,4 +1,4 @@
-"""What a reflector does next, whatever its server answers; played from a script in memory."""
+"""What a reflector does next, whatever its server answers; run from a script in memory."""
 
 import logging
 import random
@@ -18,8 +18,8 @@ from host.informer.reflector.scripted import (
     failure,
     listed,
     page,
-    play,
     pod,
+    run_script,
 )
 
 from kcm_host.api.errors import ApiError, Unreachable, Unreadable
@@ -58,21 +58,21 @@ def warnings(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> 
 async def test_a_streaming_list_goes_on_as_a_watch() -> None:
     """One request brings all objects and then every change (IQ-10 to IQ-12)."""
     went = event("DELETED", pod("a", "7"))
-    played = await play(Stream((*listed("a", "b"), LASTING, added("c", "6"), went)))
-    assert played.sink.calls == [
+    run = await run_script(Stream((*listed("a", "b"), LASTING, added("c", "6"), went)))
+    assert run.sink.calls == [
         *("begin", "gather ADDED a", "gather ADDED b", "done"),
         *("ADDED c", "DELETED a"),
     ]
-    assert played.asked == ["stream", "watch 7"]
-    assert (played.reflector.lists, played.reflector.resource_version) == (1, "7")
-    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
+    assert run.requests_sent == ["stream", "watch 7"]
+    assert (run.reflector.lists, run.reflector.resource_version) == (1, "7")
+    assert (run.reflector.phase, run.reflector.error) == ("watching", "")
 
 
 async def test_what_is_asked() -> None:
     """The parameters of a streaming list and of a watch (IQ-10, IQ-24)."""
     options = ListWatchOptions(POD, "team", "a=b", "c=d")
-    played = await play(LASTED, options=options)
-    initial, watch = played.client.requests
+    run = await run_script(LASTED, options=options)
+    initial, watch = run.client.requests
     limit = int(initial.query.pop("timeoutSeconds"))
     assert 300 <= limit < 600
     del watch.query["timeoutSeconds"]
@@ -91,18 +91,18 @@ async def test_metadata_alone_is_asked_for() -> None:
     options = ListWatchOptions(POD, metadata_only=True)
     partial = event("ADDED", pod("a", kind="PartialObjectMetadata"))
     stream = Stream((partial, bookmark("5", ends_list=True), LASTING))
-    played = await play(stream, GONE, INVALID, page(), options=options)
-    assert [each.accept for each in played.client.requests] == [
+    run = await run_script(stream, GONE, INVALID, page(), options=options)
+    assert [each.accept for each in run.client.requests] == [
         *(METADATA_ONLY, METADATA_ONLY, METADATA_ONLY, METADATA_LIST, METADATA_ONLY)
     ]
-    assert "gather ADDED a" in played.sink.calls
+    assert "gather ADDED a" in run.sink.calls
 
 
 async def test_the_loop_is_heard_while_a_set_is_put_in_place() -> None:
     """A large set comes in slices; it counts as complete after the last one."""
-    played = await play(LASTED, prepare=lambda sink: setattr(sink, "pauses", 3))
-    assert played.sink.calls == ["begin", "done"]
-    assert played.reflector.lists == 1
+    run = await run_script(LASTED, prepare=lambda sink: setattr(sink, "pauses", 3))
+    assert run.sink.calls == ["begin", "done"]
+    assert run.reflector.lists == 1
 
 
 async def test_a_server_without_streaming_lists_is_asked_for_pages(
@@ -112,10 +112,18 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages(
     caplog.set_level(logging.DEBUG)
     pages = [page(pod("a"), version="5", token="more"), page(pod("b"), version="9")]
     again = [INVALID, page(pod("c"), version="12")]
-    played = await play(INVALID, *pages, FORBIDDEN, *again)
-    assert played.asked == ["stream", "list", "list", "watch 5", "stream 5", "list", "watch 12"]
-    assert played.sink.calls == ["begin", "item a", "item b", "done", "begin", "item c", "done"]
-    assert (played.reflector.lists, played.reflector.phase) == (2, "watching")
+    run = await run_script(INVALID, *pages, FORBIDDEN, *again)
+    assert run.requests_sent == [
+        "stream",
+        "list",
+        "list",
+        "watch 5",
+        "stream 5",
+        "list",
+        "watch 12",
+    ]
+    assert run.sink.calls == ["begin", "item a", "item b", "done", "begin", "item c", "done"]
+    assert (run.reflector.lists, run.reflector.phase) == (2, "watching")
     assert (
         warnings(caplog, logging.DEBUG)[0] == f"streaming list unavailable, listing pages {INVALID}"
     )
@@ -124,41 +132,41 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages(
 @pytest.mark.parametrize("unavailable", [GONE, TOO_LARGE])
 async def test_a_version_that_cannot_be_had_is_dropped(unavailable: ApiError) -> None:
     """The list is asked for again at once, without a version, until one succeeds (IQ-14, 21)."""
-    played = await play(LASTED, FORBIDDEN, unavailable, REFUSED, LASTED, FORBIDDEN)
-    assert played.asked == [
+    run = await run_script(LASTED, FORBIDDEN, unavailable, REFUSED, LASTED, FORBIDDEN)
+    assert run.requests_sent == [
         *("stream", "watch 5", "stream 5", "stream", "stream"),
         *("watch 5", "stream 5"),
     ]
-    assert played.waits[2] == 0.0, "no wait before the list without a version"
+    assert run.waits[2] == 0.0, "no wait before the list without a version"
 
 
 @pytest.mark.parametrize("unavailable", [GONE, TOO_LARGE])
 async def test_a_list_that_expired_without_a_version_ends_the_round(unavailable: ApiError) -> None:
     """There is nothing left to drop, so the next round begins after a wait."""
-    played = await play(unavailable, LASTED)
-    assert played.asked == ["stream", "stream", "watch 5"]
-    assert played.waits[0] == 0.8
+    run = await run_script(unavailable, LASTED)
+    assert run.requests_sent == ["stream", "stream", "watch 5"]
+    assert run.waits[0] == 0.8
 
 
 @pytest.mark.parametrize("error", [CUT, Unreadable("no JSON"), FORBIDDEN])
 async def test_other_errors_of_a_streaming_list_lead_to_pages(error: Exception) -> None:
     """Whatever keeps a server from streaming, pages may work (IQ-13)."""
-    played = await play(error, page(version="3"))
-    assert (played.asked, played.waits) == (["stream", "list", "watch 3"], [0.0, 0.0])
+    run = await run_script(error, page(version="3"))
+    assert (run.requests_sent, run.waits) == (["stream", "list", "watch 3"], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("error", [REFUSED, BUSY])
 async def test_a_server_that_is_away_or_busy_is_asked_again(error: Exception) -> None:
     """No pages are asked for, and the waits grow (IQ-2, IQ-13)."""
-    played = await play(error, error, error, LASTED)
-    assert played.asked == ["stream"] * 4 + ["watch 5"]
-    assert played.waits[:3] == [0.8, 1.6, 3.2]
+    run = await run_script(error, error, error, LASTED)
+    assert run.requests_sent == ["stream"] * 4 + ["watch 5"]
+    assert run.waits[:3] == [0.8, 1.6, 3.2]
 
 
 async def test_a_server_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """A failure is told when it begins, when it changes, and when it is over (IQ-27)."""
     caplog.set_level(logging.DEBUG)
-    played = await play(
+    run = await run_script(
         REFUSED, REFUSED, Unreachable("away", refused=True), LASTED, silent_seconds=2
     )
     assert warnings(caplog) == [
@@ -166,46 +174,46 @@ async def test_a_server_that_is_away_is_told_once(caplog: pytest.LogCaptureFixtu
         "watch failed, retrying away",
     ]
     assert warnings(caplog, logging.INFO) == ["watch recovered"]
-    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
+    assert (run.reflector.phase, run.reflector.error) == ("watching", "")
 
 
 async def test_a_busy_server_is_no_failure_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
     """A 429 within five seconds is normal where a kind has just been defined."""
     caplog.set_level(logging.DEBUG)
-    played = await play(BUSY, BUSY)
-    assert played.reflector.phase == "listing"
+    run = await run_script(BUSY, BUSY)
+    assert run.reflector.phase == "listing"
     assert warnings(caplog) == []
     assert warnings(caplog, logging.DEBUG) == ["server busy, retrying busy"] * 2
-    played = await play(BUSY, BUSY, BUSY, BUSY)
-    assert (played.reflector.phase, played.reflector.error) == ("failed", "busy")
+    run = await run_script(BUSY, BUSY, BUSY, BUSY)
+    assert (run.reflector.phase, run.reflector.error) == ("failed", "busy")
 
 
 async def test_a_busy_server_has_its_time_anew_after_it_worked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The five seconds begin with the first 429 after the stream last worked."""
-    played = await play(BUSY, Stream((*listed(), 9.0)), BUSY, BUSY)
-    assert played.asked == ["stream", "stream", "watch 5", "watch 5", "watch 5"]
+    run = await run_script(BUSY, Stream((*listed(), 9.0)), BUSY, BUSY)
+    assert run.requests_sent == ["stream", "stream", "watch 5", "watch 5", "watch 5"]
     assert warnings(caplog) == []
 
 
 async def test_a_watch_that_ends_is_opened_again() -> None:
     """A normal end is followed by the next watch at once, from the last version (IQ-24)."""
-    played = await play(
+    run = await run_script(
         LASTED, Stream((LASTING, added("a", "6"))), Stream((bookmark("8"), LASTING))
     )
-    assert played.asked == ["stream", "watch 5", "watch 6", "watch 8"]
-    assert played.waits == [LASTING] * 3
-    assert played.reflector.lists == 1
+    assert run.requests_sent == ["stream", "watch 5", "watch 6", "watch 8"]
+    assert run.waits == [LASTING] * 3
+    assert run.reflector.lists == 1
 
 
 @pytest.mark.parametrize("error", [REFUSED, BUSY])
 async def test_a_watch_waits_for_a_server_without_a_list(error: Exception) -> None:
     """The version is still good when the server is there again (IQ-24, IQ-27)."""
-    played = await play(LASTED, error, error, Stream((added("a", "6"), LASTING)))
-    assert played.asked == ["stream", "watch 5", "watch 5", "watch 5", "watch 6"]
-    assert played.waits[1:3] == [0.8, 1.6]
-    assert played.reflector.phase == "watching"
+    run = await run_script(LASTED, error, error, Stream((added("a", "6"), LASTING)))
+    assert run.requests_sent == ["stream", "watch 5", "watch 5", "watch 5", "watch 6"]
+    assert run.waits[1:3] == [0.8, 1.6]
+    assert run.reflector.phase == "watching"
 
 
 @pytest.mark.parametrize(
@@ -214,30 +222,35 @@ async def test_a_watch_waits_for_a_server_without_a_list(error: Exception) -> No
         pytest.param(Stream((LASTING,), error=CUT), id="cut"),
         pytest.param(CUT, id="not opened"),
         pytest.param(Stream((LASTING, failure(500))), id="told"),
-        pytest.param(Stream((LASTING, b"{}")), id="unreadable"),
+        pytest.param(Stream((LASTING, b"{}")), id="without a type"),
+        pytest.param(Stream((LASTING, b'{"type":"ADDED"}')), id="without an object"),
+        pytest.param(Stream((LASTING, b"not json")), id="no JSON"),
+        pytest.param(Stream((LASTING, b"{")), id="incomplete JSON"),
         pytest.param(Stream(), id="ended at once without events"),
     ],
 )
 async def test_a_watch_that_fails_leads_to_a_list_after_a_wait(end: Answer) -> None:
     """Objects are asked for again, from the last version on (IQ-26 to IQ-29)."""
-    played = await play(LASTED, end)
-    assert played.asked == ["stream", "watch 5", "stream 5"]
-    assert played.waits[1] in (0.8, LASTING + 0.8)
-    assert played.reflector.phase == "failed"
+    run = await run_script(LASTED, end)
+    assert run.requests_sent == ["stream", "watch 5", "stream 5"]
+    assert run.waits[1] in (0.8, LASTING + 0.8)
+    assert run.reflector.phase == "failed"
 
 
 async def test_a_stream_that_lists_and_is_then_busy_watches_on() -> None:
     """The watch that a streaming list has become is waited for like every other (IQ-27)."""
-    played = await play(Stream((*listed(), LASTING, failure(429))))
-    assert (played.asked, played.waits) == (["stream", "watch 5"], [LASTING + 0.8])
+    busy = Stream((LASTING, failure(429)))
+    run = await run_script(Stream((*listed(), *busy.lines)), busy)
+    assert run.requests_sent == ["stream", "watch 5", "watch 5"]
+    assert run.waits == [LASTING + 0.8, LASTING + 1.6]
 
 
 async def test_an_expired_version_is_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
     """A new list follows quietly (IQ-26)."""
     caplog.set_level(logging.DEBUG)
-    played = await play(LASTED, Stream((LASTING, failure(410, "Expired"))), LASTED)
-    assert played.asked == ["stream", "watch 5", "stream 5", "watch 5"]
-    assert (played.reflector.phase, played.reflector.error) == ("watching", "")
+    run = await run_script(LASTED, Stream((LASTING, failure(410, "Expired"))), LASTED)
+    assert run.requests_sent == ["stream", "watch 5", "stream 5", "watch 5"]
+    assert (run.reflector.phase, run.reflector.error) == ("watching", "")
     assert warnings(caplog) == []
     text = "watch /api/v1/pods: 410 Expired: told by a script"
     assert warnings(caplog, logging.DEBUG) == [f"relist needed {text}"]
@@ -246,9 +259,9 @@ async def test_an_expired_version_is_nothing_to_tell(caplog: pytest.LogCaptureFi
 async def test_the_words_for_failures(caplog: pytest.LogCaptureFixture) -> None:
     """Each names the request, and a refusal what to do about it (IQ-29)."""
     for told in (failure(500, "Internal", "boom"), b"{}"):
-        await play(LASTED, Stream((told, LASTING)))
-    await play(LASTED, Stream())
-    await play(LASTED, FORBIDDEN)
+        await run_script(LASTED, Stream((told, LASTING)))
+    await run_script(LASTED, Stream())
+    await run_script(LASTED, FORBIDDEN)
     again, path = "watch failed, retrying", "watch /api/v1/pods"
     rights = "grant list and watch on"
     assert warnings(caplog) == [
@@ -263,18 +276,18 @@ async def test_the_words_for_failures(caplog: pytest.LogCaptureFixture) -> None:
 async def test_an_error_within_a_streaming_list(code: int) -> None:
     """Patience is waited for, anything else leads to pages; half a list is forgotten (IQ-12)."""
     rest = [LASTED] if code == 429 else [page(version="3")]
-    played = await play(Stream((added("a"), failure(code))), *rest)
+    run = await run_script(Stream((added("a"), failure(code))), *rest)
     if code == 429:
-        assert (played.asked[:2], played.waits[0]) == (["stream", "stream"], 0.8)
+        assert (run.requests_sent[:2], run.waits[0]) == (["stream", "stream"], 0.8)
     else:
-        assert played.asked == ["stream", "list", "watch 3"]
-    assert played.sink.calls == ["begin", "gather ADDED a", "begin", "done"]
+        assert run.requests_sent == ["stream", "list", "watch 3"]
+    assert run.sink.calls == ["begin", "gather ADDED a", "begin", "done"]
 
 
 async def test_a_streaming_list_that_is_over_at_once_and_empty_leads_to_pages() -> None:
     """A server that knows no streaming lists may answer so."""
-    played = await play(Stream(), page(version="3"))
-    assert (played.asked, played.waits) == (["stream", "list", "watch 3"], [0.0, 0.0])
+    run = await run_script(Stream(), page(version="3"))
+    assert (run.requests_sent, run.waits) == (["stream", "list", "watch 3"], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("told", [(added("a"),), (LASTING,)], ids=["soon", "late and empty"])
@@ -282,11 +295,11 @@ async def test_a_streaming_list_that_ends_before_its_bookmark_is_begun_again(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At once after the first time; further ones in a row are told and waited for (IQ-28)."""
-    played = await play(*[Stream(told)] * 3)
-    assert played.asked == ["stream"] * 4
+    run = await run_script(*[Stream(told)] * 3)
+    assert run.requests_sent == ["stream"] * 4
     lasted = told[0] if isinstance(told[0], float) else 0.0
-    assert played.waits == [lasted, lasted + 0.8, lasted + 1.6]
-    assert "done" not in played.sink.calls
+    assert run.waits == [lasted, lasted + 0.8, lasted + 1.6]
+    assert "done" not in run.sink.calls
     text = "watch /api/v1/pods: ended before the list was complete, several times in succession"
     remedy = "check what closes connections to the API server"
     assert warnings(caplog) == [f"watch failed, retrying {text}; {remedy}"]
@@ -297,10 +310,10 @@ async def test_watches_that_end_within_a_second_again_and_again_are_waited_for(
 ) -> None:
     """A stream that just opened does not count as working until one has lasted (IQ-28)."""
     short = Stream((added("a", "6"),))
-    played = await play(LASTED, short, short, short)
-    assert played.asked == ["stream", "watch 5", "watch 6", "watch 6", "watch 6"]
-    assert played.waits[1:] == [0.0, 0.8, 1.6]
-    assert played.reflector.phase == "failed"
+    run = await run_script(LASTED, short, short, short)
+    assert run.requests_sent == ["stream", "watch 5", "watch 6", "watch 6", "watch 6"]
+    assert run.waits[1:] == [0.0, 0.8, 1.6]
+    assert run.reflector.phase == "failed"
     text = "watch /api/v1/pods: ended within a second, several times in succession"
     assert warnings(caplog)[0].startswith(f"watch failed, retrying {text}; check")
     assert len(warnings(caplog)) == 1
@@ -312,16 +325,16 @@ async def test_a_stream_that_lasts_makes_up_for_those_that_did_not(
     """The next early end is the first one again."""
     short = Stream((added("a", "6"),))
     lasting = Stream((added("a", "6"), LASTING))
-    played = await play(LASTED, short, short, lasting, short)
-    assert played.waits[1:] == [0.0, 0.8, LASTING, 0.0]
-    assert played.reflector.phase == "watching"
+    run = await run_script(LASTED, short, short, lasting, short)
+    assert run.waits[1:] == [0.0, 0.8, LASTING, 0.0]
+    assert run.reflector.phase == "watching"
 
 
 async def test_a_list_that_ends_early_as_a_watch_counts_too() -> None:
     """What was listed stays; the watch begins at once, and waits when it ends early again."""
-    played = await play(Stream(listed("a")), Stream((added("b", "6"),)))
-    assert played.asked == ["stream", "watch 5", "watch 6"]
-    assert played.waits == [0.0, 0.8]
+    run = await run_script(Stream(listed("a")), Stream((added("b", "6"),)))
+    assert run.requests_sent == ["stream", "watch 5", "watch 6"]
+    assert run.waits == [0.0, 0.8]
 
 
 async def test_foreign_and_unknown_events_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
@@ -332,9 +345,9 @@ async def test_foreign_and_unknown_events_are_skipped(caplog: pytest.LogCaptureF
         event("ADDED", {"kind": "Pod"}),
         event("RENAMED", pod("y", "93")),
     )
-    played = await play(Stream((*odd, *listed("a"), LASTING, *odd[:3], added("b", ""))))
-    assert played.asked == ["stream", "watch 5"]
-    assert played.sink.calls == ["begin", "gather ADDED a", "done", "ADDED b"]
+    run = await run_script(Stream((*odd, *listed("a"), LASTING, *odd[:3], added("b", ""))))
+    assert run.requests_sent == ["stream", "watch 5"]
+    assert run.sink.calls == ["begin", "gather ADDED a", "done", "ADDED b"]
     assert warnings(caplog) == [
         "object of another kind skipped Node",
         *["object of another kind skipped Pod"] * 2,
@@ -342,23 +355,23 @@ async def test_foreign_and_unknown_events_are_skipped(caplog: pytest.LogCaptureF
         "object of another kind skipped Node",
         *["object of another kind skipped Pod"] * 2,
     ]
-    played = await play(Stream((*listed(), LASTING, odd[3])))
-    assert (played.asked[-1], played.sink.calls) == ("watch 93", ["begin", "done"])
+    run = await run_script(Stream((*listed(), LASTING, odd[3])))
+    assert (run.requests_sent[-1], run.sink.calls) == ("watch 93", ["begin", "done"])
 
 
 async def test_bookmarks_before_the_last_one_end_no_list() -> None:
     """Only the one with the annotation does; it may lack a version (IQ-12)."""
     other = event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "3"}})
     end = bookmark("", ends_list=True)
-    played = await play(LASTED, FORBIDDEN, Stream((other, added("a"), end, LASTING)))
-    assert played.sink.calls[-3:] == ["begin", "gather ADDED a", "done"]
-    assert played.asked[-1] == "watch 5"
+    run = await run_script(LASTED, FORBIDDEN, Stream((other, added("a"), end, LASTING)))
+    assert run.sink.calls[-3:] == ["begin", "gather ADDED a", "done"]
+    assert run.requests_sent[-1] == "watch 5"
 
 
 async def test_a_long_wait_for_the_first_objects_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """Every ten seconds, and no longer once they are there (IQ-15)."""
     slow = Stream((25.0, *listed("a"), 60.0))
-    await play(slow)
+    await run_script(slow)
     assert warnings(caplog) == ["initial list still incomplete"] * 2
 
 
@@ -367,13 +380,13 @@ async def test_a_failure_of_the_sink_ends_no_stream(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.DEBUG)
     for error in (RuntimeError("bug"), msgspec.ValidationError("bug")):
         caplog.clear()
-        played = await play(
+        run = await run_script(
             Stream((*listed(), added("a", "6"))),
             LASTED,
             prepare=lambda sink, error=error: setattr(sink, "trouble", error),  # type: ignore[misc]
         )
-        assert played.asked == ["stream", "stream 6", "watch 5"]
-        assert played.waits[0] == 0.8
+        assert run.requests_sent == ["stream", "stream 6", "watch 5"]
+        assert run.waits[0] == 0.8
         assert warnings(caplog) == ["watch failed, retrying bug"]
         told = [each for each in caplog.records if each.exc_info]
         assert bool(told) == isinstance(error, RuntimeError), "only a bug of ours has a traceback"
@@ -381,6 +394,6 @@ async def test_a_failure_of_the_sink_ends_no_stream(caplog: pytest.LogCaptureFix
 
 async def test_waits_begin_anew_after_two_minutes() -> None:
     """The growth of the waits is forgotten (IQ-3)."""
-    played = await play(LASTED, CUT, CUT, page(), Stream((130.0, failure(500))))
-    assert played.asked == ["stream", "watch 5", "stream 5", "list", "watch 5", "stream 5"]
-    assert played.waits[-1] == 130.8
+    run = await run_script(LASTED, CUT, CUT, page(), Stream((130.0, failure(500))))
+    assert run.requests_sent == ["stream", "watch 5", "stream 5", "list", "watch 5", "stream 5"]
+    assert run.waits[-1] == 130.8

@@ -4,75 +4,82 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
-from host.informer.reflector.mirror import STREAMING, ConfigMaps, Follow, Mirror, status, until
+from host.informer.reflector.running_reflector import (
+    STREAMING,
+    ConfigMaps,
+    RunningReflector,
+    StartReflector,
+    status,
+    until,
+)
 
 from kcm_host_testing.faults import Answer, Cut
 from kcm_host_testing.proxy import FaultProxy
 
-Unseen = Callable[[Mirror], AbstractAsyncContextManager[None]]
+Unseen = Callable[[RunningReflector], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture(params=["streaming list", "pages"])
 def unseen(fault_proxy: FaultProxy, request: pytest.FixtureRequest) -> Unseen:
-    """Changes made inside this reach the mirror by a new list alone."""
+    """Changes made inside this reach the running by a new list alone."""
     if request.param == "pages":
         fault_proxy.add(Answer(422, status(422, "Invalid")), query=STREAMING)
 
     @asynccontextmanager
-    async def away(mirror: Mirror) -> AsyncIterator[None]:
-        lists = mirror.reflector.lists
+    async def away(running: RunningReflector) -> AsyncIterator[None]:
+        lists = running.reflector.lists
         rule = fault_proxy.add(Answer(500, status(500, "InternalError")), path="configmaps")
         fault_proxy.add(Cut(), query={"watch": "true"}, also_open=True, times=1)
-        await until(lambda: mirror.reflector.phase == "failed")
+        await until(lambda: running.reflector.phase == "failed")
         yield
         rule.remove()
-        await until(lambda: mirror.reflector.lists == lists + 1)
+        await until(lambda: running.reflector.lists == lists + 1)
 
     return away
 
 
 async def test_deletes_come_first_and_what_is_the_same_is_not_told(
-    follow: Follow, config_maps: ConfigMaps, unseen: Unseen
+    start_reflector: StartReflector, config_maps: ConfigMaps, unseen: Unseen
 ) -> None:
     """The list's differences: deletes with the last known state, then the rest (IQ-50, IQ-T8)."""
     await config_maps.create("a", "b", "c")
-    mirror = await follow()
-    await mirror.synced()
-    heard = len(mirror.heard)
-    async with unseen(mirror):
+    running = await start_reflector()
+    await running.synced()
+    count = len(running.seen)
+    async with unseen(running):
         await config_maps.create("aa")
         await config_maps.change("c", "1")
         await config_maps.delete("b")
-    assert mirror.heard[heard] == "-b"
-    assert sorted(mirror.heard[heard + 1 :]) == ["+aa", "~c"]
-    gone = mirror.reader.changes[heard]
+    assert running.seen[count] == "-b"
+    assert sorted(running.seen[count + 1 :]) == ["+aa", "~c"]
+    gone = running.handler.changes[count]
     assert gone.old is not None
     assert gone.old.data == {"n": "0"}
-    assert not any(change.initial for change in mirror.reader.changes[heard:])
-    assert mirror.reader.times_synced == 1
+    assert not any(change.initial for change in running.handler.changes[count:])
+    assert running.handler.times_synced == 1
 
 
 async def test_an_object_made_anew_is_one_change(
-    follow: Follow, config_maps: ConfigMaps, unseen: Unseen
+    start_reflector: StartReflector, config_maps: ConfigMaps, unseen: Unseen
 ) -> None:
     """Deleted and created again under its name: one update, no delete (IQ-52, IQ-T9)."""
     await config_maps.create("a")
-    mirror = await follow()
-    await mirror.synced()
-    async with unseen(mirror):
+    running = await start_reflector()
+    await running.synced()
+    async with unseen(running):
         await config_maps.delete("a")
         await config_maps.create("a")
-    assert mirror.heard == ["+a", "~a"]
+    assert running.seen == ["+a", "~a"]
 
 
 async def test_the_contents_stay_readable_meanwhile(
-    follow: Follow, config_maps: ConfigMaps, unseen: Unseen
+    start_reflector: StartReflector, config_maps: ConfigMaps, unseen: Unseen
 ) -> None:
     """Readers see the last complete set until the new one is complete (IQ-50)."""
     await config_maps.create("a")
-    mirror = await follow()
-    await mirror.synced()
-    async with unseen(mirror):
+    running = await start_reflector()
+    await running.synced()
+    async with unseen(running):
         await config_maps.delete("a")
-        assert [key.name for key, _ in mirror.store.items()] == ["a"]
-    assert not list(mirror.store.items())
+        assert [key.name for key, _ in running.store.items()] == ["a"]
+    assert not list(running.store.items())

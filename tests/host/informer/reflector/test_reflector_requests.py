@@ -1,7 +1,14 @@
 """What a stream asks for: its namespace, its selectors, and how much of each object."""
 
 import pytest
-from host.informer.reflector.mirror import CONFIG_MAP, STREAMING, ConfigMaps, Follow, status, until
+from host.informer.reflector.running_reflector import (
+    CONFIG_MAP,
+    STREAMING,
+    ConfigMaps,
+    StartReflector,
+    status,
+    until,
+)
 
 from kcm_host.client.rest import METADATA_LIST, METADATA_ONLY
 from kcm_host.informer.list_watch import ListWatchOptions
@@ -23,7 +30,7 @@ from kcm_host_testing.proxy import FaultProxy
     ids=["labels", "fields", "both"],
 )
 async def test_selectors_limit_a_stream(
-    follow: Follow,
+    start_reflector: StartReflector,
     config_maps: ConfigMaps,
     selected: dict[str, str],
     query: dict[str, str],
@@ -32,40 +39,44 @@ async def test_selectors_limit_a_stream(
     """Selectors go to the server as they are; only what they select comes back."""
     for name in ("x", "y", "z"):
         await config_maps.create(name, labels={"app": name})
-    mirror = await follow(**selected)
-    await mirror.synced()
-    assert sorted(mirror.heard) == found
-    (request,) = mirror.requests
+    running = await start_reflector(**selected)
+    await running.synced()
+    assert sorted(running.seen) == found
+    (request,) = running.requests
     assert query.items() <= request.query.items()
 
 
 async def test_an_object_that_leaves_the_selection_is_gone(
-    follow: Follow, config_maps: ConfigMaps
+    start_reflector: StartReflector, config_maps: ConfigMaps
 ) -> None:
     """Losing the label is a delete for this stream."""
     await config_maps.create("a", labels={"app": "x"})
-    mirror = await follow(label_selector="app=x")
-    await mirror.synced()
+    running = await start_reflector(label_selector="app=x")
+    await running.synced()
     await config_maps.relabel("a", {"app": "y"})
-    await mirror.hears("-a")
+    await running.wait_for_changes("-a")
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "pages"])
 async def test_metadata_alone_is_asked_for(
-    follow: Follow, fault_proxy: FaultProxy, config_maps: ConfigMaps, *, streaming: bool
+    start_reflector: StartReflector,
+    fault_proxy: FaultProxy,
+    config_maps: ConfigMaps,
+    *,
+    streaming: bool,
 ) -> None:
     """A stream of metadata says so in Accept, and gets no more than that."""
     if not streaming:
         fault_proxy.add(Answer(422, status(422, "Invalid")), query=STREAMING)
     await config_maps.create("a")
     await config_maps.change("a", "x" * 10_000)
-    slim, whole = await follow(metadata_only=True), await follow()
+    slim, whole = await start_reflector(metadata_only=True), await start_reflector()
     await slim.synced()
     await whole.synced()
     assert [model.data for _, model in slim.store.items()] == [{}]
     assert [len(model.data["n"]) for _, model in whole.store.items()] == [10_000]
     await config_maps.create("b")
-    await slim.hears("+b")
+    await slim.wait_for_changes("+b")
     for request in fault_proxy.requests(path="configmaps"):
         assert request.headers["accept"] in {METADATA_ONLY, METADATA_LIST, "application/json"}
     await until(lambda: len(_sizes(slim)) == len(_sizes(whole)))
@@ -85,6 +96,6 @@ def test_the_time_a_watch_may_last_is_drawn_anew_each_time() -> None:
     assert len(drawn) > 100
 
 
-def _sizes(mirror: object) -> list[int]:
-    records = getattr(mirror, "records", [])
+def _sizes(running: object) -> list[int]:
+    records = getattr(running, "records", [])
     return [record.received_bytes for record in records if record.verb == "list"]

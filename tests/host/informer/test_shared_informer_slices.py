@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
-from host.informer.stream_lines import POD, A, Listener, Phase, Pod, complete, event, gathering, pod
+from host.informer.stream_lines import (
+    POD,
+    A,
+    Phase,
+    Pod,
+    RecordingHandler,
+    begin_streaming_list,
+    event,
+    finish_list,
+    pod,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,12 +43,12 @@ STEPS = st.one_of(
 
 
 class Mirror:
-    """A follower that has nothing but what it was told, and an index of its own."""
+    """A handler that has nothing but what it was told, and an index of its own."""
 
     def __init__(self, number: int, model: type[Any], informer: SharedInformer) -> None:
         self.name = str(number)
         self.model = model
-        self._feed = informer
+        self._informer = informer
         self.known: dict[Key, Any] = {}
         self.times_synced = 0
 
@@ -47,7 +57,7 @@ class Mirror:
         assert change.old == self.known.get(change.key)
         assert change.initial == (not self.times_synced)
         nodes, phases = (
-            dict(self._feed.typed_informer(model).store.items()) for model in (Pod, Phase)
+            dict(self._informer.typed_informer(model).store.items()) for model in (Pod, Phase)
         )
         assert {key: found.node for key, found in nodes.items()} == {
             key: found.phase for key, found in phases.items()
@@ -63,7 +73,7 @@ class Mirror:
 
 
 class World:
-    """A informer and what its readers must see of it."""
+    """An informer and what its readers must see of it."""
 
     def __init__(self) -> None:
         self.informer = SharedInformer(POD)
@@ -87,7 +97,7 @@ class World:
         """Gather a list, and begin to put it in place."""
         if self._steps is None:
             lines = [("ADDED", self._object(key, node)) for key, node in objects.items()]
-            gathering(self.informer, *lines)
+            begin_streaming_list(self.informer, *lines)
             self._coming = {key: self.expected[key] for key in objects if key in self.expected}
             for key, node in objects.items():
                 _apply(self._coming, key, node)
@@ -108,7 +118,7 @@ class World:
         self.informer.start_new_handlers()
 
     async def join(self, model: type[Any]) -> None:
-        """Add a follower, as a controller does at its start; it is told nothing yet."""
+        """Add a handler, as a controller does at its start; it is told nothing yet."""
         self._join(model)
 
     def _join(self, model: type[Any]) -> None:
@@ -120,7 +130,7 @@ class World:
         store.add_index(mirror.name, "value", lambda _, found: [str(found)], _fail)
 
     async def leave(self, number: int) -> None:
-        """Remove a follower, but never the last of a model."""
+        """Remove a handler, but never the last of a model."""
         mirror = self.mirrors[number % len(self.mirrors)]
         if sum(other.model is mirror.model for other in self.mirrors) > 1:
             self.mirrors.remove(mirror)
@@ -145,7 +155,7 @@ class World:
                     assert dict(pair for pairs in by_value for pair in pairs) == seen
 
     async def end(self) -> None:
-        """Let everything come to an end, and see that all followers know everything."""
+        """Let everything come to an end, and see that all handlers know everything."""
         await self.open()
         await self.begin_list({KEYS[0]: "n1"})
         await self.go_on(1_000)
@@ -185,7 +195,7 @@ def slices_of_two() -> Iterator[None]:
 @given(st.booleans(), st.lists(STEPS, max_size=40))
 async def test_whatever_happens_between_slices(synced: bool, steps: list[tuple[Any, ...]]) -> None:
     """
-    Readers see complete sets, followers are told everything once and in order (F-47).
+    Readers see complete sets, handlers are told everything once and in order (F-47).
 
     Whoever comes or goes in the midst of it, while a list is put in place or while others are
     still being told.
@@ -213,30 +223,32 @@ async def test_the_loop_is_heard_between_slices(informer: SharedInformer) -> Non
         if turn < 100:
             loop.call_soon(next_turn)
 
-    class Counting(Listener):
+    class Counting(RecordingHandler):
         def on_change(self, change: Change[Any]) -> None:
             super().on_change(change)
             told[turn] += 1
 
     next_turn()
-    listener = Counting()
-    informer.add_event_handler(Pod, listener)
+    handler = Counting()
+    informer.add_event_handler(Pod, handler)
     many = [Key(f"p{number}", "team") for number in range(10 * SLICE)]
-    gathering(informer, *(("ADDED", pod(key, "1")) for key in many))
+    begin_streaming_list(informer, *(("ADDED", pod(key, "1")) for key in many))
     assert sum(1 for _ in informer.init_done()) == 10
     for _ in range(50):
         await asyncio.sleep(0)
-    assert listener.synced_after == [len(many)]
+    assert handler.synced_after == [len(many)]
     assert told.total() == len(many)
     assert max(told.values()) == SLICE
 
 
 async def test_what_is_gone_is_found_and_freed_in_slices(informer: SharedInformer) -> None:
     """A list that lacks them all is compared with them slice by slice (F-47)."""
-    informer.add_event_handler(Pod, Listener())
-    gathering(informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE)))
-    complete(informer)
-    gathering(informer)
+    informer.add_event_handler(Pod, RecordingHandler())
+    begin_streaming_list(
+        informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE))
+    )
+    finish_list(informer)
+    begin_streaming_list(informer)
     steps = informer.init_done()
     for _ in range(4):
         next(steps)
@@ -247,26 +259,28 @@ async def test_what_is_gone_is_found_and_freed_in_slices(informer: SharedInforme
 
 async def test_a_relist_is_told_in_one_turn(informer: SharedInformer) -> None:
     """The memory of a controller is never between two sets of objects (F-47)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathering(informer)
-    complete(informer)
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    begin_streaming_list(informer)
+    finish_list(informer)
     many = [Key(f"p{number}", "team") for number in range(3 * SLICE)]
-    gathering(informer, *(("ADDED", pod(key, "1")) for key in many))
-    complete(informer)
-    assert len(listener.changes) == len(many)
+    begin_streaming_list(informer, *(("ADDED", pod(key, "1")) for key in many))
+    finish_list(informer)
+    assert len(handler.changes) == len(many)
 
 
 async def test_who_leaves_in_the_midst_hears_nothing_more(informer: SharedInformer) -> None:
-    """What was left to tell goes with the follower (F-47)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, Listener())
-    informer.add_event_handler(Pod, listener)
-    gathering(informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE)))
-    complete(informer)
+    """What was left to tell goes with the handler (F-47)."""
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, RecordingHandler())
+    informer.add_event_handler(Pod, handler)
+    begin_streaming_list(
+        informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE))
+    )
+    finish_list(informer)
     event(informer, "ADDED", pod(A, "2"))
-    informer.remove_event_handler(listener)
+    informer.remove_event_handler(handler)
     for _ in range(10):
         await asyncio.sleep(0)
-    assert len(listener.changes) == SLICE
-    assert listener.synced_after == []
+    assert len(handler.changes) == SLICE
+    assert handler.synced_after == []

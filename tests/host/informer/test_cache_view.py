@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from host.informer.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, misfit
+from host.informer.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, undecodable_entry
 
 from kcm_host.api.errors import UndeclaredRead, Undecodable
 from kcm_host.api.kinds import Key
@@ -81,7 +81,7 @@ def test_views_count_apart(view: CacheView, store: Store[Pod]) -> None:
 
 def test_undecodable_objects_are_named_and_counted(view: CacheView, store: Store[Pod]) -> None:
     """They are part of the number of objects; reading a bare one raises `Undecodable`."""
-    store.put(B, misfit("1"))
+    store.put(B, undecodable_entry("1"))
     pods = view.of(POD, Pod)
     assert (len(pods), pods.undecodable()) == (2, frozenset({B}))
     with pytest.raises(Undecodable) as refusal:
@@ -97,11 +97,11 @@ def test_undecodable_objects_are_named_by_namespace(view: CacheView, store: Stor
     other = Key("b", "other")
     pods = view.of(POD, Pod)
     for key in (B, other):
-        store.put(key, misfit("1"))
+        store.put(key, undecodable_entry("1"))
     assert pods.undecodable() == {B, other}
     assert [pods.undecodable(name) for name in ("team", "other", "third")] == [{B}, {other}, set()]
     assert pods.undecodable("team") is pods.undecodable("team"), "asking again costs nothing"
-    store.put(A, misfit("2"))
+    store.put(A, undecodable_entry("2"))
     assert (pods.undecodable("team"), pods.undecodable()) == ({A, B}, {A, B, other})
     store.put(A, entry("3"))
     store.delete(other)
@@ -157,7 +157,7 @@ def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
     """Nothing is written from half-read data."""
     store.keep_full_objects = True
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
-    store.put(A, misfit("2"))
+    store.put(A, undecodable_entry("2"))
     assert CacheView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
 
 

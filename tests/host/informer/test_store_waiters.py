@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from host.informer.stream_lines import A, B, C, Pod, entry, misfit, replaced
+from host.informer.stream_lines import A, B, C, Pod, entry, replace_list, undecodable_entry
 
 from kcm_host.informer.store import Store
 
 NEWS: dict[str, Callable[[Store[Pod]], object]] = {
     "another version, the same fields": lambda store: store.put(A, entry("2", node="n1")),
     "other fields": lambda store: store.put(A, entry("2", node="n2")),
-    "a version that cannot be decoded": lambda store: store.put(A, misfit("2")),
+    "a version that cannot be decoded": lambda store: store.put(A, undecodable_entry("2")),
     "its end": lambda store: store.delete(A, resource_version="2"),
-    "a list with it": lambda store: replaced(store, {A: entry("1", node="n1")}),
-    "a list without it": lambda store: replaced(store, {B: entry("1")}),
+    "a list with it": lambda store: replace_list(store, {A: entry("1", node="n1")}),
+    "a list without it": lambda store: replace_list(store, {B: entry("1")}),
 }
 
 
@@ -43,7 +43,7 @@ async def test_news_of_others_is_not_heard(store: Store[Pod]) -> None:
     await turns()
     store.put(B, entry("1"))
     store.delete(B)
-    replaced(store, {B: entry("2"), C: entry("2")})
+    replace_list(store, {B: entry("2"), C: entry("2")})
     await turns()
     assert not waiting.done()
     store.put(A, entry("3"))
@@ -71,6 +71,6 @@ async def test_who_gives_up_takes_nothing_from_others(store: Store[Pod]) -> None
 def test_versions_are_those_told_last(store: Store[Pod]) -> None:
     """Also of an object that cannot be decoded; None for one that is not there."""
     store.put(A, entry("1"))
-    store.put(B, misfit("2"))
+    store.put(B, undecodable_entry("2"))
     assert [store.resource_version_of(key) for key in (A, B, C)] == ["1", "2", None]
     assert store.keys() == (A, B)

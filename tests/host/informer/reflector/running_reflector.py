@@ -1,4 +1,4 @@
-"""A reflector at work between a proxy of faults and a reader that keeps what it hears."""
+"""A reflector behind a fault proxy, with a handler that records its changes."""
 
 import asyncio
 import json
@@ -42,24 +42,24 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def status(code: int, reason: str = "", *, cause: str = "") -> bytes:
-    """Give the body of an error answer."""
+    """Return the body of an error answer."""
     details = {"causes": [{"reason": cause}]} if cause else {}
     told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "made by a test"}
     return json.dumps({**told, "reason": reason, "code": code, "details": details}).encode()
 
 
 def event(kind: str, told: dict[str, Any]) -> bytes:
-    """Give one line of a watch, without its end."""
+    """Return one line of a watch, without its end."""
     return json.dumps({"type": kind, "object": told}).encode()
 
 
 def error_event(code: int, reason: str = "") -> bytes:
-    """Give an ERROR event."""
+    """Return a ERROR event."""
     return event("ERROR", json.loads(status(code, reason)))
 
 
-class Reader:
-    """A follower that keeps every change it is told of."""
+class RecordingHandler:
+    """An event handler that records every change."""
 
     def __init__(self) -> None:
         self.changes: list[Change[Any]] = []
@@ -74,7 +74,7 @@ class Reader:
         self.times_synced += 1
 
     @property
-    def heard(self) -> list[str]:
+    def seen(self) -> list[str]:
         """The changes as words: `+a` came, `~a` changed, `-a` went."""
         return [f"{_sign(change)}{change.key.name}" for change in self.changes]
 
@@ -85,20 +85,20 @@ def _sign(change: Change[Any]) -> str:
     return "-" if change.new is None else "~"
 
 
-class Mirror:
-    """A reflector, the stores behind it and a reader of them."""
+class RunningReflector:
+    """A reflector, its informer and a recording event handler."""
 
     def __init__(self, client: Client, options: ListWatchOptions, proxy: FaultProxy) -> None:
-        self.feed = SharedInformer(options.kind)
-        self.reader = Reader()
-        self.feed.add_event_handler(ConfigMap, self.reader)
+        self.informer = SharedInformer(options.kind)
+        self.handler = RecordingHandler()
+        self.informer.add_event_handler(ConfigMap, self.handler)
         self.options = options
         self.records: list[RequestRecord] = []
         self.reflector = Reflector(
             options,
             client,
-            self.feed,
-            user_agent=user_agent_of("mirror"),
+            self.informer,
+            user_agent=user_agent_of("test"),
             clock=asyncio.get_running_loop().time,
         )
         self._proxy = proxy
@@ -106,33 +106,33 @@ class Mirror:
 
     @property
     def store(self) -> Store[Any]:
-        """The store the reader reads."""
-        return self.feed.typed_informer(ConfigMap).store
+        """The store of the handler."""
+        return self.informer.typed_informer(ConfigMap).store
 
     @property
-    def heard(self) -> list[str]:
-        """What the reader heard, in order."""
-        return self.reader.heard
+    def seen(self) -> list[str]:
+        """The changes that the handler got, in order."""
+        return self.handler.seen
 
     @property
     def requests(self) -> list[Request]:
-        """All requests for the options so far."""
+        """All requests of the reflector so far."""
         return self._proxy.requests(path=f"{self.options.path}$", when=_is_ours)
 
     @property
-    def shapes(self) -> list[str]:
+    def request_kinds(self) -> list[str]:
         """Those requests in one word each: `stream`, `list` or `watch`."""
-        return [_shape(request) for request in self.requests]
+        return [_request_kind(request) for request in self.requests]
 
-    async def on_synced(self) -> None:
+    async def synced(self) -> None:
         """Wait for the first complete set."""
-        await until(lambda: self.reader.times_synced)
+        await until(lambda: self.handler.times_synced)
 
-    async def hears(self, *words: str) -> None:
-        """Wait until the reader heard all these."""
-        await until(lambda: set(words) <= set(self.heard))
+    async def wait_for_changes(self, *words: str) -> None:
+        """Wait until the handler got all these."""
+        await until(lambda: set(words) <= set(self.seen))
 
-    async def asks(self, count: int) -> None:
+    async def wait_for_requests(self, count: int) -> None:
         """Wait until there were so many requests."""
         await until(lambda: len(self.requests) >= count)
 
@@ -143,16 +143,16 @@ class Mirror:
 
 
 def _is_ours(request: Request) -> bool:
-    return request.method == "GET" and request.user_agent == user_agent_of("mirror")
+    return request.method == "GET" and request.user_agent == user_agent_of("test")
 
 
-def _shape(request: Request) -> str:
+def _request_kind(request: Request) -> str:
     if not request.watch:
         return "list"
     return "stream" if "sendInitialEvents" in request.query else "watch"
 
 
-Follow = Callable[..., Awaitable[Mirror]]
+StartReflector = Callable[..., Awaitable[RunningReflector]]
 
 
 class ConfigMaps:
@@ -188,6 +188,6 @@ class ConfigMaps:
         await asyncio.to_thread(self._core.delete_namespaced_config_map, name, self.namespace)
 
     async def relabel(self, name: str, labels: dict[str, str]) -> None:
-        """Give one other labels."""
+        """Return one other labels."""
         body = {"metadata": {"labels": labels}}
         await asyncio.to_thread(self._core.patch_namespaced_config_map, name, self.namespace, body)

@@ -1,7 +1,19 @@
 """Followers are told everything once and in order, whenever they come."""
 
 import pytest
-from host.informer.stream_lines import POD, A, B, C, D, Listener, Phase, Pod, event, gathered, pod
+from host.informer.stream_lines import (
+    POD,
+    A,
+    B,
+    C,
+    D,
+    Phase,
+    Pod,
+    RecordingHandler,
+    event,
+    pod,
+    streaming_list,
+)
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watches import Change
@@ -10,66 +22,66 @@ from kcm_host.informer.shared_informer import SharedInformer
 
 @pytest.fixture
 def four(informer: SharedInformer) -> SharedInformer:
-    """A informer with one follower and four pods."""
-    informer.add_event_handler(Pod, Listener())
-    gathered(informer, *(("ADDED", pod(key, "1", node="n1")) for key in (A, B, C, D)))
+    """An informer with one handler and four pods."""
+    informer.add_event_handler(Pod, RecordingHandler())
+    streaming_list(informer, *(("ADDED", pod(key, "1", node="n1")) for key in (A, B, C, D)))
     return informer
 
 
 def test_synced_comes_after_the_whole_first_list(informer: SharedInformer) -> None:
     """`synced` is called once, when all initial objects have been told (IQ-54, IQ-60)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
     assert not informer.has_synced
-    gathered(informer, ("ADDED", pod(A, "1")), ("ADDED", pod(B, "1")))
-    gathered(informer, ("ADDED", pod(C, "2")))
-    assert listener.synced_after == [2]
-    assert [change.initial for change in listener.changes] == [True, True, False, False, False]
+    streaming_list(informer, ("ADDED", pod(A, "1")), ("ADDED", pod(B, "1")))
+    streaming_list(informer, ("ADDED", pod(C, "2")))
+    assert handler.synced_after == [2]
+    assert [change.initial for change in handler.changes] == [True, True, False, False, False]
 
 
 def test_an_empty_first_list_syncs_too(informer: SharedInformer) -> None:
     """Nothing to tell is told as synced (IQ-54)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathered(informer)
-    assert (listener.changes, listener.synced_after) == ([], [0])
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    streaming_list(informer)
+    assert (handler.changes, handler.synced_after) == ([], [0])
 
 
 def test_updates_are_told_each_and_in_order(informer: SharedInformer) -> None:
     """Three updates of one object are three changes in their order (IQ-40, IQ-T13)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathered(informer, ("ADDED", pod(A, "1")))
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    streaming_list(informer, ("ADDED", pod(A, "1")))
     for number in (2, 3, 4):
         event(informer, "MODIFIED", pod(A, str(number), node=f"n{number}"))
-    assert [change.version for change in listener.changes] == ["1", "2", "3", "4"]
-    assert listener.changes[3].old == Pod("n3")
+    assert [change.version for change in handler.changes] == ["1", "2", "3", "4"]
+    assert handler.changes[3].old == Pod("n3")
 
 
 @pytest.mark.parametrize("sort", ["ADDED", "MODIFIED"])
 def test_the_stored_state_decides_what_an_event_is(informer: SharedInformer, sort: str) -> None:
     """ADDED of a known object is an update, MODIFIED of an unknown one an add (IQ-45)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathered(informer, ("ADDED", pod(A, "1")))
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    streaming_list(informer, ("ADDED", pod(A, "1")))
     event(informer, sort, pod(A, "2", node="n2"))
     event(informer, sort, pod(B, "3"))
-    assert listener.told() == [("added", "a"), ("updated", "a"), ("added", "b")]
+    assert handler.told() == [("added", "a"), ("updated", "a"), ("added", "b")]
     assert informer.typed_informer(Pod).store.get(B) == Pod()
 
 
 def test_a_deleted_object_is_told_as_it_was_in_the_end(informer: SharedInformer) -> None:
     """The state of the DELETED event is told, also when it was never seen before (IQ-46)."""
-    listener = Listener()
-    informer.add_event_handler(Pod, listener)
-    gathered(informer, ("ADDED", pod(A, "1", node="n1")))
+    handler = RecordingHandler()
+    informer.add_event_handler(Pod, handler)
+    streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     event(informer, "DELETED", pod(A, "2", node="n2"))
-    assert listener.changes[-1] == Change(POD, A, Pod("n2"), None, "2")
+    assert handler.changes[-1] == Change(POD, A, Pod("n2"), None, "2")
 
 
 def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInformer) -> None:
     """Four initial adds and `synced`, then live changes, none twice and none lost (IQ-61, T21)."""
-    late = Listener()
+    late = RecordingHandler()
     four.add_event_handler(Pod, late)
     four.start_new_handlers()
     assert late.synced_after == [4]
@@ -83,7 +95,7 @@ def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInform
 
 def test_a_late_follower_troubles_nobody_else(four: SharedInformer) -> None:
     """Whoever was there before is not told again (IQ-61)."""
-    other, late = Listener(), Listener()
+    other, late = RecordingHandler(), RecordingHandler()
     four.add_event_handler(Pod, other)
     four.start_new_handlers()
     other.told()
@@ -96,22 +108,22 @@ def test_a_late_follower_troubles_nobody_else(four: SharedInformer) -> None:
 
 def test_a_follower_that_comes_before_the_list_ends_is_not_late(informer: SharedInformer) -> None:
     """It is told with everybody else, once, when the first list is complete (IQ-53)."""
-    early, during = Listener(), Listener()
+    early, during = RecordingHandler(), RecordingHandler()
     informer.add_event_handler(Pod, early)
     informer.init()
     informer.add_event_handler(Pod, during)
     informer.start_new_handlers()
     assert during.synced_after == []
-    gathered(informer, ("ADDED", pod(A, "1")))
+    streaming_list(informer, ("ADDED", pod(A, "1")))
     assert early.told() == during.told() == [("added", "a")]
     assert early.synced_after == during.synced_after == [1]
 
 
 def test_who_has_left_is_told_nothing_more(four: SharedInformer) -> None:
-    """A follower that left hears nothing; the others go on (IQ-61)."""
-    leaving, staying = Listener(), Listener()
-    for listener in (leaving, staying):
-        four.add_event_handler(Pod, listener)
+    """A handler that left hears nothing; the others go on (IQ-61)."""
+    leaving, staying = RecordingHandler(), RecordingHandler()
+    for handler in (leaving, staying):
+        four.add_event_handler(Pod, handler)
     four.start_new_handlers()
     leaving.told()
     assert not four.remove_event_handler(leaving)
@@ -121,8 +133,8 @@ def test_who_has_left_is_told_nothing_more(four: SharedInformer) -> None:
 
 
 def test_the_last_to_leave_ends_the_feed(informer: SharedInformer) -> None:
-    """A model goes with its last follower, and the informer with its last model."""
-    first, second, third = Listener(), Listener(), Listener()
+    """A model goes with its last handler, and the informer with its last model."""
+    first, second, third = RecordingHandler(), RecordingHandler(), RecordingHandler()
     informer.add_event_handler(Pod, first)
     informer.add_event_handler(Pod, second)
     informer.add_event_handler(Phase, third)
@@ -133,10 +145,10 @@ def test_the_last_to_leave_ends_the_feed(informer: SharedInformer) -> None:
 
 
 def test_followers_of_one_model_are_told_in_the_order_they_came(informer: SharedInformer) -> None:
-    """Each follower gets a whole list in order before the next one gets it (IQ-59)."""
+    """Each handler gets a whole list in order before the next one gets it (IQ-59)."""
     told: list[tuple[str, Key]] = []
 
-    class Named(Listener):
+    class Named(RecordingHandler):
         def __init__(self, name: str) -> None:
             super().__init__()
             self._name = name
@@ -146,5 +158,5 @@ def test_followers_of_one_model_are_told_in_the_order_they_came(informer: Shared
 
     informer.add_event_handler(Pod, Named("one"))
     informer.add_event_handler(Pod, Named("two"))
-    gathered(informer, ("ADDED", pod(A, "1")), ("ADDED", pod(B, "1")))
+    streaming_list(informer, ("ADDED", pod(A, "1")), ("ADDED", pod(B, "1")))
     assert told == [("one", A), ("one", B), ("two", A), ("two", B)]
