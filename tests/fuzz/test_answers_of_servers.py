@@ -82,7 +82,7 @@ tokens = shaped(
 
 @st.composite
 def bodies(draw: st.DrawFn, answers: st.SearchStrategy[Any]) -> bytes:
-    """Return answers as bytes: whole, spoiled at one place, cut short, nested, or no JSON at all."""
+    """Answers as bytes: whole, spoiled at one place, cut short, nested, or no JSON at all."""
     body = json.dumps(draw(answers), ensure_ascii=draw(st.booleans())).encode(
         errors="surrogatepass"
     )

@@ -74,7 +74,7 @@ texts = st.one_of(formed, formed, long, mutated(), st.text(max_size=12))
 
 
 def reference(text: str) -> Fraction | None:
-    """Return the number of a text by the rules of the reference, None if it is too long for that."""
+    """The number of a text by the rules of the reference, None if it is too long for that."""
     match = re.fullmatch(r"([+-]?)([0-9]*)\.?([0-9]*)(.*)", text, re.DOTALL)
     assert match is not None, text
     sign, whole, fraction, suffix = match.groups()
