@@ -54,7 +54,7 @@ async def streams(client: Client) -> AsyncIterator[InformerFactory]:
     """Return streams without followers; ended with the test."""
     made = InformerFactory(client, asyncio.get_running_loop().time)
     yield made
-    await made.close()
+    await made.shutdown()
 
 
 class Desk:

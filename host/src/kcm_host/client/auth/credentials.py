@@ -107,7 +107,7 @@ class Credentials:
 
     @property
     def is_fetching(self) -> bool:
-        """Whether a call of the source is in progress."""
+        """True while a call of the source is in progress."""
         return self._renewal is not None
 
     def invalidate(self, refused: RequestCredentials | None = None) -> None:

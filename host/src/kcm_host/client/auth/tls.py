@@ -146,12 +146,12 @@ class ClientTls:
 
     @property
     def reloadable(self) -> bool:
-        """Whether the files of the client certificate may be replaced."""
+        """True if the files of the client certificate may be replaced."""
         return self._pair is not None and self._pair.reloadable
 
     @property
     def has_certificate(self) -> bool:
-        """Whether the context has a client certificate, so that no headers are needed."""
+        """True if the context has a client certificate, so that no headers are needed."""
         return self._pair is not None
 
     def context(self) -> ssl.SSLContext:
