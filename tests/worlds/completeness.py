@@ -27,7 +27,7 @@ STORY_SHOWN = 40
 
 
 def check_completeness(
-    make_world: MakeWorld, changes: Mapping[Change, int], *, worlds: int = 50
+    make_world: MakeWorld, changes: Mapping[Change, int], *, worlds: int = 60
 ) -> None:
     """
     Fail when a wake-up is missed in one of so many random worlds of 60 changes at the most.

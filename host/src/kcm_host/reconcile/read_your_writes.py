@@ -105,7 +105,7 @@ class ReadYourWrites:
         return [store for (its, _), store in self._stores.items() if its == kind]
 
     def expect(self, key: Key, expectation: _Expectation) -> None:
-        """Let the next sync of `key` wait for this, unless the store shows it already."""
+        """Make the next sync of `key` wait for this, unless the store shows it already."""
         now = asyncio.get_running_loop().time()
         self._expire(now)
         if expectation.is_visible():
