@@ -1,6 +1,5 @@
-"""Names, permissions and watches of the controller on a real server."""
+"""The permissions that the controller needs, by hosts that no other host is beside."""
 
-import pytest
 from eventually import eventually
 from plugins.granted_roles import granted
 from plugins.servicecidrs.server_cidrs import (
@@ -9,11 +8,9 @@ from plugins.servicecidrs.server_cidrs import (
     STATUS_T,
     TERMINATING,
     USER,
-    CidrCluster,
     Net,
     cidr_host,
 )
-from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer
@@ -71,26 +68,3 @@ def test_few_verbs_are_needed_and_no_more(cidr_server: ApiServer, own: Net) -> N
         cluster.wait_until_complete(own.name)
         assert set(cluster.written(own.name)) == {FIN_PLUS, STATUS_T}
         eventually(lambda: [one.count for one in cluster.events(own.name)] == [2], "two failures")
-
-
-@pytest.mark.parametrize("name", ["service-cidr-controller", "service-cidrs-controller"])
-def test_long_names_are_accepted(cidr_server: ApiServer, name: str) -> None:
-    """They mean the short one; five workers unless said otherwise (SC-1, SC-2, SC-4)."""
-    config = {"controllers": {name: {}}}
-    with RunningHost(config, kubeconfig=cidr_server.kubeconfig(USER)) as host:
-        assert host.controller("servicecidrs")["workers"] == 5
-
-
-def test_the_work_queue_keeps_its_metric_name(cluster: CidrCluster) -> None:
-    """Dashboards made for the reference find it, under a name of long ago (SC-5)."""
-    assert 'workqueue_depth{name="ipaddresses"}' in cluster.host.metrics()
-
-
-def test_of_addresses_only_metadata_is_fetched(cluster: CidrCluster) -> None:
-    """One watch of each kind, without selector (SC-9)."""
-    watches = {one.path: one for one in cluster.proxy.requests(when=lambda one: one.watch)}
-    assert {path.rpartition("/")[2] for path in watches} == {"servicecidrs", "ipaddresses"}
-    for watch in watches.values():
-        assert watch.query.keys().isdisjoint({"labelSelector", "fieldSelector"})
-    assert cluster.host.stream("ipaddresses")["metadataOnly"] is True
-    assert cluster.host.stream("servicecidrs")["metadataOnly"] is False

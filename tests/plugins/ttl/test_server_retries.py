@@ -1,12 +1,10 @@
 """Failed writes of the ttl controller, and syncs that had to wait."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 from eventually import eventually
-from plugins.ttl.server_nodes import TTL, Nodes, delete_all_nodes, ttl_host
+from plugins.ttl.server_nodes import Nodes
 
-from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Stall
 
 NewName = Callable[[], str]
@@ -91,47 +89,3 @@ def test_a_write_that_never_arrived_is_repeated(nodes: Nodes, new_name: NewName)
     nodes.wait_until_idle(name)
     assert [patch.status for patch in nodes.patches(name)] == [429, 200]
     assert waits(nodes, name) == []
-
-
-@pytest.fixture(scope="module")
-def single(plugin_server: ApiServer) -> Iterator[Nodes]:
-    """A host with one worker, so that one stalled write blocks all others."""
-    with ttl_host(plugin_server, workers=1) as cluster:
-        yield cluster
-    delete_all_nodes(plugin_server)
-
-
-def test_changes_before_a_worker_is_free_are_one_sync(single: Nodes, new_name: NewName) -> None:
-    """Five changes of a node while the only worker is busy cost one write (TTL-T25)."""
-    busy, name = new_name(), new_name()
-    single.create(name, annotations={TTL: "0"})
-    stall = single.proxy.add(Stall(), method="PATCH", path=f"/nodes/{busy}$")
-    single.create(busy)
-    stall.wait_until_hit()
-    for number in range(1, 6):
-        single.host.wait_until_seen("nodes", single.annotate(name, ttl=str(number)))
-    assert single.patches(name) == []
-    stall.remove()
-    single.wait_until_idle(name)
-    assert single.written(name) == ["0"]
-
-
-@pytest.fixture
-def paused(plugin_server: ApiServer) -> Iterator[Nodes]:
-    """A host of its own: its controller writes nothing any more."""
-    with ttl_host(plugin_server) as cluster:
-        yield cluster
-    delete_all_nodes(plugin_server)
-
-
-def test_a_long_pause_is_shown(paused: Nodes, new_name: Callable[[], str]) -> None:
-    """F-22: a year of `Retry-After` is five minutes at most, which log and `/status` say."""
-    name = new_name()
-    year = Answer(503, b"", {"Retry-After": "31536000"})
-    paused.proxy.add(year, method="PATCH", path=f"/nodes/{name}$", times=1)
-    paused.create(name)
-    eventually(
-        lambda: 0 < paused.host.controller("ttl")["writePauseSeconds"] <= 300, "the pause is shown"
-    )
-    (line,) = paused.host.log("writes paused by Retry-After")
-    assert (line["controller"], line["seconds"]) == ("ttl", "300")
