@@ -72,7 +72,7 @@ async def test_unreadable_tokens_are_told(client: Client, fault_proxy: FaultProx
     """F-10: also where a service account's token is requested."""
     tokens = fault_proxy.add(Answer(201, NO_UTF8), path="/token$")
     connection = with_service_account("acme", client, user_agent=AGENT)
-    with pytest.raises(ConnectionProblem, match=r"no token for .* unreadable"):
+    with pytest.raises(ConnectionProblem, match=r"no token for .* undecodable"):
         await connection.credentials.current()
     assert tokens.hits == 4
 
@@ -97,7 +97,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
     fault_proxy.add(Answer(200, old), path="^/apis$")
     with pytest.raises(ConnectionProblem) as raised:
         await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
-    assert "/apis answered with a 'APIGroupList'" in str(raised.value)
+    assert "/apis returned a 'APIGroupList'" in str(raised.value)
     assert "'APIGroupDiscoveryList' was asked for" in str(raised.value)
 
 
