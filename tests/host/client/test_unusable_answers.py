@@ -98,7 +98,7 @@ async def test_a_list_of_groups_is_not_taken_for_nothing(
     with pytest.raises(ConnectionProblem) as raised:
         await wait_for_api_server(client, agent=AGENT, timeout=timedelta(seconds=0.1))
     assert "/apis returned a 'APIGroupList'" in str(raised.value)
-    assert "'APIGroupDiscoveryList' was asked for" in str(raised.value)
+    assert "'APIGroupDiscoveryList' was requested" in str(raised.value)
 
 
 def bomb(status: str) -> bytes:
