@@ -219,11 +219,11 @@ def calculated(objects: list[Manifest], now: float) -> dict[str, dict[str, int]]
         for quota in (each for each in own if each["kind"] == "ResourceQuota"):
             spec = quota["spec"]
             expressions = spec.get("scopeSelector", {}).get("matchExpressions", [])
-            spec = [
+            requirements = [
                 Requirement(each["scopeName"], each["operator"], tuple(each.get("values", ())))
                 for each in expressions
             ]
-            selector = selector_for(spec.get("scopes", ()), spec)
+            selector = selector_for(spec.get("scopes", ()), requirements)
             path = f"{name}/{quota['metadata']['name']}"
             used[path] = space.naive(spec["hard"], selector, now=now)
     return used
