@@ -27,7 +27,10 @@ SOURCES = (
 #: The code that decides something, and the tests that should notice when it decides otherwise.
 PARTS = {
     "store": (
-        [f"src/kcm_host/informer/{name}.py" for name in ("store", "shared_informer", "cache_view")],
+        [
+            f"src/kcm_host/informer/{name}.py"
+            for name in ("index", "store", "shared_informer", "cache_view")
+        ],
         ["tests/host/informer"],
     ),
     "workqueue": (["src/kcm_host/workqueue/*"], ["tests/host/workqueue"]),
