@@ -17,24 +17,56 @@ CUSTOM_KINDS = 45
 #: Per namespace: a quota, two pods, a claim, and six objects of the custom kinds.
 PER_NAMESPACE = 10
 
-POD = Kind("", "v1", "Pod", "pods")
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
-CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
-CUSTOM = [Kind("acme.example", "v1", f"Thing{n}", f"things{n}") for n in range(CUSTOM_KINDS)]
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
+CLAIM = Kind(group="resource.k8s.io", version="v1", name="ResourceClaim", resource="resourceclaims")
+CUSTOM = [
+    Kind(group="acme.example", version="v1", name=f"Thing{n}", resource=f"things{n}")
+    for n in range(CUSTOM_KINDS)
+]
 KINDS = (
     POD,
     NODE,
     QUOTA,
     CLAIM,
     *CUSTOM,
-    Kind("", "v1", "Service", "services"),
-    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False),
-    Kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False),
-    Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses", namespaced=False),
-    Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False),
+    Kind(group="", version="v1", name="Service", resource="services"),
+    Kind(group="", version="v1", name="PersistentVolumeClaim", resource="persistentvolumeclaims"),
+    Kind(
+        group="rbac.authorization.k8s.io",
+        version="v1",
+        name="ClusterRole",
+        resource="clusterroles",
+        namespaced=False,
+    ),
+    Kind(
+        group="networking.k8s.io",
+        version="v1",
+        name="ServiceCIDR",
+        resource="servicecidrs",
+        namespaced=False,
+    ),
+    Kind(
+        group="networking.k8s.io",
+        version="v1",
+        name="IPAddress",
+        resource="ipaddresses",
+        namespaced=False,
+    ),
+    Kind(
+        group="resource.k8s.io",
+        version="v1",
+        name="ResourceClaimTemplate",
+        resource="resourceclaimtemplates",
+    ),
+    Kind(
+        group="resource.k8s.io",
+        version="v1",
+        name="DeviceClass",
+        resource="deviceclasses",
+        namespaced=False,
+    ),
 )
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 HARD = {"pods": "100", "requests.cpu": "50", "services": "10"} | {

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import cast
 
 from bench.cluster_in_memory import ClusterInMemory
-from kcm_host.api.states import Detail
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.config.load import load_settings
 from kcm_host.observe.logging import start_logging
+from kcm_host.observe.states import Detail
 from kcm_host.runtime.bootstrap import HostConfig, bootstrap, load_plugins
 from kcm_host.runtime.host import Host
 

@@ -14,7 +14,7 @@ CONTROLLER = """
     class ConfigMap(msgspec.Struct, frozen=True, gc=False):
         metadata: dict[str, object] = {}
 
-    CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
+    CONFIG_MAPS = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 
     class Loop:
         @hookimpl

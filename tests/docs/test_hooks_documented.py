@@ -9,7 +9,7 @@ from pages import read
 
 from kcm_host import api
 from kcm_host.api import hooks
-from kcm_host.api.watches import Change, Watch
+from kcm_host.api.watch import Change, Watch
 
 PAGE = read("docs/hooks.md")
 HOOKS = {name: one for name, one in vars(hooks).items() if name.startswith("kcm_")}

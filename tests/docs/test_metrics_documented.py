@@ -4,9 +4,9 @@ import re
 
 from pages import read, table
 
-from kcm_host.api.states import ControllerState, HostState, StreamState
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
+from kcm_host.observe.states import ControllerState, HostState, StreamState
 
 PART = read("docs/operations.md").partition("## Metrics")[2].partition("## ")[0]
 ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
@@ -16,13 +16,26 @@ def scraped() -> dict[str, set[str]]:
     """Give the metrics of a host that has done something of everything, with their labels."""
     from kcm_host.api.kinds import Key  # noqa: PLC0415 - for the record alone
     from kcm_host.api.records import SyncRecord, WriteRecord  # noqa: PLC0415
-    from kcm_host.api.states import RequestRecord  # noqa: PLC0415
+    from kcm_host.observe.states import RequestRecord  # noqa: PLC0415
 
     metrics = Metrics()
-    metrics.on_request(RequestRecord("GET", "list", "h", 200, 0.1))
-    write = WriteRecord("patch", "nodes", "n", 200, 0.1)
+    metrics.on_request(RequestRecord(method="GET", verb="list", host="h", status=200, seconds=0.1))
+    write = WriteRecord(verb="patch", kind="nodes", object="n", status=200, seconds=0.1)
     metrics.on_write("ttl", write)
-    metrics.on_sync(SyncRecord("ttl", Key("n"), "done", 1, 0.1, 0.1, (), 1, (write,), 1))
+    metrics.on_sync(
+        SyncRecord(
+            controller="ttl",
+            key=Key("n"),
+            outcome="done",
+            attempt=1,
+            queued_seconds=0.1,
+            seconds=0.1,
+            causes=(),
+            merged=1,
+            writes=(write,),
+            reads=1,
+        )
+    )
     stream = StreamState(
         "", "v1", "nodes", "", "", "", True, "watching", True, 1, "7", 1, (), 0, ("ttl",)
     )

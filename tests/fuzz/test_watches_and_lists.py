@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.informer import backoff
@@ -25,7 +25,7 @@ from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import SharedInformer
 
-POD = Kind("", "v1", "Pod", "pods")
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
 #: Bad input may cost waits and a new list; more than this is a stream that hangs.
 HANG_SECONDS = 60.0
 

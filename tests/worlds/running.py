@@ -34,7 +34,9 @@ class Discovery:
     """The discovery client of a world: its kinds are served."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self.api_resources = APIResources(Resource(kind, VERBS, preferred=True) for kind in kinds)
+        self.api_resources = APIResources(
+            Resource(kind=kind, verbs=VERBS, preferred=True) for kind in kinds
+        )
 
 
 class World:
@@ -103,7 +105,7 @@ class World:
             for each in self.server[kind].all():
                 meta = each["metadata"]
                 key = Key(meta["name"], meta.get("namespace", ""), key_kind)
-                queue.add(key, Cause("resync", time.monotonic()))
+                queue.add(key, Cause(reason="resync", received=time.monotonic()))
         await self.quiet()
         return self.server.writes[before:]
 

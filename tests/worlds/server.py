@@ -17,7 +17,7 @@ from kcm_host.reconcile.requests import APPLY
 #: How long a request or an event is on its way, at most.
 SLOW_SECONDS = 0.05
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
-EVENTS = Kind("", "v1", "Event", "events")
+EVENTS = Kind(group="", version="v1", name="Event", resource="events")
 
 
 class Server:

@@ -12,7 +12,7 @@ from kcm_host.api import Key, Kind, decode_object
 from kcm_host.api.raw import raw_object
 from kcm_host.reconcile import requests
 
-WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+WIDGET = Kind(group="example.com", version="v1", name="Widget", resource="widgets")
 VALUES = st.recursive(
     st.none()
     | st.booleans()

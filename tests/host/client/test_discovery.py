@@ -21,10 +21,10 @@ from kcm_host_testing.faults import Answer, Fault
 from kcm_host_testing.proxy import FaultProxy
 
 AGENT = user_agent_of("host")
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-OLD_LEASE = Kind("coordination.k8s.io", "v1beta1", "Lease", "leases")
-WIDGET = Kind("acme.example", "v1", "Widget", "widgets")
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+LEASE = Kind(group="coordination.k8s.io", version="v1", name="Lease", resource="leases")
+OLD_LEASE = Kind(group="coordination.k8s.io", version="v1beta1", name="Lease", resource="leases")
+WIDGET = Kind(group="acme.example", version="v1", name="Widget", resource="widgets")
 LIST_OF_GROUPS = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
 
 Define = Callable[..., Awaitable[None]]
@@ -118,7 +118,7 @@ async def test_served_kinds_are_known_after_two_requests(
     assert found.serves(LEASE)
     assert not found.serves(OLD_LEASE)
     assert not found.serves(WIDGET)
-    assert not found.serves(Kind("apps", "v1", "Node", "nodes"))
+    assert not found.serves(Kind(group="apps", version="v1", name="Node", resource="nodes"))
     assert [request.path for request in fault_proxy.requests()] == ["/api", "/apis"]
 
 
@@ -137,9 +137,9 @@ async def test_resources_come_with_scope_and_verbs(discoverer: CachedDiscoveryCl
     await discoverer.fetch()
     found = {resource.kind: resource for resource in discoverer.api_resources.resources()}
     verbs = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-    assert found[NODE] == Resource(NODE, frozenset(verbs), preferred=True)
+    assert found[NODE] == Resource(kind=NODE, verbs=frozenset(verbs), preferred=True)
     assert found[LEASE].kind.namespaced
-    bindings = Kind("", "v1", "Binding", "bindings")
+    bindings = Kind(group="", version="v1", name="Binding", resource="bindings")
     assert found[bindings].verbs == {"create"}
     assert not any("/" in kind.resource for kind in found)
 
@@ -150,9 +150,9 @@ async def test_the_preferred_version_is_the_best_that_has_the_resource(
     """What the group's best version lacks is preferred in the next one (RQ-210)."""
     await define("Widget", "v1", "v1beta1")
     await define("Gadget", "v1beta1")
-    new = Kind(group, "v1", "Widget", "widgets")
-    old = Kind(group, "v1beta1", "Widget", "widgets")
-    gadget = Kind(group, "v1beta1", "Gadget", "gadgets")
+    new = Kind(group=group, version="v1", name="Widget", resource="widgets")
+    old = Kind(group=group, version="v1beta1", name="Widget", resource="widgets")
+    gadget = Kind(group=group, version="v1beta1", name="Gadget", resource="gadgets")
     await until_served(discoverer, new, old, gadget)
     found = {resource.kind: resource.preferred for resource in discoverer.api_resources.resources()}
     assert (found[new], found[old], found[gadget]) == (True, False, True)
@@ -178,7 +178,7 @@ async def test_a_new_kind_is_a_change(
 ) -> None:
     """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
     await discoverer.fetch()
-    widget = Kind(group, "v1", "Widget", "widgets")
+    widget = Kind(group=group, version="v1", name="Widget", resource="widgets")
     await define("Widget", "v1")
     changed = False
     async with asyncio.timeout(60):

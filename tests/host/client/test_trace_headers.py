@@ -12,7 +12,7 @@ from kcm_host.api.writes import Write
 from kcm_host.client.rest import Client
 from kcm_host.observe.otel_spans import OtelSyncSpan, OtelTracing
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
 
@@ -69,7 +69,7 @@ async def test_requests_of_a_sync_carry_its_span(heads, connected, sampler, flag
             ids = span._span.get_span_context()
             outer = f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{flags}"
             assert await ask() == outer
-            with span.write(Write(NODE, Key("n1"), "patch")) as write:
+            with span.write(Write(kind=NODE, key=Key("n1"), verb="patch")) as write:
                 ids = write._span.get_span_context()
                 assert await ask() == f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{flags}"
             assert await ask() == outer

@@ -58,7 +58,9 @@ async def test_unreadable_pages_are_the_same_kind_of_error(
 ) -> None:
     """F-10: a list page from a broken proxy breaks the stream with a clear error."""
     fault_proxy.add(Answer(200, body), path="/configmaps")
-    options = ListWatchOptions(Kind("", "v1", "ConfigMap", "configmaps"))
+    options = ListWatchOptions(
+        Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+    )
 
     class Nothing:
         def init(self) -> None:

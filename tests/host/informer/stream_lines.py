@@ -6,13 +6,19 @@ from typing import Any, ClassVar
 import msgspec
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer import decoder
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Entry, Store
 
-POD = Kind("", "v1", "Pod", "pods")
-ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
+ROLE = Kind(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    name="ClusterRole",
+    resource="clusterroles",
+    namespaced=False,
+)
 A, B, C, D = (Key(name, "team") for name in "abcd")
 
 

@@ -33,7 +33,7 @@ def test_objects_without_a_namespace_are_found_by_name(store: Store[Pod]) -> Non
     view = CacheView("quota", {(POD, Pod): store})
     pods = view.of(POD, Pod)
     assert pods.get("n") == Pod("n1")
-    assert pods.whole("n") == {}
+    assert pods.full_object("n") == {}
     assert view.reads == 2
 
 
@@ -116,7 +116,7 @@ def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
     reads = {
         "get": lambda pods: pods.get("a", "team"),
         "by_index": lambda pods: list(pods.by_index("node", "n1")),
-        "whole": lambda pods: pods.whole("a", "team"),
+        "whole": lambda pods: pods.full_object("a", "team"),
     }
     for read in reads.values():
         store.put(A, entry("1", uid="first", node="n1"))
@@ -145,12 +145,12 @@ def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b'{"spec": {"x": 1}}'))
     view = CacheView("quota", {(POD, Pod): store})
     pods = view.of(POD, Pod)
-    first = pods.whole("a", "team")
+    first = pods.full_object("a", "team")
     assert view.reads == 1
     assert first == {"spec": msgspec.Raw(b'{"x": 1}')}
     first["spec"] = None
-    assert pods.whole("a", "team") == {"spec": msgspec.Raw(b'{"x": 1}')}
-    assert pods.whole("b", "team") is None
+    assert pods.full_object("a", "team") == {"spec": msgspec.Raw(b'{"x": 1}')}
+    assert pods.full_object("b", "team") is None
 
 
 def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
@@ -158,7 +158,7 @@ def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
     store.keep_full_objects = True
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
     store.put(A, undecodable_entry("2"))
-    assert CacheView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team") is None
+    assert CacheView("quota", {(POD, Pod): store}).of(POD, Pod).full_object("a", "team") is None
 
 
 @pytest.mark.parametrize("value", [b'"\xff"', rb'"\ud800"', b"[" * 9_999 + b"]" * 9_999, b"1e999"])
@@ -168,13 +168,14 @@ def test_a_whole_object_that_cannot_be_decoded_is_told(store: Store[Pod], value:
     whole = b'{"metadata": {"other": %b}}' % value
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=whole))
     with pytest.raises(Undecodable, match="pods 'team/a' holds fields that cannot be decoded"):
-        CacheView("quota", {(POD, Pod): store}).of(POD, Pod).whole("a", "team")
+        CacheView("quota", {(POD, Pod): store}).of(POD, Pod).full_object("a", "team")
 
 
 def test_whole_objects_must_be_asked_for(view: CacheView) -> None:
     """The message says what to add to the watch."""
     with pytest.raises(UndeclaredRead) as refusal:
-        view.of(POD, Pod).whole("a", "team")
+        view.of(POD, Pod).full_object("a", "team")
     assert str(refusal.value) == (
-        "'pods' is not kept whole; say whole=True in the watch that quota declares for it"
+        "'pods' is kept without its full objects; write full_object=True in the watch that quota "
+        "declares for it"
     )

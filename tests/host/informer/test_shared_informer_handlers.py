@@ -16,7 +16,7 @@ from host.informer.stream_lines import (
 )
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.shared_informer import SharedInformer
 
 
@@ -54,7 +54,7 @@ def test_updates_are_told_each_and_in_order(informer: SharedInformer) -> None:
     streaming_list(informer, ("ADDED", pod(A, "1")))
     for number in (2, 3, 4):
         event(informer, "MODIFIED", pod(A, str(number), node=f"n{number}"))
-    assert [change.version for change in handler.changes] == ["1", "2", "3", "4"]
+    assert [change.resource_version for change in handler.changes] == ["1", "2", "3", "4"]
     assert handler.changes[3].old == Pod("n3")
 
 
@@ -76,7 +76,9 @@ def test_a_deleted_object_is_told_as_it_was_in_the_end(informer: SharedInformer)
     informer.add_event_handler(Pod, handler)
     streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     event(informer, "DELETED", pod(A, "2", node="n2"))
-    assert handler.changes[-1] == Change(POD, A, Pod("n2"), None, "2")
+    assert handler.changes[-1] == Change(
+        kind=POD, key=A, old=Pod("n2"), new=None, resource_version="2"
+    )
 
 
 def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInformer) -> None:

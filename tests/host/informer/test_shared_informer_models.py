@@ -20,7 +20,7 @@ from host.informer.stream_lines import (
     streaming_list,
 )
 
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.shared_informer import SharedInformer
 
 
@@ -56,8 +56,12 @@ def test_each_model_has_its_own_store_and_changes(informer: SharedInformer) -> N
     streaming_list(informer, ("ADDED", pod(A, "1", node="n1", phase="Pending")))
     event(informer, "MODIFIED", pod(A, "2", node="n1", phase="Running"))
     event(informer, "MODIFIED", pod(A, "3", node="n2", phase="Running"))
-    assert nodes.changes[1:] == [Change(POD, A, Pod("n1"), Pod("n2"), "3")]
-    assert phases.changes[1:] == [Change(POD, A, Phase("Pending"), Phase("Running"), "2")]
+    assert nodes.changes[1:] == [
+        Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="3")
+    ]
+    assert phases.changes[1:] == [
+        Change(kind=POD, key=A, old=Phase("Pending"), new=Phase("Running"), resource_version="2")
+    ]
     assert informer.models == [Pod, Phase]
 
 
@@ -101,7 +105,9 @@ def test_what_is_gone_before_the_list_ends_is_not_in_it(informer: SharedInformer
         ("DELETED", pod(B, "5", node="n2")),
         ("ADDED", pod(B, "6", node="n3")),
     )
-    assert handler.changes == [Change(POD, B, None, Pod("n3"), "6", initial=True)]
+    assert handler.changes == [
+        Change(kind=POD, key=B, old=None, new=Pod("n3"), resource_version="6", initial=True)
+    ]
 
 
 def test_what_a_list_never_had_may_go_while_it_runs(informer: SharedInformer) -> None:

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer import shared_informer
 from kcm_host.informer import store as stores
 from kcm_host.informer.shared_informer import SLICE, SharedInformer

@@ -4,14 +4,14 @@ import pytest
 from host.informer.stream_lines import POD, A, B, Pod, entry
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.store import Store
 
 
 def test_an_unknown_object_is_new(store: Store[Pod]) -> None:
     """The stored state makes it an add, whatever the event's type was (IQ-45)."""
     change = store.put(A, entry("1", node="n1"))
-    assert change == Change(POD, A, None, Pod("n1"), "1")
+    assert change == Change(kind=POD, key=A, old=None, new=Pod("n1"), resource_version="1")
     assert store.get(A) == Pod("n1")
     assert len(store) == 1
 
@@ -20,7 +20,7 @@ def test_a_known_object_is_changed(store: Store[Pod]) -> None:
     """A second version tells both states and its own version (IQ-45)."""
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n2"))
-    assert change == Change(POD, A, Pod("n1"), Pod("n2"), "2")
+    assert change == Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="2")
     assert store.get(A) == Pod("n2")
 
 
@@ -30,39 +30,41 @@ def test_equal_declared_fields_wake_nobody(store: Store[Pod]) -> None:
     assert store.put(A, entry("2", node="n1", labels=("x", "y"))) is None
     change = store.put(A, entry("3", node="n2", labels=("x", "y")))
     assert change is not None
-    assert change.version == "3"
+    assert change.resource_version == "3"
 
 
 def test_another_object_of_the_same_name_is_a_change(store: Store[Pod]) -> None:
     """An object made anew under its name is a change although its fields are equal (IQ-52)."""
     store.put(A, entry("1", uid="u1", node="n1"))
     change = store.put(A, entry("5", uid="u2", node="n1"))
-    assert change == Change(POD, A, Pod("n1"), Pod("n1"), "5")
+    assert change == Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="5")
 
 
 def test_who_wants_every_event_gets_every_version(store: Store[Pod]) -> None:
-    """With `every_event` an equal update is told as `same`; the same version again is not."""
+    """With `notify_unchanged` an equal update is told as `same`; the same version again is not."""
     store.notify_unchanged = True
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n1"))
-    assert change == Change(POD, A, Pod("n1"), Pod("n1"), "2", same=True)
+    assert change == Change(
+        kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="2", unchanged=True
+    )
     assert store.put(A, entry("2", node="n1")) is None
 
 
 def test_a_real_change_is_never_marked_same(store: Store[Pod]) -> None:
-    """With `every_event`, a change of a declared field is told like any other."""
+    """With `notify_unchanged`, a change of a declared field is told like any other."""
     store.notify_unchanged = True
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n2"))
     assert change is not None
-    assert not change.same
+    assert not change.unchanged
 
 
 def test_a_delete_tells_the_final_state(store: Store[Pod]) -> None:
     """The change carries the state at deletion and its version (IQ-46)."""
     store.put(A, entry("1", node="n1"))
     change = store.delete(A, final=Pod("n2"), resource_version="7")
-    assert change == Change(POD, A, Pod("n2"), None, "7")
+    assert change == Change(kind=POD, key=A, old=Pod("n2"), new=None, resource_version="7")
     assert store.get(A) is None
     assert len(store) == 0
 
@@ -70,7 +72,7 @@ def test_a_delete_tells_the_final_state(store: Store[Pod]) -> None:
 def test_a_delete_without_final_state_tells_the_last_known(store: Store[Pod]) -> None:
     """Without a final state the last one known is told, which may be stale (IQ-51)."""
     store.put(A, entry("1", node="n1"))
-    assert store.delete(A) == Change(POD, A, Pod("n1"), None, "1")
+    assert store.delete(A) == Change(kind=POD, key=A, old=Pod("n1"), new=None, resource_version="1")
 
 
 def test_a_delete_of_what_was_never_known_is_no_change(store: Store[Pod]) -> None:

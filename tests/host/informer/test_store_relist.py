@@ -3,7 +3,7 @@
 from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, sort
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.store import Store
 
 
@@ -39,14 +39,18 @@ def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> No
 def test_what_a_list_lacks_is_told_with_its_last_state(store: Store[Pod]) -> None:
     """The final state is unknown, so the delete carries the last one stored (IQ-51)."""
     replace_list(store, {B: entry("1", node="n1")})
-    assert replace_list(store, {}) == [Change(POD, B, Pod("n1"), None, "1", relisted=True)]
+    assert replace_list(store, {}) == [
+        Change(kind=POD, key=B, old=Pod("n1"), new=None, resource_version="1", relisted=True)
+    ]
 
 
 def test_made_anew_between_two_lists_is_one_update(store: Store[Pod]) -> None:
     """Deleted and made again with another uid: one change with both states (IQ-52, IQ-T9)."""
     replace_list(store, {A: entry("1", uid="u1", node="n1")})
     changes = replace_list(store, {A: entry("9", uid="u2", node="n2")})
-    assert changes == [Change(POD, A, Pod("n1"), Pod("n2"), "9", relisted=True)]
+    assert changes == [
+        Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="9", relisted=True)
+    ]
 
 
 def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:
@@ -70,6 +74,6 @@ def test_a_late_reader_gets_everything_as_adds(store: Store[Pod]) -> None:
     replace_list(store, {A: entry("1", node="n1"), B: entry("2")})
     store.put(A, entry("3", node="n2"))
     assert list(store.initial_changes()) == [
-        Change(POD, A, None, Pod("n2"), "3", initial=True),
-        Change(POD, B, None, Pod(), "2", initial=True),
+        Change(kind=POD, key=A, old=None, new=Pod("n2"), resource_version="3", initial=True),
+        Change(kind=POD, key=B, old=None, new=Pod(), resource_version="2", initial=True),
     ]

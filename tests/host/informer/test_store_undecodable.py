@@ -25,7 +25,7 @@ from host.informer.stream_lines import (
 )
 
 from kcm_host.api.errors import Undecodable
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Store
 
@@ -61,7 +61,7 @@ def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
     """A list in which the object no longer fits tells nothing of it; what is gone is told."""
     replace_list(store, {A: entry("1", node="n1"), B: entry("1")})
     assert replace_list(store, {A: undecodable_entry("2")}) == [
-        Change(POD, B, Pod(), None, "1", relisted=True)
+        Change(kind=POD, key=B, old=Pod(), new=None, resource_version="1", relisted=True)
     ]
     assert store.get(A) == Pod("n1")
 
@@ -69,7 +69,9 @@ def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
 def test_a_bare_key_that_becomes_good_is_new(store: Store[Pod]) -> None:
     """Nobody knew it, so its first good version is an add."""
     store.put(A, undecodable_entry("1"))
-    assert store.put(A, entry("2", node="n1")) == Change(POD, A, None, Pod("n1"), "2")
+    assert store.put(A, entry("2", node="n1")) == Change(
+        kind=POD, key=A, old=None, new=Pod("n1"), resource_version="2"
+    )
     assert store.undecodable == frozenset()
 
 
@@ -82,10 +84,14 @@ def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
     """
     store.put(A, entry("1", node="n1"))
     store.put(A, undecodable_entry("2"))
-    assert store.put(A, entry("3", node="n1")) == Change(POD, A, Pod("n1"), Pod("n1"), "3")
+    assert store.put(A, entry("3", node="n1")) == Change(
+        kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="3"
+    )
     assert store.put(A, entry("4", node="n1")) is None
     store.put(A, undecodable_entry("4"))
-    assert store.put(A, entry("5", node="n2")) == Change(POD, A, Pod("n1"), Pod("n2"), "5")
+    assert store.put(A, entry("5", node="n2")) == Change(
+        kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="5"
+    )
     assert store.undecodable == frozenset()
 
 
@@ -94,7 +100,9 @@ def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
     replace_list(store, {A: entry("1", node="n1")})
     store.put(A, undecodable_entry("2"))
     changes = replace_list(store, {A: entry("3", node="n1")})
-    assert changes == [Change(POD, A, Pod("n1"), Pod("n1"), "3", relisted=True)]
+    assert changes == [
+        Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="3", relisted=True)
+    ]
 
 
 def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
@@ -108,7 +116,9 @@ def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> 
     """The delete is told with the last state that fitted (IQ-51)."""
     store.put(A, entry("1", node="n1"))
     store.put(A, undecodable_entry("2"))
-    assert store.delete(A, resource_version="3") == Change(POD, A, Pod("n1"), None, "3")
+    assert store.delete(A, resource_version="3") == Change(
+        kind=POD, key=A, old=Pod("n1"), new=None, resource_version="3"
+    )
     assert store.undecodable == frozenset()
 
 
@@ -116,7 +126,9 @@ def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> Non
     """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
     replace_list(store, {A: entry("1", uid="u1", node="n1")})
     changes = replace_list(store, {A: undecodable_entry("9", uid="u2")})
-    assert changes == [Change(POD, A, Pod("n1"), None, "1", relisted=True)]
+    assert changes == [
+        Change(kind=POD, key=A, old=Pod("n1"), new=None, resource_version="1", relisted=True)
+    ]
     with pytest.raises(Undecodable):
         store.get(A)
     assert (len(store), store.undecodable) == (1, frozenset({A}))
@@ -162,7 +174,9 @@ def test_its_end_is_no_further_trouble(
     streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
     caplog.clear()
     event(informer, "DELETED", pod(A, "2", node=2))
-    assert handler.changes[-1] == Change(POD, A, Pod("n1"), None, "2")
+    assert handler.changes[-1] == Change(
+        kind=POD, key=A, old=Pod("n1"), new=None, resource_version="2"
+    )
     assert caplog.records == []
 
 

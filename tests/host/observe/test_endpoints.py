@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from kcm_host.api.metrics import Metric
-from kcm_host.api.states import Detail, HostState
 from kcm_host.observe.endpoints import AddressUnusable, Endpoints
 from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.states import Detail, HostState
 from kcm_host.observe.watchdog import Watchdog
 
 PLUGINS = {"acme_loops": "acme"}
@@ -138,7 +138,9 @@ def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
 
     def ask() -> list[Metric]:
         threads.append(threading.get_ident())
-        return [Metric("acme_claims", "Claims.", "gauge", (({}, len(threads)),))]
+        return [
+            Metric(name="acme_claims", help="Claims.", type="gauge", series=(({}, len(threads)),))
+        ]
 
     with serving(loop_thread, lambda _: state, plugin_metrics=lambda: {"acme": ask}) as endpoints:
         get(endpoints, "/status")

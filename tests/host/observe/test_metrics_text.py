@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import SyncRecord, WriteRecord
-from kcm_host.api.states import HostState, RequestRecord
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
+from kcm_host.observe.states import HostState, RequestRecord
 
 HOST = "127.0.0.1:6443"
 #: The labels of the stream of all nodes.
@@ -48,8 +48,8 @@ def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
         causes=(),
         merged=1,
         writes=(
-            WriteRecord("patch", "nodes", "n1", 200, 0.01),
-            WriteRecord("patch", "nodes", "n1", 0, 0.01),
+            WriteRecord(verb="patch", kind="nodes", object="n1", status=200, seconds=0.01),
+            WriteRecord(verb="patch", kind="nodes", object="n1", status=0, seconds=0.01),
         ),
         reads=2,
     )
@@ -59,7 +59,15 @@ def a_request(
     status: int = 200, seconds: float = 0.02, method: str = "PATCH", verb: str = "patch"
 ) -> RequestRecord:
     """Return one attempt of a request."""
-    return RequestRecord(method, verb, HOST, status, seconds, sent_bytes=100, received_bytes=3000)
+    return RequestRecord(
+        method=method,
+        verb=verb,
+        host=HOST,
+        status=status,
+        seconds=seconds,
+        sent_bytes=100,
+        received_bytes=3000,
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,14 @@ from kcm_host.api.writes import Write
 from kcm_host.observe.logging import JsonFormatter, TextFormatter
 from kcm_host.observe.tracing import start_tracing
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-PATCH = Write(NODE, Key("n1"), "patch", b"{}", "application/strategic-merge-patch+json")
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+PATCH = Write(
+    kind=NODE,
+    key=Key("n1"),
+    verb="patch",
+    body=b"{}",
+    content_type="application/strategic-merge-patch+json",
+)
 ERROR = 2
 CLIENT = 3
 
@@ -146,7 +152,13 @@ def test_resource_names_the_host(collector) -> None:
 
 def test_causes_are_events_at_the_time_they_came(collector) -> None:
     """A cause is an event with kind, key and version, at the wall-clock time of its receipt."""
-    cause = Cause("updated", time.monotonic() - 5.0, "Node", "n1", "77")
+    cause = Cause(
+        reason="updated",
+        received=time.monotonic() - 5.0,
+        kind="Node",
+        object="n1",
+        resource_version="77",
+    )
     expected = time.time() - 5.0
 
     def work(tracing) -> None:
@@ -155,13 +167,16 @@ def test_causes_are_events_at_the_time_they_came(collector) -> None:
 
     [event] = traced(collector, work)["sync ttl"].events
     assert event.name == "updated"
-    assert values(event) == {"kcm.kind": "Node", "kcm.object": "n1", "kcm.version": "77"}
+    assert values(event) == {"kcm.kind": "Node", "kcm.object": "n1", "kcm.resource_version": "77"}
     assert event.time_unix_nano / 1e9 == pytest.approx(expected, abs=1.0)
 
 
 def test_many_causes_end_in_a_count(collector) -> None:
     """Sixteen causes are shown; one event more says how many others there were."""
-    causes = tuple(Cause("updated", 0.0, "Node", f"n{i}", "1") for i in range(16))
+    causes = tuple(
+        Cause(reason="updated", received=0.0, kind="Node", object=f"n{i}", resource_version="1")
+        for i in range(16)
+    )
 
     def work(tracing) -> None:
         with begin(tracing, causes=causes, merged=40):
@@ -180,8 +195,8 @@ def test_retry_links_to_the_sync_before_it(collector) -> None:
     def work(tracing) -> None:
         with begin(tracing) as first:
             contexts.append(first.context)
-        retry = Cause("retry", 0.0, link=contexts[0])
-        timer = Cause("timer", 0.0, link=contexts[0])
+        retry = Cause(reason="retry", received=0.0, link=contexts[0])
+        timer = Cause(reason="timer", received=0.0, link=contexts[0])
         with tracing.sync(
             "acme", Key("n1"), attempt=1, causes=(retry, timer), merged=2, queued_seconds=0.0
         ):
@@ -286,7 +301,14 @@ def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
     contexts: list[tuple[int, int] | None] = []
 
     def work(tracing) -> None:
-        with begin(tracing, causes=(Cause("updated", 0.0, "Node", "n1", "1"),)) as span:
+        with begin(
+            tracing,
+            causes=(
+                Cause(
+                    reason="updated", received=0.0, kind="Node", object="n1", resource_version="1"
+                ),
+            ),
+        ) as span:
             with span.write(PATCH) as write:
                 write.answered(200)
             span.finish("done", reads=1)

@@ -10,17 +10,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.metrics import Metric
-from kcm_host.api.states import HostState
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
+from kcm_host.observe.states import HostState
 
 CLAIMS = Metric(
-    "acme_claims",
-    "Claims by state.",
-    "gauge",
-    (({"state": "bound", "shop": "a"}, 3), ({"shop": "a", "state": "free"}, 4.5)),
+    name="acme_claims",
+    help="Claims by state.",
+    type="gauge",
+    series=(({"state": "bound", "shop": "a"}, 3), ({"shop": "a", "state": "free"}, 4.5)),
 )
-MADE = Metric("acme_made_total", "Things made.", "counter", (({}, 7),))
+MADE = Metric(name="acme_made_total", help="Things made.", type="counter", series=(({}, 7),))
 FAILURES = "kcm_host_plugin_metrics_errors_total"
 
 
@@ -63,7 +63,9 @@ def test_metrics_of_a_controller_are_in_a_scrape(metrics: Metrics, state: HostSt
 
 def test_a_metric_without_series_is_named(metrics: Metrics, state: HostState) -> None:
     """What has nothing to count yet is known by type and help."""
-    families = scrape(metrics, state, acme=[Metric("acme_none", "None.", "gauge", ())])
+    families = scrape(
+        metrics, state, acme=[Metric(name="acme_none", help="None.", type="gauge", series=())]
+    )
     assert families["acme_none"].samples == []
 
 
@@ -101,8 +103,10 @@ def test_an_invalid_metric_is_omitted(
     problem: str,
 ) -> None:
     """The others are shown, and one log line over all scrapes says what is wrong and what to do."""
+    name, description, type_name, series = wrong
+    made = Metric(name=name, help=description, type=type_name, series=series)
     for _ in range(3):
-        families = scrape(metrics, state, acme=[Metric(*wrong), MADE])
+        families = scrape(metrics, state, acme=[made, MADE])
         assert "acme_made" in families
         assert "acme_x" not in families
     (line,) = caplog.records
@@ -128,7 +132,9 @@ def test_a_name_of_the_host_is_reserved(
 ) -> None:
     """The host's metric stays as it is, that of the controller is omitted."""
     before = render(metrics, state).decode()
-    samples = metrics.plugins.collect({"acme": lambda: [Metric(name, "Mine.", sort, (({}, 1.5),))]})
+    samples = metrics.plugins.collect(
+        {"acme": lambda: [Metric(name=name, help="Mine.", type=sort, series=(({}, 1.5),))]}
+    )
     after = render(metrics, state, samples).decode()
     assert after.count(f"# TYPE {name} ") == before.count(f"# TYPE {name} ")
     assert "Mine." not in after
@@ -139,7 +145,7 @@ def test_a_name_belongs_to_one_controller(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of two with one name the first by name has it; one's own twice counts once."""
-    again = Metric("acme_made_total", "Again.", "counter", (({}, 9),))
+    again = Metric(name="acme_made_total", help="Again.", type="counter", series=(({}, 9),))
     families = scrape(metrics, state, beta=[again], acme=[MADE, again])
     assert [one.value for one in families["acme_made"].samples] == [7.0]
     assert problems(caplog) == ["controller 'acme' has a metric of that name"] * 2
@@ -179,7 +185,7 @@ def test_a_metrics_hook_that_raises(
 def test_samples_are_copies(metrics: Metrics, state: HostState) -> None:
     """A scrape shows one moment, even if the controller goes on with the same dict."""
     labels = {"shop": "a"}
-    metric = Metric("acme_claims", "Claims.", "gauge", ((labels, 3),))
+    metric = Metric(name="acme_claims", help="Claims.", type="gauge", series=((labels, 3),))
     samples = metrics.plugins.collect({"acme": lambda: [metric]})
     labels["shop"] = "b"
     assert 'acme_claims{shop="a"} 3.0' in render(metrics, state, samples).decode()
@@ -197,7 +203,7 @@ def test_problems_with_different_texts_are_logged_once(
         return ask
 
     for number in range(3000):
-        wrong = Metric("acme_x", "h", "gauge", ((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
+        wrong = Metric(name="acme_x", help="h", type="gauge", series=((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
         samples = metrics.plugins.collect(
             {"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)}
         )
@@ -217,7 +223,7 @@ def test_the_number_of_logged_names_is_limited(
         tracemalloc.start()
         before = 0
         for number in range(40_000):
-            wrong = Metric(f"acme {number}", "h", "gauge", ())
+            wrong = Metric(name=f"acme {number}", help="h", type="gauge", series=())
             samples = metrics.plugins.collect({"acme": lambda wrong=wrong: [wrong]})
             assert list(metrics.plugins.valid(samples, reserved=())) == []
             if number == 10_000:
@@ -233,7 +239,11 @@ def test_a_huge_wrong_value_is_shortened(
     metrics: Metrics, state: HostState, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log line shows the beginning of what is wrong (F-46)."""
-    scrape(metrics, state, acme=[Metric("acme_x", "h", "gauge", (("x" * 100_000,),))])  # type: ignore[arg-type]
+    scrape(
+        metrics,
+        state,
+        acme=[Metric(name="acme_x", help="h", type="gauge", series=(("x" * 100_000,),))],
+    )  # type: ignore[arg-type]
     (problem,) = problems(caplog)
     assert len(problem) < 200
 
@@ -245,7 +255,11 @@ def test_text_that_is_no_unicode_breaks_no_scrape(
     """A lone surrogate cannot be sent: that metric is left out and the others are shown (F-23)."""
     odd = "\udc80"
     text, labels = (odd, {}) if where == "help" else ("Help.", {"a": odd})
-    families = scrape(metrics, state, acme=[Metric("acme_x", text, "gauge", ((labels, 1),)), MADE])
+    families = scrape(
+        metrics,
+        state,
+        acme=[Metric(name="acme_x", help=text, type="gauge", series=((labels, 1),)), MADE],
+    )
     assert "acme_made" in families
     assert "acme_x" not in families
     assert "cannot be written as UTF-8" in problems(caplog)[0]

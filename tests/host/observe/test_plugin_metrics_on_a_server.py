@@ -10,6 +10,7 @@ from plugin_site import PluginSite, controller
 from running_host import RunningHost
 
 TELLING = """
+    from functools import partial
     from kcm_host.api import EVENT, Metric, Permission
 
     def watches(self):
@@ -18,16 +19,17 @@ TELLING = """
         return [Watch(kind=CONFIG_MAPS, model=ConfigMap, keys=keys, label_selector=selector)]
 
     def writes(self):
-        return [Permission(EVENT, "create"), Permission(EVENT, "patch")]
+        return [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
 
     def workers(self):
         return 3
 
     def metrics(self, view):
         held = len(view.of(CONFIG_MAPS, ConfigMap))
+        gauge = partial(Metric, type="gauge")
         return [
-            Metric("acme_config_maps", "Held.", "gauge", (({"shop": "a"}, held),)),
-            Metric("kcm_host_ready", "Taken.", "gauge", (({}, 5),)),
+            gauge(name="acme_config_maps", help="Held.", series=(({"shop": "a"}, held),)),
+            gauge(name="kcm_host_ready", help="Taken.", series=(({}, 5),)),
         ]
 
     for name, hook in list(globals().items()):

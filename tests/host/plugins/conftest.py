@@ -23,7 +23,7 @@ GOOD = """
     class Node(msgspec.Struct, frozen=True):
         metadata: dict = {}
 
-    NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+    NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 
     class Loop:
         @hookimpl

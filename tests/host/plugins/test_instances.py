@@ -9,7 +9,7 @@ from kcm_host.api import Done, Key, Kind, Later, Permission
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 NOTHING: Any = None
 
 
@@ -72,7 +72,11 @@ def test_watches_are_returned_as_declared(site, good):
         ("(one for one in ())", "returned a generator, not a list"),
         ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
         ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
-        ("[Watch(kind=Kind('', '', 'N', 'n'), model=Node, keys=print)]", "must not be empty"),
+        (
+            "[Watch(kind=Kind(group='', version='', name='N', resource='n'), model=Node,"
+            " keys=print)]",
+            "must not be empty",
+        ),
         ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
         ("[Watch(kind=NODE, model=Node(), keys=print)]", "no subclass of msgspec.Struct"),
         (
@@ -93,21 +97,24 @@ def test_watches_are_returned_as_declared(site, good):
         ),
         ("[Watch(kind=NODE, model=Node, keys=print, namespace=None)]", "namespace is None"),
         ("[Watch(kind=NODE, model=Node, keys=print, namespace='a')]", "but nodes have none"),
-        ("[Watch(kind=NODE, model=Node, keys=print, synced=1)]", "synced is 1, no function"),
-        ("[Watch(kind=NODE, model=Node, keys=print, synced=later)]", "synced is async"),
+        ("[Watch(kind=NODE, model=Node, keys=print, on_synced=1)]", "on_synced is 1, no function"),
+        ("[Watch(kind=NODE, model=Node, keys=print, on_synced=later)]", "on_synced is async"),
         (
-            "[Watch(kind=NODE, model=Node, keys=print, synced=lambda: [])]",
+            "[Watch(kind=NODE, model=Node, keys=print, on_synced=lambda: [])]",
             "synced cannot be called with (view)",
         ),
-        ("[Watch(kind=NODE, model=Node, keys=print, whole='yes')]", "whole is 'yes'"),
-        ("[Watch(kind=NODE, model=Node, keys=print, every_event=1)]", "every_event is 1"),
-        ("[Watch(kind=NODE, model=Node, keys=print, rest=5)]", "rest is 5"),
+        ("[Watch(kind=NODE, model=Node, keys=print, full_object='yes')]", "full_object is 'yes'"),
+        ("[Watch(kind=NODE, model=Node, keys=print, notify_unchanged=1)]", "notify_unchanged is 1"),
+        ("[Watch(kind=NODE, model=Node, keys=print, debounce=5)]", "debounce is 5"),
         ("[Watch(kind=NODE, model=Node, keys=print, resync=5)]", "resync is 5, no function"),
         (
             "[Watch(kind=NODE, model=Node, keys=print, resync=lambda: 5)]",
             "resync cannot be called with (key)",
         ),
-        ("[Watch(kind=NODE, model=Node, keys=print, rest=-DAY)]", "rest is datetime.timedelta"),
+        (
+            "[Watch(kind=NODE, model=Node, keys=print, debounce=-DAY)]",
+            "debounce is datetime.timedelta",
+        ),
         ("[Watch(kind=NODE, model=Node, keys=print)] * 2", "watches 1 and 2 of 'kcm_watches'"),
         ("1 / 0", "'kcm_watches' raised ZeroDivisionError: division by zero at "),
         ("exit('no')", "'kcm_watches' raised SystemExit: no"),
@@ -145,10 +152,10 @@ def test_a_controller_may_have_no_watches(site, good):
 def test_a_watch_may_have_a_synced_function(site, good):
     """`synced` and `whole` are returned as declared."""
     old = "keys=lambda change, view: [change.key])]"
-    new = "keys=print, synced=lambda view: [], whole=True)]"
+    new = "keys=print, on_synced=lambda view: [], full_object=True)]"
     (watch,) = started(site, good, old, new).watches(NOTHING, NOTHING)
-    assert watch.whole is True
-    assert watch.synced is not None
+    assert watch.full_object is True
+    assert watch.on_synced is not None
 
 
 def test_one_kind_may_be_watched_with_two_models(site, good):
@@ -167,9 +174,9 @@ def test_one_kind_may_be_watched_with_two_models(site, good):
     [
         ("['patch']", "write 1 of 'kcm_writes' is 'patch', no Permission"),
         ("NODE", "'kcm_writes' returned a Kind, not a list"),
-        ("[Permission(NODE, '')]", "has the verb ''"),
-        ("[Permission('nodes', 'patch')]", "kind is 'nodes', no Kind"),
-        ("[Permission(NODE, None)]", "has the verb None"),
+        ("[Permission(kind=NODE, verb='')]", "has the verb ''"),
+        ("[Permission(kind='nodes', verb='patch')]", "kind is 'nodes', no Kind"),
+        ("[Permission(kind=NODE, verb=None)]", "has the verb None"),
     ],
 )
 def test_bad_writes(site, good, result, says):
@@ -192,11 +199,11 @@ def test_writes_are_a_set_and_may_be_left_out(site, good):
     @hookimpl
     def kcm_writes(self):
         from kcm_host.api import Permission
-        return [Permission(NODE, "patch")]
+        return [Permission(kind=NODE, verb="patch")]
 """
     site.plugin("writing", good + writes)
     writing = site.load("writing").plugins["writing"].new()
-    assert writing.writes(NOTHING) == {Permission(NODE, "patch")}
+    assert writing.writes(NOTHING) == {Permission(kind=NODE, verb="patch")}
 
 
 def test_reads_and_events_are_declared_like_writes(site, good):
@@ -205,7 +212,8 @@ def test_reads_and_events_are_declared_like_writes(site, good):
     @hookimpl
     def kcm_writes(self):
         from kcm_host.api import EVENT, Permission
-        return [Permission(NODE, "get"), Permission(EVENT, "create"), Permission(EVENT, "patch")]
+        events = [Permission(kind=EVENT, verb=verb) for verb in ("create", "patch")]
+        return [Permission(kind=NODE, verb="get"), *events]
 """
     declared = started(site, good + writes).writes(NOTHING)
     assert {(str(one.kind), one.verb) for one in declared} == {

@@ -32,12 +32,12 @@ def test_missing_hooks_return_nothing(site, good):
     """There are no dynamic watches, no timers, no metrics and no number of workers."""
     instance = loaded(site, good)
     instance.watches(NOTHING, NOTHING)
-    assert instance.more_watches(NOTHING, NOTHING, NOTHING) == ()
+    assert instance.dynamic_watches(NOTHING, NOTHING, NOTHING) == ()
     assert instance.timers(NOTHING) == ()
     assert instance.metrics(NOTHING, NOTHING) == ()
     assert instance.plugin.workers is None
     assert instance.has("kcm_sync")
-    assert not instance.has("kcm_more_watches")
+    assert not instance.has("kcm_dynamic_watches")
 
 
 def test_a_plugin_has_a_default_number_of_workers(site, good):
@@ -73,42 +73,48 @@ def test_dynamic_watches_are_returned_as_declared(site, good):
     """They are validated like those of kcm_watches, at each call."""
     watch = "Watch(kind=NODE, model=Other, keys=print)"
     more = hook(
-        "kcm_more_watches(self, view)",
+        "kcm_dynamic_watches(self, view)",
         f"[{watch}] * view",
         "class Other(Node):",
         "    pass",
     )
     instance = loaded(site, good + more)
     instance.watches(NOTHING, NOTHING)
-    (watch,) = instance.more_watches(1, NOTHING, NOTHING)
+    (watch,) = instance.dynamic_watches(1, NOTHING, NOTHING)
     assert watch.model.__name__ == "Other"
-    assert instance.more_watches(0, NOTHING, NOTHING) == ()
-    assert instance.has("kcm_more_watches")
+    assert instance.dynamic_watches(0, NOTHING, NOTHING) == ()
+    assert instance.has("kcm_dynamic_watches")
 
 
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        ("[Watch(kind=NODE, model=Other, keys=print), NODE]", "watch 2 of 'kcm_more_watches': it"),
-        ("Watch(kind=NODE, model=Other, keys=print)", "'kcm_more_watches' returned a Watch, not a"),
+        (
+            "[Watch(kind=NODE, model=Other, keys=print), NODE]",
+            "watch 2 of 'kcm_dynamic_watches': it",
+        ),
+        (
+            "Watch(kind=NODE, model=Other, keys=print)",
+            "'kcm_dynamic_watches' returned a Watch, not a",
+        ),
         (
             "[Watch(kind=NODE, model=Other, keys=print)] * 2",
-            "watches 1 and 2 of 'kcm_more_watches' both follow nodes as 'Other'",
+            "watches 1 and 2 of 'kcm_dynamic_watches' both follow nodes as 'Other'",
         ),
         (
             "[Watch(kind=NODE, model=Node, keys=print)]",
-            "watch 1 of 'kcm_more_watches' follows nodes as 'Node', which 'kcm_watches' follows",
+            "watch 1 of 'kcm_dynamic_watches' follows nodes as 'Node', which 'kcm_watches' follows",
         ),
     ],
     ids=["no watch", "no list", "duplicates", "in kcm_watches"],
 )
 def test_invalid_dynamic_watches_are_all_refused(site, good, result, says):
     """One invalid watch refuses all; the error has hook, watch, plugin and remedy."""
-    more = hook("kcm_more_watches(self)", result, "class Other(Node):", "    pass")
+    more = hook("kcm_dynamic_watches(self)", result, "class Other(Node):", "    pass")
     instance = loaded(site, good + more)
     instance.watches(NOTHING, NOTHING)
     with pytest.raises(WrongResult) as caught:
-        instance.more_watches(NOTHING, NOTHING, NOTHING)
+        instance.dynamic_watches(NOTHING, NOTHING, NOTHING)
     assert says in str(caught.value)
     assert "(plugin 'mine'); " in str(caught.value)
 
@@ -162,10 +168,10 @@ def test_metrics_are_returned_as_declared(site, good):
     """A list of metrics is returned as a tuple."""
     more = hook(
         "kcm_metrics(self, view, settings)",
-        "[Metric('acme_loops', 'Loops.', 'gauge', (({}, 1.0),))]",
+        "[Metric(name='acme_loops', help='Loops.', type='gauge', series=(({}, 1.0),))]",
         "from kcm_host.api import Metric",
     )
-    expected = Metric("acme_loops", "Loops.", "gauge", (({}, 1.0),))
+    expected = Metric(name="acme_loops", help="Loops.", type="gauge", series=(({}, 1.0),))
     assert loaded(site, good + more).metrics(NOTHING, NOTHING) == (expected,)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from kcm_host.api.states import RequestRecord
+from kcm_host.observe.states import RequestRecord
 from kcm_host.reconcile.sender import LiveSender
 
 MakeSender = Callable[..., LiveSender]

@@ -61,7 +61,7 @@ def test_the_same_again_is_counted(correlation: Correlation) -> None:
         {"uid": "u-2"},
         {"key": Key("n2")},
         {"key": Key("n1", "shop")},
-        {"kind": Kind("acme.example", "v1", "Node", "nodes")},
+        {"kind": Kind(group="acme.example", version="v1", name="Node", resource="nodes")},
     ],
     ids=["message", "reason", "type", "component", "uid", "name", "namespace", "kind"],
 )

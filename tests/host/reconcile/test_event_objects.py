@@ -11,7 +11,7 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT
 from kcm_host.reconcile.event_correlator import Event, event_name, first_event
 
-ADDRESS = Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses")
+ADDRESS = Kind(group="networking.k8s.io", version="v1", name="IPAddress", resource="ipaddresses")
 
 
 def test_the_body_of_a_new_event() -> None:

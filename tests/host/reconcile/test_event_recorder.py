@@ -12,7 +12,7 @@ from host.reconcile.worker_rig import NODE
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.kinds import Key
-from kcm_host.api.writes import Receipt, Write
+from kcm_host.api.writes import Write, WriteResponse
 from kcm_host.reconcile.event_recorder import EventRecorder
 
 pytestmark = pytest.mark.virtual_time
@@ -29,13 +29,13 @@ class Server:
         self.answer: Callable[[Write], None] = lambda write: None
         self.seconds = 0.0
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """Take `seconds`, then answer."""
         self.writes.append(write)
         self.times.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self.seconds)
         self.answer(write)
-        return Receipt("8")
+        return WriteResponse(resource_version="8")
 
     @property
     def verbs(self) -> list[str]:

@@ -11,15 +11,15 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
 
 from kcm_host.api.errors import ApiError, NotFound
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Outcome
 from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.result import Done, Outcome
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Entry, Store
 
 pytestmark = pytest.mark.virtual_time
 
-RESYNC = Cause("resync", 0.0, "nodes")
+RESYNC = Cause(reason="resync", received=0.0, kind="nodes")
 BODY = {"metadata": {"annotations": {"x": "1"}}}
 Act = Callable[[Writer], Awaitable[object]]
 
@@ -35,12 +35,14 @@ class Server:
         self.versions = {"patch": "8", "create": "8", "get": "7"}
         self.error: ApiError | None = None
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """Answer one write."""
         if self.error is not None:
             raise self.error
-        body = b'{"metadata": {"name": "a"}}' if write.whole else b""
-        return Receipt(self.versions.get(write.verb, ""), "uid", 1, body)
+        body = b'{"metadata": {"name": "a"}}' if write.full_object else b""
+        return WriteResponse(
+            resource_version=self.versions.get(write.verb, ""), uid="uid", attempts=1, body=body
+        )
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ async def server(rig: Rig) -> Server:
     store: Store[Thing] = Store(NODE)
     store.put(A, Entry(Thing(), "uid", "7"))
     verbs = ("patch", "create", "delete", "get")
-    rig.permissions = frozenset(Permission(NODE, verb) for verb in verbs)
+    rig.permissions = frozenset(Permission(kind=NODE, verb=verb) for verb in verbs)
     rig.sender, rig.stores = Server(), {(NODE, Thing): store}
     return rig.sender
 

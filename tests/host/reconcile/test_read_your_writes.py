@@ -12,9 +12,9 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Outcome
+from kcm_host.api.result import Done, Outcome
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Entry, Store
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, is_at_least
 from kcm_host.reconcile.worker import SyncFunction
@@ -38,20 +38,22 @@ class Server:
         self.version = "11"
         self.verbs: list[str] = []
         self.responses = {
-            "patch": Receipt("12", "uid"),
-            "create": Receipt("12", "new", status=201, name="b-x7k2p", body=b"{}"),
-            "delete": Receipt(uid="uid", deleted=True),
+            "patch": WriteResponse(resource_version="12", uid="uid"),
+            "create": WriteResponse(
+                resource_version="12", uid="new", status=201, name="b-x7k2p", body=b"{}"
+            ),
+            "delete": WriteResponse(uid="uid", deleted=True),
         }
         self.show("10", written=False)
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """Respond to one write; updates of an old version are conflicts."""
         self.verbs.append(write.verb)
         if write.verb != "update":
             return self.responses[write.verb]
         if orjson.loads(write.body)["metadata"]["resourceVersion"] != self.version:
             raise Conflict("the object has been modified", status=409)
-        return Receipt("12", "uid", body=b'{"metadata": {"name": "a"}}')
+        return WriteResponse(resource_version="12", uid="uid", body=b'{"metadata": {"name": "a"}}')
 
     def show(self, version: str, *, written: bool = True) -> None:
         """Put a version of the object into the store."""
@@ -65,7 +67,7 @@ async def server(rig: Rig) -> Server:
     server = Server()
     rig.sender, rig.stores = server, {(NODE, Model): server.store}
     verbs = ("patch", "create", "update", "delete")
-    rig.permissions = frozenset(Permission(NODE, verb) for verb in verbs)
+    rig.permissions = frozenset(Permission(kind=NODE, verb=verb) for verb in verbs)
     return server
 
 
@@ -86,7 +88,7 @@ async def create_once(key: Key, view: View, writer: Writer, settings: Any) -> Ou
 
 async def update(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
     """Update the object as it was read."""
-    whole = view.of(NODE, Model).whole("a")
+    whole = view.of(NODE, Model).full_object("a")
     assert whole is not None
     await writer.update(NODE, whole)
     return Done()
@@ -149,7 +151,7 @@ async def test_a_wait_ends_after_one_second(rig: Rig, server: Server, sync: Sync
 
 async def test_no_wait_for_a_write_that_changed_nothing(rig: Rig, server: Server) -> None:
     """When the response has the version of the store, no event will come."""
-    server.responses["patch"] = Receipt("10", "uid")
+    server.responses["patch"] = WriteResponse(resource_version="10", uid="uid")
     async with queued_again(rig, patch_once):
         pass
     assert len(rig.syncs.records) == 2
@@ -157,7 +159,7 @@ async def test_no_wait_for_a_write_that_changed_nothing(rig: Rig, server: Server
 
 async def test_the_end_of_the_last_finalizer_is_a_deletion(rig: Rig, server: Server) -> None:
     """The response has the old version: the key waits until the object is not stored (F-7)."""
-    server.responses["patch"] = Receipt("10", "uid", deleted=True)
+    server.responses["patch"] = WriteResponse(resource_version="10", uid="uid", deleted=True)
     async with queued_again(rig, patch_once):
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
@@ -218,7 +220,7 @@ async def test_a_deleted_object_is_not_deleted_again(rig: Rig, server: Server) -
 
 async def test_a_deletion_that_finalizers_delay_is_visible(rig: Rig, server: Server) -> None:
     """The response has the version with the deletion; the store must show that one (F-7)."""
-    server.responses["delete"] = Receipt("12", "uid")
+    server.responses["delete"] = WriteResponse(resource_version="12", uid="uid")
     async with queued_again(rig, delete):
         server.show("11")
         await asyncio.sleep(0.01)
@@ -240,7 +242,10 @@ async def test_expectations_of_keys_that_are_not_synced_again_expire(server: Ser
 
     def written(key: Key, name: Key) -> None:
         tracker = read_your_writes.tracker(key)
-        tracker.written(Write(NODE, name, "patch"), Receipt("12", "uid"))
+        tracker.written(
+            Write(kind=NODE, key=name, verb="patch"),
+            WriteResponse(resource_version="12", uid="uid"),
+        )
 
     for number in range(1000):
         name = Key(f"pod-{number}")

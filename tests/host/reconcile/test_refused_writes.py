@@ -8,7 +8,7 @@ from kcm_host.api.writes import EVENT, Write
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.reconcile.refused_writes import RefusedWrites
 
-PATCH = Write(NODE, A, "patch")
+PATCH = Write(kind=NODE, key=A, verb="patch")
 DENIED = (
     'patch /api/v1/nodes/a: 403 Forbidden: nodes "a" is forbidden: User "system:ttl" cannot patch '
     'resource "nodes" in API group "" at the cluster scope'
@@ -61,8 +61,8 @@ def test_a_success_ends_it(refused_writes: RefusedWrites, clock: Clock) -> None:
     """A request of the same sort that is let through ends it, one of another does not (F-81)."""
     refused_writes.record(PATCH, denied())
     clock.now += 31
-    refused_writes.record(Write(NODE, A, "patch", subresource="status"))
-    refused_writes.record(Write(CLAIM, A, "patch"))
+    refused_writes.record(Write(kind=NODE, key=A, verb="patch", subresource="status"))
+    refused_writes.record(Write(kind=CLAIM, key=A, verb="patch"))
     assert refused_writes.problems() == [REMEDY]
     refused_writes.record(PATCH)
     assert refused_writes.problems() == []
@@ -114,7 +114,7 @@ def test_a_request_that_is_not_repeated_expires(
 
 def test_refused_events_are_no_problem(refused_writes: RefusedWrites, clock: Clock) -> None:
     """Nobody may rely on Events: a controller works without them (F-81)."""
-    refused_writes.record(Write(EVENT, A, "create"), denied())
+    refused_writes.record(Write(kind=EVENT, key=A, verb="create"), denied())
     clock.now += 31
     assert refused_writes.problems() == []
 

@@ -21,11 +21,11 @@ def write(namespace: str, name: str) -> Write:
     """Return an apply that makes a ConfigMap."""
     body = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}'
     return Write(
-        CLAIM,
-        Key(name, namespace),
-        "patch",
-        body.encode(),
-        "application/apply-patch+yaml",
+        kind=CLAIM,
+        key=Key(name, namespace),
+        verb="patch",
+        body=body.encode(),
+        content_type="application/apply-patch+yaml",
         query=(("fieldManager", "m"),),
     )
 
@@ -45,7 +45,7 @@ async def test_the_write_is_sent_again_when_the_server_said(
     first, second = arrivals(fault_proxy, "patient")
     assert (second - first).total_seconds() >= 0.99
     assert receipt.attempts == 2
-    assert receipt.version
+    assert receipt.resource_version
 
 
 async def test_patience_is_asked_of_one_controller_alone(

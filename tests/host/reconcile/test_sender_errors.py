@@ -22,7 +22,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 def writer_of(sender: LiveSender) -> SyncWriter:
     """Return a writer that may write ConfigMaps."""
-    return SyncWriter("ttl", sender, frozenset({Permission(CLAIM, "patch")}))
+    return SyncWriter("ttl", sender, frozenset({Permission(kind=CLAIM, verb="patch")}))
 
 
 @pytest.fixture
@@ -152,8 +152,10 @@ async def test_a_write_that_is_cancelled_while_it_waits(
 
 async def test_a_kind_that_is_not_served(live: MakeSender, fault_proxy: FaultProxy) -> None:
     """An API that is not there is `NotFound` as well."""
-    kind = Kind("acme.example", "v1", "Widget", "widgets", namespaced=False)
-    writer = SyncWriter("ttl", live(), frozenset({Permission(kind, "patch")}))
+    kind = Kind(
+        group="acme.example", version="v1", name="Widget", resource="widgets", namespaced=False
+    )
+    writer = SyncWriter("ttl", live(), frozenset({Permission(kind=kind, verb="patch")}))
     with pytest.raises(NotFound, match=r"patch /apis/acme\.example/v1/widgets/x: 404"):
         await writer.patch(kind, Key("x"), {})
     assert [request.status for request in fault_proxy.requests()] == [404]

@@ -10,8 +10,8 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, f
 
 from kcm_host.api.errors import ApiError, Conflict, UndeclaredRead, Unreachable
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause
+from kcm_host.api.result import Done, Later, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.writes import Writer
 from kcm_host.informer.store import Entry, Store
@@ -167,7 +167,10 @@ async def test_a_record_tells_the_whole_sync(rig: Rig) -> None:
         await writer.patch(NODE, key, {"metadata": {}})
         return Done()
 
-    causes = [Cause("added", 0.0, "nodes", "a", "7"), Cause("updated", 0.0, "nodes", "a", "8")]
+    causes = [
+        Cause(reason="added", received=0.0, kind="nodes", object="a", resource_version="7"),
+        Cause(reason="updated", received=0.0, kind="nodes", object="a", resource_version="8"),
+    ]
     for cause in causes:
         rig.queue.add(A, cause)
     await asyncio.sleep(4)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Later, Outcome
+from kcm_host.api.result import Done, Later, Outcome
 from kcm_host.api.views import View
-from kcm_host.api.wakes import Lane
-from kcm_host.api.writes import Receipt, Write, Writer
+from kcm_host.api.writes import Write, Writer, WriteResponse
 from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 pytestmark = pytest.mark.virtual_time
@@ -24,10 +24,10 @@ async def test_two_failures_wait_5_and_10_ms(rig: Rig) -> None:
     """A patch is answered 500 twice, then 200: retried after 5 and 10 ms, forgotten (TTL-T19)."""
     left = [ERROR, ERROR]
 
-    def answer(write: Write) -> Receipt:
+    def answer(write: Write) -> WriteResponse:
         if left:
             raise left.pop()
-        return Receipt("8")
+        return WriteResponse(resource_version="8")
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
         await writer.patch(NODE, key, {"metadata": {}})
@@ -96,10 +96,11 @@ async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
 
 @pytest.mark.parametrize("step", [ValueError("no"), Later(timedelta(milliseconds=5))])
 @pytest.mark.parametrize(
-    ("lane", "order"), [(Lane.IDLE, "acba"), (Lane.NORMAL, "acab"), (Lane.URGENT, "acab")]
+    ("lane", "order"),
+    [(Priority.IDLE, "acba"), (Priority.NORMAL, "acab"), (Priority.URGENT, "acab")],
 )
 async def test_a_key_comes_again_in_its_lane(
-    rig: Rig, step: Outcome | Exception, lane: Lane, order: str
+    rig: Rig, step: Outcome | Exception, lane: Priority, order: str
 ) -> None:
     """A failed or delayed key is neither promoted nor demoted (F-17)."""
     steps = iter([step])
@@ -124,7 +125,7 @@ async def test_a_key_comes_again_in_its_lane(
 
 async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
     """When its retry is due it goes before keys of lower lanes that wait for longer (F-17)."""
-    rig.queue.add(A, CAUSE, priority=Lane.URGENT)
+    rig.queue.add(A, CAUSE, priority=Priority.URGENT)
     for number in range(3):
         rig.queue.add(Key(f"k{number}"), CAUSE, after=0.004)
     slow = scripted(ValueError("no"), *[Done()] * 4)
@@ -158,7 +159,7 @@ async def test_the_same_failure_of_many_keys_is_one_line(
 ) -> None:
     """Of 400 nodes that may not be patched the log has three lines in a minute (F-82)."""
 
-    def answer(write: Write) -> Receipt:
+    def answer(write: Write) -> WriteResponse:
         raise ApiError(f"patch /api/v1/nodes/{write.key}: 403", status=403, reason="Forbidden")
 
     async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:

@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause
+from kcm_host.api.result import Done, Later, Outcome
 from kcm_host.api.views import View
-from kcm_host.api.writes import Receipt, Writer
+from kcm_host.api.writes import Writer, WriteResponse
 from kcm_host.observe.otel_spans import OtelTracing
 
 pytestmark = pytest.mark.virtual_time
@@ -76,7 +76,11 @@ async def test_a_requeued_sync_links_to_the_sync_before(
 async def test_the_event_of_a_write_links_to_its_sync(rig: Rig, spans: Spans) -> None:
     """An event of the very version that a write led to links its sync to the writing one."""
     rig.queue.add(A, CAUSE)
-    rig.queue.add(B, Cause("updated", 0.0, "nodes", "a", "8"), after=1)
+    rig.queue.add(
+        B,
+        Cause(reason="updated", received=0.0, kind="nodes", object="a", resource_version="8"),
+        after=1,
+    )
     await rig.run(patching, seconds=10)
     first, second = spans.named("sync ttl")
     assert linked(second) == [own_id(first)]
@@ -85,9 +89,9 @@ async def test_the_event_of_a_write_links_to_its_sync(rig: Rig, spans: Spans) ->
 @pytest.mark.parametrize(
     "cause",
     [
-        Cause("updated", 0.0, "nodes", "a", "9"),
-        Cause("updated", 0.0, "nodes", "b", "8"),
-        Cause("updated", 0.0, "pods", "a", "8"),
+        Cause(reason="updated", received=0.0, kind="nodes", object="a", resource_version="9"),
+        Cause(reason="updated", received=0.0, kind="nodes", object="b", resource_version="8"),
+        Cause(reason="updated", received=0.0, kind="pods", object="a", resource_version="8"),
     ],
     ids=["version", "object", "kind"],
 )
@@ -116,7 +120,9 @@ async def test_a_span_has_the_result_of_its_sync(rig: Rig, spans: Spans) -> None
 
 async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None:
     """Its parent is the sync; it has the status of the response and the number of attempts."""
-    rig.sender = RecordingSender(lambda write: Receipt("8", "u1", attempts=3))
+    rig.sender = RecordingSender(
+        lambda write: WriteResponse(resource_version="8", uid="u1", attempts=3)
+    )
     rig.queue.add(A, CAUSE)
     await rig.run(patching, seconds=1)
     (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")

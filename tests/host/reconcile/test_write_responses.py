@@ -24,7 +24,9 @@ from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 
 FINALIZER = "test.example/held"
-EVERYTHING = frozenset(Permission(CLAIM, verb) for verb in ("create", "patch", "delete", "get"))
+EVERYTHING = frozenset(
+    Permission(kind=CLAIM, verb=verb) for verb in ("create", "patch", "delete", "get")
+)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -60,12 +62,12 @@ async def test_the_last_finalizer_takes_the_object_along(
     """The answer has the version from before; that the object is gone is told (F-7)."""
     key = Key("held", namespace)
     made = create(core, key, FINALIZER)
-    pending = await sender.send(requests.delete(CLAIM, key, uid="", version=""))
+    pending = await sender.send(requests.delete(CLAIM, key, uid="", resource_version=""))
     assert (pending.deleted, pending.uid, pending.status) == (False, made.uid, 200)
-    assert int(pending.version) > int(made.resource_version)
+    assert int(pending.resource_version) > int(made.resource_version)
     last = await sender.send(unheld(key))
     assert (last.deleted, last.uid) == (True, made.uid)
-    assert last.version == pending.version
+    assert last.resource_version == pending.resource_version
 
 
 async def test_the_last_finalizer_of_a_custom_resource(
@@ -74,8 +76,11 @@ async def test_the_last_finalizer_of_a_custom_resource(
     """Custom resources are answered alike; an apply to what was read brings none back (F-7)."""
     group = f"g{secrets.token_hex(4)}.example"
     definitions = Definitions(api_server, group)
-    kind, key = Kind(group, "v1", "Thing", "things"), Key("held", namespace)
-    permissions = frozenset(Permission(kind, verb) for verb in ("patch", "delete"))
+    kind, key = (
+        Kind(group=group, version="v1", name="Thing", resource="things"),
+        Key("held", namespace),
+    )
+    permissions = frozenset(Permission(kind=kind, verb=verb) for verb in ("patch", "delete"))
     definitions.create("Thing")
     try:
         await asyncio.to_thread(definitions.create_objects, "Thing", namespace, "held")
@@ -100,7 +105,7 @@ async def test_an_object_that_is_not_being_deleted_stays(
     made = create(core, key, FINALIZER)
     receipt = await sender.send(unheld(key))
     assert (receipt.deleted, receipt.name) == (False, "kept")
-    assert int(receipt.version) > int(made.resource_version)
+    assert int(receipt.resource_version) > int(made.resource_version)
 
 
 async def test_a_deletion_at_once_is_told_with_its_uid(
@@ -109,8 +114,8 @@ async def test_a_deletion_at_once_is_told_with_its_uid(
     """The answer is a Status; what it says of the object is enough (F-7)."""
     key = Key("one", namespace)
     made = create(core, key)
-    receipt = await sender.send(requests.delete(CLAIM, key, uid="", version=""))
-    assert (receipt.deleted, receipt.uid, receipt.version) == (True, made.uid, "")
+    receipt = await sender.send(requests.delete(CLAIM, key, uid="", resource_version=""))
+    assert (receipt.deleted, receipt.uid, receipt.resource_version) == (True, made.uid, "")
 
 
 async def test_statuses_are_those_of_the_server(sender: LiveSender, namespace: str) -> None:

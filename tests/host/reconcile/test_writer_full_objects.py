@@ -16,12 +16,21 @@ from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
-MAP = Kind("", "v1", "ConfigMap", "configmaps")
-QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
-CIDR = Kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
+MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
+CIDR = Kind(
+    group="networking.k8s.io",
+    version="v1",
+    name="ServiceCIDR",
+    resource="servicecidrs",
+    namespaced=False,
+)
 PERMISSIONS = frozenset(
-    {Permission(MAP, verb) for verb in ("create", "update", "delete", "get")}
-    | {Permission(QUOTA, "update", "status"), Permission(CIDR, "patch", "status")}
+    {Permission(kind=MAP, verb=verb) for verb in ("create", "update", "delete", "get")}
+    | {
+        Permission(kind=QUOTA, verb="update", subresource="status"),
+        Permission(kind=CIDR, verb="patch", subresource="status"),
+    }
 )
 
 
@@ -115,9 +124,9 @@ async def test_a_deletion_of_one_very_object(writer: SyncWriter, core: Any, name
     with pytest.raises(Conflict):
         await writer.delete(MAP, key, uid="00000000-0000-0000-0000-000000000000")
     with pytest.raises(Conflict):
-        await writer.delete(MAP, key, uid=uid, version="1")
+        await writer.delete(MAP, key, uid=uid, resource_version="1")
     assert core.read_namespaced_config_map("one", namespace).metadata.uid == uid
-    await writer.delete(MAP, key, uid=uid, version=made["metadata"]["resourceVersion"])
+    await writer.delete(MAP, key, uid=uid, resource_version=made["metadata"]["resourceVersion"])
 
 
 async def test_a_single_read(writer: SyncWriter, namespace: str) -> None:

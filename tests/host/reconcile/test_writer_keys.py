@@ -16,7 +16,7 @@ from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 
 VERBS = ("create", "update", "patch", "delete", "get")
-EVERYTHING = frozenset(Permission(kind, verb) for kind in (CLAIM, NODE) for verb in VERBS)
+EVERYTHING = frozenset(Permission(kind=kind, verb=verb) for kind in (CLAIM, NODE) for verb in VERBS)
 
 Request = Callable[[SyncWriter, Kind, Key], Awaitable[Any]]
 

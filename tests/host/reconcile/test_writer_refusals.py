@@ -24,10 +24,15 @@ def writer(sender: RecordingSender, *permissions: Permission) -> SyncWriter:
     "permissions",
     [
         [],
-        [Permission(CLAIM, "patch")],
-        [Permission(NODE, "update")],
-        [Permission(NODE, "patch", "status")],
-        [Permission(Kind("", "v2", "Node", "nodes", namespaced=False), "patch")],
+        [Permission(kind=CLAIM, verb="patch")],
+        [Permission(kind=NODE, verb="update")],
+        [Permission(kind=NODE, verb="patch", subresource="status")],
+        [
+            Permission(
+                kind=Kind(group="", version="v2", name="Node", resource="nodes", namespaced=False),
+                verb="patch",
+            )
+        ],
     ],
     ids=["nothing", "another kind", "another verb", "a subresource alone", "another version"],
 )
@@ -54,7 +59,9 @@ async def test_the_refusal_says_what_to_declare(notebook: RecordingSender) -> No
 async def test_the_refusal_of_a_subresource_names_it(notebook: RecordingSender) -> None:
     """A permission for the object is none for its status; the message tells the difference."""
     with pytest.raises(UndeclaredWrite) as refusal:
-        await writer(notebook, Permission(NODE, "patch")).patch(NODE, A, {}, subresource="status")
+        await writer(notebook, Permission(kind=NODE, verb="patch")).patch(
+            NODE, A, {}, subresource="status"
+        )
     assert str(refusal.value) == (
         "ttl tried to patch 'nodes/status', which kcm_writes does not declare; add "
         "Permission(kind, 'patch', subresource='status') for that kind to it"
@@ -63,10 +70,14 @@ async def test_the_refusal_of_a_subresource_names_it(notebook: RecordingSender) 
 
 async def test_what_is_declared_is_sent(notebook: RecordingSender) -> None:
     """Each write goes to the sender once, and the writer gives back its receipt."""
-    allowed = writer(notebook, Permission(NODE, "patch"), Permission(NODE, "patch", "status"))
+    allowed = writer(
+        notebook,
+        Permission(kind=NODE, verb="patch"),
+        Permission(kind=NODE, verb="patch", subresource="status"),
+    )
     receipt = await allowed.patch(NODE, A, {"a": 1})
     await allowed.patch(NODE, A, {"b": 2}, subresource="status")
-    assert receipt.version == "8"
+    assert receipt.resource_version == "8"
     assert [(write.subresource, write.body) for write in notebook.writes] == [
         ("", b'{"a":1}'),
         ("status", b'{"b":2}'),
@@ -75,7 +86,7 @@ async def test_what_is_declared_is_sent(notebook: RecordingSender) -> None:
 
 async def test_every_write_is_recorded_with_its_answer() -> None:
     """A record tells verb, kind, object and status, also of writes that failed."""
-    permission = Permission(CLAIM, "patch")
+    permission = Permission(kind=CLAIM, verb="patch")
     errors = [(Conflict("no", status=409), 409), (Unreachable("cut"), 0)]
     for error, status in errors:
         failed = writer(RecordingSender(failing(error)), permission)

@@ -17,12 +17,18 @@ from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy
 
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
-ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
+ROLE = Kind(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    name="ClusterRole",
+    resource="clusterroles",
+    namespaced=False,
+)
 PERMISSIONS = frozenset(
-    {Permission(kind, "patch") for kind in (CONFIG_MAP, ROLE)}
-    | {Permission(QUOTA, "patch", "status")}
+    {Permission(kind=kind, verb="patch") for kind in (CONFIG_MAP, ROLE)}
+    | {Permission(kind=QUOTA, verb="patch", subresource="status")}
 )
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -86,7 +92,7 @@ async def test_a_patch_of_a_namespaced_object(
     assert request.headers["accept"] == METADATA_ONLY
     stored = core.read_namespaced_config_map("one", namespace)
     assert stored.data == {"a": "1", "b": "2"}
-    assert receipt.version == stored.metadata.resource_version
+    assert receipt.resource_version == stored.metadata.resource_version
     assert receipt.uid == stored.metadata.uid
     assert receipt.attempts == 1
     assert stored.metadata.managed_fields[-1].manager == "kcm-host"
@@ -182,7 +188,7 @@ async def test_an_undeclared_write_sends_nothing(
     live: MakeSender, fault_proxy: FaultProxy, attempts: Attempts
 ) -> None:
     """It is refused before any request, and the message says what to declare."""
-    writer = SyncWriter("ttl", live(), frozenset({Permission(CONFIG_MAP, "patch")}))
+    writer = SyncWriter("ttl", live(), frozenset({Permission(kind=CONFIG_MAP, verb="patch")}))
     with pytest.raises(UndeclaredWrite, match=r"ttl tried to patch 'clusterroles\.rbac"):
         await writer.patch(ROLE, Key("x"), {})
     with pytest.raises(UndeclaredWrite):

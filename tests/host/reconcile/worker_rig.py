@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.outcomes import Outcome
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
+from kcm_host.api.result import Outcome
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Receipt, Write, Writer
+from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Store
 from kcm_host.observe.tracing import NoTracing, Tracing, WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
@@ -19,29 +19,34 @@ from kcm_host.reconcile.worker import SyncFunction, WorkerContext, failed_sync_l
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.workqueue.queue import WorkQueue
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-CLAIM = Kind("", "v1", "ConfigMap", "configmaps")
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+CLAIM = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 A, B = Key("a"), Key("b")
-CAUSE = Cause("updated", 0.0, "nodes", "a", "7")
+CAUSE = Cause(reason="updated", received=0.0, kind="nodes", object="a", resource_version="7")
 
 
 class RecordingSender:
     """A `Sender` that records each write, and responds or raises as the test says."""
 
-    def __init__(self, respond: Callable[[Write], Receipt] = lambda write: Receipt("8")) -> None:
+    def __init__(
+        self,
+        respond: Callable[[Write], WriteResponse] = lambda write: WriteResponse(
+            resource_version="8"
+        ),
+    ) -> None:
         self.writes: list[Write] = []
         self._respond = respond
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """Record a write and respond."""
         self.writes.append(write)
         return self._respond(write)
 
 
-def failing(error: Exception) -> Callable[[Write], Receipt]:
+def failing(error: Exception) -> Callable[[Write], WriteResponse]:
     """Return a response that is an error."""
 
-    def respond(write: Write) -> Receipt:
+    def respond(write: Write) -> WriteResponse:
         raise error
 
     return respond
@@ -75,7 +80,7 @@ class Rig:
         self.stuck: set[RunningSync] = set()
         #: The record of each write.
         self.write_records: list[WriteRecord] = []
-        self.permissions = frozenset({Permission(NODE, "patch")})
+        self.permissions = frozenset({Permission(kind=NODE, verb="patch")})
 
     def on_write(self, controller: str, record: WriteRecord) -> None:
         """Record a write that was sent."""

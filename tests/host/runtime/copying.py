@@ -12,6 +12,8 @@ import msgspec
 from kcm_host.api import (
     Change,
     Done,
+    Enqueue,
+    EnqueueRequest,
     Key,
     Kind,
     Later,
@@ -19,14 +21,12 @@ from kcm_host.api import (
     Permission,
     Timer,
     View,
-    Wake,
-    Wanted,
     Watch,
     Writer,
     hookimpl,
 )
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 #: How long a sync may take before it writes, and how long it may put itself off.
 SLOW_SECONDS, LATER_SECONDS = 0.3, 3.0
 
@@ -75,13 +75,15 @@ class Copying:
     def kcm_watches(self) -> list[Watch[Node]]:
         """Watch all nodes."""
         return [
-            Watch(kind=NODE, model=Node, keys=self._keys, rest=self._rest, resync=lambda key: key)
+            Watch(
+                kind=NODE, model=Node, keys=self._keys, debounce=self._rest, resync=lambda key: key
+            )
         ]
 
     @hookimpl
     def kcm_writes(self) -> list[Permission]:
         """Patch nodes."""
-        return [Permission(NODE, "patch")]
+        return [Permission(kind=NODE, verb="patch")]
 
     @hookimpl
     def kcm_timers(self) -> list[Timer]:
@@ -115,12 +117,12 @@ class Copying:
         """Return an empty status."""
         return {}
 
-    def _keys(self, change: Change[Node], view: View) -> Iterable[Wanted]:
+    def _keys(self, change: Change[Node], view: View) -> Iterable[Enqueue]:
         name = change.key.name
         if name.startswith(("gone", "timed")) and not change.initial:
             return []
         if name.startswith("soon"):
-            return [Wake(change.key, after=timedelta(seconds=self._chance.random() * 9))]
+            return [EnqueueRequest(change.key, after=timedelta(seconds=self._chance.random() * 9))]
         return [change.key]
 
     def _timed(self, view: View) -> Iterable[Key]:

@@ -21,7 +21,7 @@ import msgspec
 from kcm_host.api import Done, Kind, Watch, hookimpl
 
 MODEL
-KIND = Kind("GROUP", "v1", "NAME", "RESOURCE")
+KIND = Kind(group="GROUP", version="v1", name="NAME", resource="RESOURCE")
 # The first instance is made when plugins are vetted.
 STARTS = itertools.count(0)
 

@@ -124,7 +124,7 @@ async def broken_once(self):
 CachedDiscoveryClient.poll = broken_once
 """
 CHOOSING = """
-found = discovery.first_served(Kind("GROUP", "v1", "Widget", "widgets"))
+found = discovery.first_served(Kind(group="GROUP", version="v1", name="Widget", resource="widgets"))
 return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
 """
 

@@ -48,7 +48,7 @@ class Loop(Loop):
     @hookimpl
     def kcm_watches(self):
         options = {"keys": lambda change, view: [], "namespace": "NAMESPACE"}
-        return [Watch(kind=KIND, model=Thing, synced=self.all_known, **options)]
+        return [Watch(kind=KIND, model=Thing, on_synced=self.all_known, **options)]
 
     def all_known(self, view):
         ALL_KNOWN
@@ -63,7 +63,7 @@ TELLING = """
     @hookimpl
     def kcm_writes(self):
         from kcm_host.api import EVENT, Permission
-        return [Permission(EVENT, "create"), Permission(EVENT, "patch")]
+        return [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
 """
 
 
@@ -117,7 +117,7 @@ def test_timers_end_when_the_host_drains(
 def test_synced_is_called_once(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """`Watch.synced` is called with all initial objects in the view; its keys are synced."""
+    """`Watch.on_synced` is called with all initial objects in the view; its keys are synced."""
     source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", "pass")
     site.plugin("aware", loop(namespace=namespace) + source)
     create_map(core, namespace, "a", "b")
@@ -131,7 +131,7 @@ def test_synced_is_called_once(
 def test_an_exception_in_synced_restarts_the_controller(
     run_loops: RunLoops, site: PluginSite, namespace: str
 ) -> None:
-    """`Watch.synced` is a watch function like `keys`."""
+    """`Watch.on_synced` is a watch function like `keys`."""
     failing = "if self.start == 1: raise ValueError('miscounted')"
     source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", failing)
     site.plugin("aware", loop(namespace=namespace) + source)
@@ -164,7 +164,8 @@ METRICS = """
     def kcm_metrics(self, view):
         from kcm_host.api import Metric
         count = float(len(view.of(KIND, Thing)))
-        return [Metric("acme_maps", "ConfigMaps.", "gauge", (({"of": "acme"}, count),))]
+        series = (({"of": "acme"}, count),)
+        return [Metric(name="acme_maps", help="ConfigMaps.", type="gauge", series=series)]
 """
 
 

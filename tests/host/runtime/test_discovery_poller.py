@@ -172,7 +172,7 @@ def test_the_last_answer_is_always_notified(answers: list[tuple[int, int]]) -> N
     assert known == present
 
 
-SECRET = Kind("", "v1", "Secret", "secrets")
+SECRET = Kind(group="", version="v1", name="Secret", resource="secrets")
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -199,17 +199,17 @@ WATCH: Watch[Any] = Watch(kind=SECRET, model=Thing, keys=keys, indexes={"a": val
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kind": Kind("", "v2", "Secret", "secrets")},
+        {"kind": Kind(group="", version="v2", name="Secret", resource="secrets")},
         {"model": Other},
         {"namespace": "ns"},
         {"label_selector": "a=b"},
         {"field_selector": "metadata.name=a"},
         {"indexes": {}},
         {"indexes": {"b": values}},
-        {"every_event": True},
-        {"rest": timedelta(seconds=1)},
-        {"awaited": False},
-        {"whole": True},
+        {"notify_unchanged": True},
+        {"debounce": timedelta(seconds=1)},
+        {"required": False},
+        {"full_object": True},
     ],
     ids=str,
 )

@@ -83,7 +83,7 @@ PERMISSION = """
     @hookimpl
     def kcm_writes(self):
         from kcm_host.api import Permission
-        return [Permission(KIND, "patch")]
+        return [Permission(kind=KIND, verb="patch")]
 """
 
 

@@ -29,7 +29,7 @@ class Loop(Loop):
     times_synced = 0
 
     def kind(self, name, resource, group="GROUP"):
-        return Kind(group, "v1", name, resource)
+        return Kind(group=group, version="v1", name=name, resource=resource)
 
     def more(self, kind, **options):
         options = {"keys": self.counted, **options}
@@ -44,7 +44,7 @@ class Loop(Loop):
         return [Key("all", kind="synced")]
 
     @hookimpl
-    def kcm_more_watches(self, view, settings, discovery):
+    def kcm_dynamic_watches(self, view, settings, discovery):
         MORE
         self.followed = [watch.kind for watch in watches]
         return watches
@@ -68,7 +68,7 @@ class Loop(Loop):
 #: Everything of the test's group.
 DISCOVERED = """
 found = [one.kind for one in discovery.resources() if one.kind.group == "GROUP"]
-watches = [self.more(kind, synced=self.told) for kind in found]
+watches = [self.more(kind, on_synced=self.told) for kind in found]
 """
 #: What the names of the ConfigMaps say.
 NAMED = """
@@ -76,8 +76,8 @@ names = {key.name for key, _ in view.of(KIND, Thing).items()}
 kinds = {"secrets": self.kind("Secret", "secrets", ""), "accounts": ACCOUNT}
 watches = [self.more(kind) for name, kind in kinds.items() if name in names]
 """
-REWATCH = "return [change.key, Rewatch()]"
-IMPORTS = "from kcm_host.api import Key, Rewatch, UndeclaredRead"
+REFRESH = "return [change.key, RefreshWatches()]"
+IMPORTS = "from kcm_host.api import Key, RefreshWatches, UndeclaredRead"
 ACCOUNT = 'self.kind("ServiceAccount", "serviceaccounts", "")'
 
 
@@ -111,7 +111,7 @@ def create_map(core: Any, namespace: str, name: str) -> None:
 
 
 def asked_at(host: RunningHost) -> list[float]:
-    """Return the times at which `kcm_more_watches` was called."""
+    """Return the times at which `kcm_dynamic_watches` was called."""
     found: list[float] = host.controller("counting")["status"]["asked"]
     return found
 
@@ -152,8 +152,8 @@ def test_kinds_are_watched_while_they_are_served(
 def test_a_plugin_may_change_its_watches_at_any_time(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """After a `Rewatch` the hook is called again, without any change of discovery."""
-    site.plugin("counting", counting(namespace, NAMED, keys=REWATCH))
+    """After a `RefreshWatches` the hook is called again, without any change of discovery."""
+    site.plugin("counting", counting(namespace, NAMED, keys=REFRESH))
     create_map(core, namespace, "accounts")
     host = run_loops("counting")
     eventually(lambda: "ServiceAccount" in counts(host), "the first watch is followed")
@@ -193,7 +193,7 @@ def test_a_changed_declaration_replaces_the_watch(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
     """Another selector or index of the same kind and model counts; there is no restart (F-18)."""
-    source = counting(namespace, DECLARED, keys=REWATCH)
+    source = counting(namespace, DECLARED, keys=REFRESH)
     site.plugin("counting", source + INDEXED)
     core.create_namespaced_secret(namespace, {"metadata": {"name": "plain"}})
     labelled = {"metadata": {"name": "labelled", "labels": {"acme": "yes"}}}
@@ -229,7 +229,7 @@ def test_calls_of_the_hook_are_limited(
 ) -> None:
     """The hook is called ten times a second at most."""
     more = "self.asked = getattr(self, 'asked', []) + [time.monotonic()]\nwatches = []"
-    source = counting(namespace, more, keys=REWATCH)
+    source = counting(namespace, more, keys=REFRESH)
     source = source.replace('"start": self.start,', '"asked": self.asked,')
     site.plugin("counting", source)
     host = run_loops("counting")
@@ -272,7 +272,7 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
 @pytest.mark.parametrize(
     ("more", "counted", "source_name"),
     [
-        ("raise_if(self, view)\nwatches = []", "pass", "'kcm_more_watches'"),
+        ("raise_if(self, view)\nwatches = []", "pass", "'kcm_dynamic_watches'"),
         (BOTH, "raise_if(self, view)", "a watch function"),
     ],
     ids=["the hook", "its keys"],
@@ -287,7 +287,7 @@ def test_an_exception_restarts_the_controller(
     source_name: str,
 ) -> None:
     """As for any watch function, a new instance begins."""
-    source = counting(namespace, more, counted=counted, keys=REWATCH) + RAISES
+    source = counting(namespace, more, counted=counted, keys=REFRESH) + RAISES
     site.plugin("counting", source)
     host = run_loops("counting")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
@@ -312,7 +312,7 @@ def test_an_invalid_result_changes_nothing(
 ) -> None:
     """It is logged once, with its remedy; the previous watches are kept."""
     bad = "if len(view.of(KIND, Thing)):\n    return [self.more(KIND)] * 2"
-    site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REWATCH))
+    site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REFRESH))
     host = run_loops("counting")
     until_counted(host, Secret=0, ServiceAccount=0)
     create_map(core, namespace, "a")
@@ -333,8 +333,8 @@ def test_an_invalid_result_changes_nothing(
 def test_a_request_without_the_hook_has_no_effect(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
-    """A `Rewatch` is ignored without `kcm_more_watches`."""
-    site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REWATCH))
+    """A `RefreshWatches` is ignored without `kcm_dynamic_watches`."""
+    site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REFRESH))
     host = run_loops("plain")
     create_map(core, namespace, "a")
     eventually(lambda: host.controller("plain")["status"]["synced"] == ["a"], "it syncs")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcm_host.api import Key, Lane, Rewatch, View, Wake, Wanted
+from kcm_host.api import Enqueue, EnqueueRequest, Key, Priority, RefreshWatches, View
 from kcm_host.api.records import Cause
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
@@ -15,8 +15,8 @@ from kcm_host.workqueue.queue import WorkQueue
 pytestmark = pytest.mark.virtual_time
 
 A, B, C, D = (Key(name) for name in "abcd")
-CAUSE = Cause("updated", 0.0)
-Enqueue = Callable[..., None]
+CAUSE = Cause(reason="updated", received=0.0)
+EnqueueCall = Callable[..., None]
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ async def dispatcher(queue: WorkQueue, restarts: list[RestartReason]) -> EventDi
 
 
 @pytest.fixture
-def enqueue(dispatcher: EventDispatcher) -> Enqueue:
+def enqueue(dispatcher: EventDispatcher) -> EnqueueCall:
     """Dispatch to a watch function that returns these requests."""
 
-    def call(*requests: Wanted, debounce_seconds: float = 0.0) -> None:
+    def call(*requests: Enqueue, debounce_seconds: float = 0.0) -> None:
         dispatcher.call(lambda _: requests, cause=lambda: CAUSE, debounce_seconds=debounce_seconds)
 
     return call
@@ -59,51 +59,56 @@ async def taken(queue: WorkQueue, count: int) -> list[tuple[str, float]]:
     return found
 
 
-async def test_keys_are_queued_with_their_cause(queue: WorkQueue, enqueue: Enqueue) -> None:
+async def test_keys_are_queued_with_their_cause(queue: WorkQueue, enqueue: EnqueueCall) -> None:
     """Most functions return keys."""
     enqueue(A)
     item = await queue.get()
     assert (item.key, item.causes) == (A, (CAUSE,))
 
 
-async def test_requests_may_set_a_priority(queue: WorkQueue, enqueue: Enqueue) -> None:
+async def test_requests_may_set_a_priority(queue: WorkQueue, enqueue: EnqueueCall) -> None:
     """Urgent keys are synced before plain ones, idle ones after them."""
-    enqueue(Wake(A, lane=Lane.IDLE), B, Wake(C), Wake(D, lane=Lane.URGENT))
+    enqueue(
+        EnqueueRequest(A, priority=Priority.IDLE),
+        B,
+        EnqueueRequest(C),
+        EnqueueRequest(D, priority=Priority.URGENT),
+    )
     assert [name for name, _ in await taken(queue, 4)] == ["d", "b", "c", "a"]
 
 
-async def test_requests_may_set_a_delay(queue: WorkQueue, enqueue: Enqueue) -> None:
+async def test_requests_may_set_a_delay(queue: WorkQueue, enqueue: EnqueueCall) -> None:
     """A request with a delay is queued when that has passed (IQ-85)."""
-    enqueue(Wake(A, after=timedelta(seconds=3)), B)
+    enqueue(EnqueueRequest(A, after=timedelta(seconds=3)), B)
     assert await taken(queue, 2) == [("b", 0.0), ("a", 3.0)]
 
 
-async def test_keys_without_a_delay_are_debounced(queue: WorkQueue, enqueue: Enqueue) -> None:
+async def test_keys_without_a_delay_are_debounced(queue: WorkQueue, enqueue: EnqueueCall) -> None:
     """They keep their priority; a request with a delay keeps that."""
-    later = Wake(B, after=timedelta(seconds=5))
-    enqueue(A, later, Wake(C, lane=Lane.URGENT), debounce_seconds=2.0)
+    later = EnqueueRequest(B, after=timedelta(seconds=5))
+    enqueue(A, later, EnqueueRequest(C, priority=Priority.URGENT), debounce_seconds=2.0)
     assert await taken(queue, 3) == [("c", 2.0), ("a", 2.0), ("b", 5.0)]
 
 
 async def test_a_refresh_of_the_dynamic_watches_is_requested(
-    dispatcher: EventDispatcher, enqueue: Enqueue
+    dispatcher: EventDispatcher, enqueue: EnqueueCall
 ) -> None:
-    """`Rewatch` queues no key and sets the event once."""
+    """`RefreshWatches` queues no key and sets the event once."""
     enqueue(A)
     assert not dispatcher.refresh_requested.is_set()
-    enqueue(Rewatch(), Rewatch())
+    enqueue(RefreshWatches(), RefreshWatches())
     assert dispatcher.refresh_requested.is_set()
 
 
 async def test_an_exception_requests_a_restart(
     dispatcher: EventDispatcher,
     restarts: list[RestartReason],
-    enqueue: Enqueue,
+    enqueue: EnqueueCall,
     queue: WorkQueue,
 ) -> None:
     """The first exception counts, and no function is called afterwards."""
 
-    def broken(view: View) -> Iterable[Wanted]:
+    def broken(view: View) -> Iterable[Enqueue]:
         raise LookupError("lost")
 
     dispatcher.call(broken, cause=lambda: CAUSE, source="a timer")
@@ -120,7 +125,7 @@ async def test_an_exit_requests_a_restart(
 ) -> None:
     """A function that calls `sys.exit` restarts its controller and does not end the host."""
 
-    def exits(view: View) -> Iterable[Wanted]:
+    def exits(view: View) -> Iterable[Enqueue]:
         raise SystemExit(3)
 
     dispatcher.call(exits, cause=lambda: CAUSE)
@@ -130,7 +135,9 @@ async def test_an_exit_requests_a_restart(
 async def test_an_invalid_request_is_refused(
     dispatcher: EventDispatcher, restarts: list[RestartReason]
 ) -> None:
-    """Anything but a Key, a Wake or a Rewatch restarts the controller and names what to return."""
+    """Anything else than an enqueue request restarts the controller; the error says what is one."""
     dispatcher.call(lambda _: "ab", cause=lambda: CAUSE)  # type: ignore[arg-type, return-value]
     (reason,) = restarts
-    assert "'a' cannot be enqueued; return a Key, a Wake or Rewatch()" in reason.text
+    assert (
+        "'a' cannot be enqueued; return a Key, an EnqueueRequest or RefreshWatches()" in reason.text
+    )

@@ -82,7 +82,7 @@ def test_a_kind_that_is_not_required_holds_up_nothing(
     aside = """
         class Other(msgspec.Struct, frozen=True):
             metadata: dict[str, object] = {}
-        secrets = Kind("", "v1", "Secret", "secrets")
+        secrets = Kind(group="", version="v1", name="Secret", resource="secrets")
         other = Watch(
             kind=secrets, model=Other, keys=self.keys, namespace="NAMESPACE", awaited=False
         )

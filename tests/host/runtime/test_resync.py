@@ -127,7 +127,7 @@ async def test_a_request_of_a_timer_is_not_missed() -> None:
         for round_ in range(40):
             want(world, "timed-1", str(round_))
             await asyncio.sleep(1)
-            run.queue.add_resync(Key("timed-1"), Cause("resync", 0.0, "nodes"))
+            run.queue.add_resync(Key("timed-1"), Cause(reason="resync", received=0.0, kind="nodes"))
             await asyncio.sleep(0.5)
         assert wrong(world) == []
         assert newest().own_resyncs == 0
@@ -159,7 +159,7 @@ async def test_nothing_is_counted_while_a_watch_syncs() -> None:
         want(world, "gone-1", "a")
         await world.quiet()
         handler.is_synced = False
-        run.queue.add_resync(Key("gone-1"), Cause("resync", 0.0, "nodes"))
+        run.queue.add_resync(Key("gone-1"), Cause(reason="resync", received=0.0, kind="nodes"))
         await world.quiet()
         assert wrong(world) == []
     assert world.counted() == []
@@ -252,7 +252,7 @@ class Loop(Loop):
 
     @hookimpl
     def kcm_writes(self):
-        return [Permission(KIND, "patch")]
+        return [Permission(kind=KIND, verb="patch")]
 
     @hookimpl
     async def kcm_sync(self, key, view, writer):

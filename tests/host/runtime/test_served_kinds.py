@@ -26,7 +26,8 @@ discovery_poller.POLL_SECONDS = 0.2
 #: Follows the first of these that is served, or nothing.
 CHOOSING = """
 from kcm_host.api import Kind
-kinds = [Kind("GROUP", "v1", name, f"{name.lower()}s") for name in ("Gadget", "Widget")]
+names = {"Gadget": "gadgets", "Widget": "widgets"}
+kinds = [Kind(group="GROUP", version="v1", name=one, resource=names[one]) for one in names]
 found = discovery.first_served(*kinds)
 return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
 """

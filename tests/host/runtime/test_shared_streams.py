@@ -18,7 +18,7 @@ from host.informer.reflector.running_reflector import (
 )
 
 from kcm_host.api.views import Objects
-from kcm_host.api.watches import Watch
+from kcm_host.api.watch import Watch
 from kcm_host.client.rest import Client
 from kcm_host.informer.cache_view import CacheView, StoredObjects
 from kcm_host.informer.informer_factory import InformerFactory
@@ -202,10 +202,10 @@ async def test_who_comes_later_with_a_new_model_gets_a_stream(
 async def test_whole_objects_are_fetched_whole(desk: Desk, config_maps: ConfigMaps) -> None:
     """Whoever wants them gets more than metadata, though its model reads nothing else."""
     await config_maps.create("a")
-    reader = desk.join("one", Named, whole=True)
+    reader = desk.join("one", Named, full_object=True)
     desk.streams.start()
     await _synced(reader)
-    found = desk.objects(reader).whole("a", config_maps.namespace)
+    found = desk.objects(reader).full_object("a", config_maps.namespace)
     assert found is not None
     assert json.loads(bytes(found["data"])) == {"n": "0"}
     (state,) = desk.streams.states()
@@ -219,14 +219,14 @@ async def test_who_comes_later_for_whole_objects_gets_a_stream(
     await config_maps.create("a")
     first = desk.join("first", Whole)
     desk.streams.start()
-    late = desk.join("late", Whole, whole=True)
+    late = desk.join("late", Whole, full_object=True)
     desk.streams.start()
     await _synced(first, late)
-    third = desk.join("third", Whole, whole=True)
+    third = desk.join("third", Whole, full_object=True)
     desk.streams.start()
     await _synced(third)
     for reader in (late, third):
-        found = desk.objects(reader).whole("a", config_maps.namespace)
+        found = desk.objects(reader).full_object("a", config_maps.namespace)
         assert found is not None
         assert json.loads(bytes(found["data"])) == {"n": "0"}
     assert len(desk.requests) == 2

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from virtual_time import VirtualTimeLoop
 
-from kcm_host.api import Key, Timer, View, Wanted
+from kcm_host.api import Enqueue, Key, Timer, View
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.runtime.periodic import run_timer
@@ -27,7 +27,7 @@ class Calls:
         self._first = first
         self.times: list[float] = []
 
-    def __call__(self, view: View) -> Iterable[Wanted]:
+    def __call__(self, view: View) -> Iterable[Enqueue]:
         """Record the time; the first call also calls `first`."""
         self.times.append(round(self._loop.time() - self._begun, 3))
         if len(self.times) == 1:

@@ -12,12 +12,12 @@ A, B, C = Key("a"), Key("b"), Key("c")
 
 def why(version: str = "1", *, reason: str = "updated") -> Cause:
     """Return a cause that can be told from others by its version."""
-    return Cause(reason, 0.0, "nodes", "n1", version)
+    return Cause(reason=reason, received=0.0, kind="nodes", object="n1", resource_version=version)
 
 
 def versions(item: Item) -> list[str]:
     """Return the versions of an item's causes, in their order."""
-    return [cause.version for cause in item.causes]
+    return [cause.resource_version for cause in item.causes]
 
 
 async def drain_keys(queue: WorkQueue, *, seconds: float) -> list[tuple[float, Key]]:

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
-from kcm_host.api.wakes import Lane
 from kcm_host.workqueue.priority import STARVATION_LIMIT
 from kcm_host.workqueue.queue import Item, WorkQueue
 
 KEYS = [Key(name) for name in "abcdefghijkl"]
 
 _key = st.sampled_from(KEYS)
-_lane = st.sampled_from(list(Lane))
+_lane = st.sampled_from(list(Priority))
 _seconds = st.sampled_from([0.0, 0.5, 1.0, 2.0])
 STEPS = st.lists(
     st.one_of(
@@ -35,15 +35,15 @@ class Model:
     """Keys in plain lists; delayed adds, searched at each step."""
 
     def __init__(self) -> None:
-        self.dirty: dict[Key, Lane] = {}
+        self.dirty: dict[Key, Priority] = {}
         self.order: list[Key] = []
-        self.taken: dict[Key, Lane] = {}
-        self.waiting: dict[Key, tuple[float, int, Lane]] = {}
-        self.passed_over = dict.fromkeys(Lane, 0)
+        self.taken: dict[Key, Priority] = {}
+        self.waiting: dict[Key, tuple[float, int, Priority]] = {}
+        self.passed_over = dict.fromkeys(Priority, 0)
         self.failures: dict[Key, int] = {}
         self._number = 0
 
-    def add(self, key: Key, lane: Lane, due: float, now: float) -> None:
+    def add(self, key: Key, lane: Priority, due: float, now: float) -> None:
         """One add: at once, or merged with what waits until the earlier time."""
         if due <= now:
             self._mark(key, lane)
@@ -62,7 +62,7 @@ class Model:
             if self.waiting[key][0] <= now:
                 self._mark(key, self.waiting.pop(key)[2])
 
-    def take(self) -> tuple[Key, Lane] | None:
+    def take(self) -> tuple[Key, Priority] | None:
         """The first key of the priority that is next."""
         free = [key for key in self.order if key not in self.taken]
         lanes = sorted({self.dirty[key] for key in free})
@@ -85,7 +85,7 @@ class Model:
         if key in self.dirty:
             self.order.append(key)
 
-    def _mark(self, key: Key, lane: Lane) -> None:
+    def _mark(self, key: Key, lane: Priority) -> None:
         known = self.dirty.get(key)
         self.dirty[key] = lane if known is None else min(known, lane)
         if key in self.taken or (known is not None and known <= lane):

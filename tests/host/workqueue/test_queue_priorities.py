@@ -3,8 +3,8 @@
 import pytest
 from host.workqueue.queue_steps import A, B, C, drain_keys, settle, why
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
-from kcm_host.api.wakes import Lane
 from kcm_host.workqueue.priority import STARVATION_LIMIT
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -13,16 +13,16 @@ pytestmark = pytest.mark.virtual_time
 
 async def test_urgent_keys_go_first_and_idle_ones_last(queue: WorkQueue) -> None:
     """Whatever the order of their adds: urgent, normal, idle (RQ-B52)."""
-    queue.add(A, why(), priority=Lane.IDLE)
+    queue.add(A, why(), priority=Priority.IDLE)
     queue.add(B, why())
-    queue.add(C, why(), priority=Lane.URGENT)
+    queue.add(C, why(), priority=Priority.URGENT)
     assert await drain_keys(queue, seconds=1) == [(0, C), (0, B), (0, A)]
 
 
 async def test_within_a_priority_first_added_is_first_served(queue: WorkQueue) -> None:
     """Keys of one priority are in FIFO order (IQ-73)."""
     for key in (C, A, B):
-        queue.add(key, why(), priority=Lane.IDLE)
+        queue.add(key, why(), priority=Priority.IDLE)
     assert [key for _, key in await drain_keys(queue, seconds=1)] == [C, A, B]
 
 
@@ -30,9 +30,9 @@ async def test_a_lower_priority_is_never_starved(queue: WorkQueue) -> None:
     """After eight urgent keys one normal and one idle key follow."""
     urgent = [Key(f"urgent-{number}") for number in range(2 * STARVATION_LIMIT + 2)]
     for key in urgent:
-        queue.add(key, why(), priority=Lane.URGENT)
+        queue.add(key, why(), priority=Priority.URGENT)
     queue.add(A, why())
-    queue.add(B, why(), priority=Lane.IDLE)
+    queue.add(B, why(), priority=Priority.IDLE)
     order = [key for _, key in await drain_keys(queue, seconds=1)]
     assert order[:STARVATION_LIMIT] == urgent[:STARVATION_LIMIT]
     assert order[STARVATION_LIMIT : STARVATION_LIMIT + 2] == [A, B]
@@ -43,7 +43,7 @@ async def test_each_key_of_a_lower_priority_waits_equally_long(queue: WorkQueue)
     """Eight keys of higher priorities before each of them, not before the first alone."""
     low = [A, B, C]
     for number in range(4 * STARVATION_LIMIT):
-        queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
+        queue.add(Key(f"urgent-{number}"), why(), priority=Priority.URGENT)
     for key in low:
         queue.add(key, why())
     order = [key for _, key in await drain_keys(queue, seconds=1)]
@@ -57,7 +57,7 @@ async def test_each_key_of_a_lower_priority_waits_equally_long(queue: WorkQueue)
 async def test_starvation_is_counted_from_the_first_key(queue: WorkQueue) -> None:
     """Keys that were taken while no key waited do not count."""
     for number in range(2 * STARVATION_LIMIT):
-        queue.add(Key(f"urgent-{number}"), why(), priority=Lane.URGENT)
+        queue.add(Key(f"urgent-{number}"), why(), priority=Priority.URGENT)
     for _ in range(STARVATION_LIMIT):
         queue.done((await queue.get()).key)
     queue.add(A, why())
@@ -67,9 +67,9 @@ async def test_starvation_is_counted_from_the_first_key(queue: WorkQueue) -> Non
 
 async def test_the_priority_of_a_queued_key_is_raised(queue: WorkQueue) -> None:
     """It is synced once, with the higher priority, for both causes (D-14)."""
-    queue.add(A, why("1"), priority=Lane.IDLE)
+    queue.add(A, why("1"), priority=Priority.IDLE)
     queue.add(B, why())
-    queue.add(A, why("2"), priority=Lane.URGENT)
+    queue.add(A, why("2"), priority=Priority.URGENT)
     assert len(queue) == 2
     item = await queue.get()
     assert item.key == A
@@ -80,18 +80,18 @@ async def test_the_priority_of_a_queued_key_is_raised(queue: WorkQueue) -> None:
 
 async def test_the_priority_of_a_queued_key_is_not_lowered(queue: WorkQueue) -> None:
     """A later add with a lower priority changes nothing."""
-    queue.add(A, why(), priority=Lane.URGENT)
-    queue.add(B, why(), priority=Lane.URGENT)
-    queue.add(A, why(), priority=Lane.IDLE)
+    queue.add(A, why(), priority=Priority.URGENT)
+    queue.add(B, why(), priority=Priority.URGENT)
+    queue.add(A, why(), priority=Priority.IDLE)
     assert await drain_keys(queue, seconds=1) == [(0, A), (0, B)]
 
 
 async def test_a_raised_key_can_be_queued_with_a_low_priority_again(queue: WorkQueue) -> None:
     """Its stale entry does not make it two syncs."""
-    queue.add(A, why(), priority=Lane.IDLE)
-    queue.add(A, why(), priority=Lane.URGENT)
+    queue.add(A, why(), priority=Priority.IDLE)
+    queue.add(A, why(), priority=Priority.URGENT)
     assert (await queue.get()).key == A
-    queue.add(A, why(), priority=Lane.IDLE)
+    queue.add(A, why(), priority=Priority.IDLE)
     await settle()
     assert len(queue) == 0
     queue.done(A)
@@ -100,7 +100,7 @@ async def test_a_raised_key_can_be_queued_with_a_low_priority_again(queue: WorkQ
 
 async def test_a_delayed_key_keeps_its_priority(queue: WorkQueue) -> None:
     """When it is due it precedes keys of lower priorities."""
-    queue.add(A, why(), after=5, priority=Lane.URGENT)
-    queue.debounce(B, why(), seconds=5, priority=Lane.IDLE)
+    queue.add(A, why(), after=5, priority=Priority.URGENT)
+    queue.debounce(B, why(), seconds=5, priority=Priority.IDLE)
     queue.add(C, why(), after=5)
     assert await drain_keys(queue, seconds=10) == [(5, A), (5, C), (5, B)]

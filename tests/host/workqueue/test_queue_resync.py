@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from host.workqueue.queue_steps import A, B, C, settle, why
 
-from kcm_host.api.wakes import Lane
+from kcm_host.api.enqueue import Priority
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
@@ -84,7 +84,7 @@ async def test_the_resync_waits_until_its_keys_are_taken(queue: WorkQueue) -> No
     """All of them, whatever their priority is by then (F-52)."""
     for key in (A, B, C):
         queue.add_resync(key, RESYNC)
-    queue.add(B, why(), priority=Lane.URGENT)
+    queue.add(B, why(), priority=Priority.URGENT)
     waiting = asyncio.create_task(queue.wait_resync_taken())
     for _ in range(3):
         await settle()

@@ -9,7 +9,7 @@ import pytest
 from host.workqueue.queue_steps import A, B, C, why
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.states import QueueState
+from kcm_host.observe.states import QueueState
 from kcm_host.workqueue.queue import WorkQueue
 from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 

@@ -17,9 +17,9 @@ from kcm_host.api import (
     Key,
     Kind,
     Objects,
-    Receipt,
     Unreachable,
     Watch,
+    WriteResponse,
 )
 from kcm_host_clusterrole_aggregation.models import Role, Rule
 from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
@@ -119,7 +119,7 @@ class Cluster:
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Receipt:
+    ) -> WriteResponse:
         raise NotImplementedError(f"a patch of {kind} {key} {subresource} with {body}")
 
     async def apply(
@@ -130,7 +130,7 @@ class Cluster:
         *,
         field_manager: str,
         force: bool = True,
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Replace the rules of all managers, and deliver the change (CRA-16, CRA-55)."""
         assert (kind, field_manager, force) == (
             CLUSTER_ROLE,
@@ -144,7 +144,7 @@ class Cluster:
         stored = self.view.roles[key]
         rules = msgspec.convert(sent.get("rules", []), tuple[Rule, ...])
         self.put(key.name, msgspec.structs.replace(stored, rules=rules))
-        return Receipt(version="2")
+        return WriteResponse(resource_version="2")
 
     def rules(self, name: str) -> Any:
         """Return the present rules of a role, as a manifest has them."""
@@ -277,7 +277,7 @@ def test_a_burst_is_one_round_of_syncs() -> None:
     for n in range(50):
         cluster.put(f"s{n}", role(R1))
     assert sorted(key.name for key in cluster.queue) == ["agg0", "agg1", "agg2"]
-    assert cluster.watch.rest == timedelta(milliseconds=100)
+    assert cluster.watch.debounce == timedelta(milliseconds=100)
 
 
 async def test_a_source_that_loses_its_label_takes_its_rules_away() -> None:
@@ -387,4 +387,4 @@ def test_the_watch_is_of_all_roles_and_compares_only_fields_read() -> None:
         False,
     )
     assert (watch.namespace, watch.label_selector, watch.field_selector) == ("", "", "")
-    assert watch.every_event is False
+    assert watch.notify_unchanged is False

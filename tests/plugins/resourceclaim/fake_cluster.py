@@ -20,8 +20,8 @@ from kcm_host.api import (
     Kind,
     NotFound,
     Outcome,
-    Receipt,
     Resource,
+    WriteResponse,
 )
 from kcm_host.api.raw import raw_object
 from kcm_host.informer.cache_view import CacheView
@@ -94,8 +94,8 @@ class ClaimCluster:
         for each in objects:
             self.put(each, initial=True)
         for watch in watches:
-            assert watch.synced is not None
-            self._queue(watch.synced(self.view))
+            assert watch.on_synced is not None
+            self._queue(watch.on_synced(self.view))
         self.at_start = self.take_keys()
 
     def put(self, manifest: Manifest, *, initial: bool = False) -> list[str]:
@@ -183,14 +183,14 @@ class ClaimCluster:
         field_manager: str,
         force: bool = True,
         subresource: str = "",
-    ) -> Receipt:
+    ) -> WriteResponse:
         assert (field_manager, force, subresource) == ("ResourceClaimController", True, "status")
         assert set(body) == {"status"}
         assert set(body["status"]) == {"resourceClaimStatuses"}
         self._record("apply", f"{kind.resource}/status", body["status"]["resourceClaimStatuses"])
         found = self._found(kind, key)
         found.setdefault("status", {}).update(copy.deepcopy(body["status"]))
-        return Receipt(self._bump(found))
+        return WriteResponse(resource_version=self._bump(found))
 
     async def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str = "") -> Manifest:
         made: Manifest = {"apiVersion": kind.api_version, **json.loads(msgspec.json.encode(body))}
@@ -238,7 +238,7 @@ class ClaimCluster:
         found = self.server.get((kind.resource, key))
         return _raw(found) if found is not None else None
 
-    async def patch(self, *_: Any, **__: Any) -> Receipt:
+    async def patch(self, *_: Any, **__: Any) -> WriteResponse:
         raise NotImplementedError("the controller sends no patches")
 
     def event(self, kind: Kind, key: Key, **fields: Any) -> None:
@@ -300,7 +300,7 @@ def _raw(found: Manifest) -> Manifest:
 
 def _store(watch: AnyWatch) -> Store[Any]:
     store: Store[Any] = Store(watch.kind)
-    store.keep_full_objects = watch.whole
+    store.keep_full_objects = watch.full_object
     for name, function in watch.indexes.items():
         store.add_index(NAME, name, function, _fail)
     return store

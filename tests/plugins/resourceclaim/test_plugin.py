@@ -194,7 +194,7 @@ async def test_the_status_is_small() -> None:
 def test_claims_are_kept_whole_and_nothing_else() -> None:
     """Only they are written back as a whole (section 10)."""
     cluster = ClaimCluster(**GROUPS)
-    whole = {resource for resource, watch in cluster.watches.items() if watch.whole}
+    whole = {resource for resource, watch in cluster.watches.items() if watch.full_object}
     assert whole == {"resourceclaims"}
 
 

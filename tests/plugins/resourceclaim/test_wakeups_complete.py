@@ -12,8 +12,13 @@ from kcm_host.api import Kind
 from kcm_host_resourceclaim.models.claim import FINALIZER, POD_CLAIM_NAME
 from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 
-CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
-TEMPLATE = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+CLAIM = Kind(group="resource.k8s.io", version="v1", name="ResourceClaim", resource="resourceclaims")
+TEMPLATE = Kind(
+    group="resource.k8s.io",
+    version="v1",
+    name="ResourceClaimTemplate",
+    resource="resourceclaimtemplates",
+)
 GROUP = POD_GROUPS[0]
 SWITCHES: list[Mapping[str, bool]] = [
     {},

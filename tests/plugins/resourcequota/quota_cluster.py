@@ -17,16 +17,16 @@ from kcm_host.api import (
     AnyWatch,
     Change,
     Conflict,
+    Enqueue,
+    EnqueueRequest,
     HostError,
     Key,
     Kind,
-    Lane,
     Later,
     NotFound,
     Outcome,
-    Rewatch,
-    Wake,
-    Wanted,
+    Priority,
+    RefreshWatches,
 )
 from kcm_host.informer.cache_view import CacheView
 from kcm_host_resourcequota import ResourceQuota
@@ -80,12 +80,12 @@ class QuotaCluster:
         #: Raised in place of the responses to the next updates, which are stored.
         self.lost_responses: list[BaseException] = []
         self.events: list[tuple[Key, str, str]] = []
-        self.due: dict[Key, Lane] = {}
+        self.due: dict[Key, Priority] = {}
         self.failures: dict[Key, int] = {}
         self.order: list[Key] = []
         self.syncs: list[Key] = []
         #: Delayed keys; of several times the earliest counts, as in the host's queue.
-        self.later: dict[Key, tuple[float, Lane]] = {}
+        self.later: dict[Key, tuple[float, Priority]] = {}
         self._numbers = itertools.count(1)
         self._needs_refresh = False
 
@@ -206,8 +206,8 @@ class QuotaCluster:
                 continue
             stream.informer.add_event_handler(model, handler)
             store = self.stores[kind, model] = stream.informer.typed_informer(model).store
-            store.keep_full_objects = handler.watch.whole
-            store.notify_unchanged = handler.watch.every_event
+            store.keep_full_objects = handler.watch.full_object
+            store.notify_unchanged = handler.watch.notify_unchanged
             store.reflector_error = lambda: self.unlistable.get(watch.kind, "")
             for index, function in handler.watch.indexes.items():
                 store.add_index("resourcequota", index, function, _raise)
@@ -219,32 +219,32 @@ class QuotaCluster:
             self.watch_streams[kind].list(self.objects.get(kind, {}).values())
 
     def refresh_watches(self) -> None:
-        """Update the watches to those the controller needs, as after a `Rewatch`."""
+        """Update the watches to those the controller needs, as after a `RefreshWatches`."""
         self._needs_refresh = False
-        watches = self.controller.kcm_more_watches(self.discovery)
+        watches = self.controller.kcm_dynamic_watches(self.discovery)
         wanted = {(watch.kind, watch.model): watch for watch in watches}
         for watch in list(self.handlers):
             if watch not in wanted and watch not in self._fixed:
                 del self.handlers[watch], self.watch_streams[watch[0]], self.stores[watch]
         self.add_watches(*(wanted[watch] for watch in wanted if watch not in self.handlers))
 
-    def enqueue(self, wanted: Iterable[Wanted]) -> None:
+    def enqueue(self, wanted: Iterable[Enqueue]) -> None:
         """Enqueue what the controller returns."""
         for each in wanted:
             match each:
-                case Rewatch():
+                case RefreshWatches():
                     self._needs_refresh = True
                 case Key():
-                    self.add(each, Lane.NORMAL)
-                case Wake(key, lane, after):
+                    self.add(each, Priority.NORMAL)
+                case EnqueueRequest(key, lane, after):
                     self.add(key, lane, after.total_seconds())
 
-    def add(self, key: Key, lane: Lane, seconds: float = 0.0) -> None:
+    def add(self, key: Key, lane: Priority, seconds: float = 0.0) -> None:
         if seconds > 0:
-            due, waiting = self.later.get(key, (math.inf, Lane.IDLE))
+            due, waiting = self.later.get(key, (math.inf, Priority.IDLE))
             self.later[key] = (min(due, self.clock + seconds), min(lane, waiting))
             return
-        self.due[key] = min(lane, self.due.get(key, Lane.IDLE))
+        self.due[key] = min(lane, self.due.get(key, Priority.IDLE))
 
     def run_due(self) -> list[Key]:
         """Run the keys that are due, urgent ones first, and return them in order."""
@@ -267,11 +267,11 @@ class QuotaCluster:
             outcome = run(self.controller.kcm_sync(key, self.view, self))
         except (HostError, asyncio.CancelledError) as error:
             failures = self.failures[key] = self.failures.get(key, 0) + 1
-            self.add(key, Lane.NORMAL, 0.005 * 2 ** (failures - 1))
+            self.add(key, Priority.NORMAL, 0.005 * 2 ** (failures - 1))
             return error
         self.failures.pop(key, None)
         if isinstance(outcome, Later):
-            self.add(key, Lane.NORMAL, outcome.after.total_seconds())
+            self.add(key, Priority.NORMAL, outcome.after.total_seconds())
         return outcome
 
     def advance(self, seconds: float) -> None:
@@ -363,9 +363,9 @@ class WatchHandler:
         self.cluster.enqueue(self.watch.keys(change, self.cluster.view))
 
     def on_synced(self) -> None:
-        if self.watch.synced is not None and not self.was_synced:
+        if self.watch.on_synced is not None and not self.was_synced:
             self.was_synced = True
-            self.cluster.enqueue(self.watch.synced(self.cluster.view))
+            self.cluster.enqueue(self.watch.on_synced(self.cluster.view))
 
 
 def watched(cluster: QuotaCluster) -> set[Kind]:

@@ -10,9 +10,9 @@ from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-SECRET = Kind("", "v1", "Secret", "secrets")
-WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+SECRET = Kind(group="", version="v1", name="Secret", resource="secrets")
+WIDGET = Kind(group="example.com", version="v1", name="Widget", resource="widgets")
 ALL_VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
 SERVED = (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, CONFIG_MAP, SECRET, RESOURCE_QUOTA, RESOURCE_CLAIM)
 
@@ -25,7 +25,10 @@ class Discovery:
         self.extra: list[Resource] = []
 
     def resources(self) -> Sequence[Resource]:
-        return [*(Resource(kind, ALL_VERBS, True) for kind in self.kinds), *self.extra]
+        return [
+            *(Resource(kind=kind, verbs=ALL_VERBS, preferred=True) for kind in self.kinds),
+            *self.extra,
+        ]
 
     def serves(self, kind: Kind) -> bool:
         return kind in self.kinds

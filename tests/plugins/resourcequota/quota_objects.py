@@ -42,12 +42,12 @@ IMPLICIT_GPU = "requests.deviceclass.resource.kubernetes.io/gpu"
 
 #: Kinds that are only counted.
 COUNTED = (
-    Kind("", "v1", "ConfigMap", "configmaps"),
-    Kind("", "v1", "Secret", "secrets"),
-    Kind("", "v1", "ReplicationController", "replicationcontrollers"),
-    Kind("", "v1", "ResourceQuota", "resourcequotas"),
-    Kind("apps", "v1", "Deployment", "deployments"),
-    Kind("example.com", "v1", "Widget", "widgets"),
+    Kind(group="", version="v1", name="ConfigMap", resource="configmaps"),
+    Kind(group="", version="v1", name="Secret", resource="secrets"),
+    Kind(group="", version="v1", name="ReplicationController", resource="replicationcontrollers"),
+    Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas"),
+    Kind(group="apps", version="v1", name="Deployment", resource="deployments"),
+    Kind(group="example.com", version="v1", name="Widget", resource="widgets"),
 )
 KINDS = {
     kind.name: kind for kind in (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM, *COUNTED)

@@ -25,7 +25,7 @@ class Thing(msgspec.Struct, frozen=True):
 class Toy(Evaluator):
     """An evaluator for given names; its contributions are recorded by the test."""
 
-    kind = Kind("", "v1", "Thing", "things")
+    kind = Kind(group="", version="v1", name="Thing", resource="things")
     model = Thing
 
     def __init__(self, resource: str, *names: str) -> None:

@@ -175,9 +175,9 @@ def test_the_status_page_lists_what_is_counted() -> None:
 def test_only_status_and_events_are_written() -> None:
     """No `get`, no `patch` of quotas (RQ-321 to RQ-323)."""
     assert ResourceQuota().kcm_writes() == [
-        Permission(RESOURCE_QUOTA, "update", "status"),
-        Permission(EVENT, "create"),
-        Permission(EVENT, "patch"),
+        Permission(kind=RESOURCE_QUOTA, verb="update", subresource="status"),
+        Permission(kind=EVENT, verb="create"),
+        Permission(kind=EVENT, verb="patch"),
     ]
 
 

@@ -56,7 +56,7 @@ def test_a_counter_handles_only_its_names(
     group: str, resource: str, name: str, alias: bool
 ) -> None:
     """Only the core group has aliases (RQ-200, RQ-201)."""
-    kind = Kind(group, "v1", "X", resource)
+    kind = Kind(group=group, version="v1", name="X", resource=resource)
     evaluator = ObjectCountEvaluator(kind)
     assert object_count_name(kind) == name
     assert evaluator.handles(name)

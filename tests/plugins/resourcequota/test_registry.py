@@ -12,11 +12,11 @@ from kcm_host_resourcequota.evaluators.registry import countable
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-EVENT = Kind("", "v1", "Event", "events")
-NEW_EVENT = Kind("events.k8s.io", "v1", "Event", "events")
-POD_METRICS = Kind("metrics.k8s.io", "v1", "PodMetrics", "pods")
-WIDGET_V2 = Kind("example.com", "v2", "Widget", "widgets")
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+EVENT = Kind(group="", version="v1", name="Event", resource="events")
+NEW_EVENT = Kind(group="events.k8s.io", version="v1", name="Event", resource="events")
+POD_METRICS = Kind(group="metrics.k8s.io", version="v1", name="PodMetrics", resource="pods")
+WIDGET_V2 = Kind(group="example.com", version="v2", name="Widget", resource="widgets")
 
 
 def test_a_resource_whose_group_is_missing_stays() -> None:
@@ -129,12 +129,12 @@ def test_what_can_be_counted_follows_from_discovery() -> None:
     """
     read_only = frozenset({"get", "list"})
     resources = [
-        Resource(WIDGET, ALL_VERBS, False),
-        Resource(WIDGET_V2, ALL_VERBS, True),
-        Resource(POD_METRICS, read_only, True),
-        Resource(NODE, ALL_VERBS, True),
-        Resource(EVENT, ALL_VERBS, True),
-        Resource(NEW_EVENT, ALL_VERBS, True),
+        Resource(kind=WIDGET, verbs=ALL_VERBS, preferred=False),
+        Resource(kind=WIDGET_V2, verbs=ALL_VERBS, preferred=True),
+        Resource(kind=POD_METRICS, verbs=read_only, preferred=True),
+        Resource(kind=NODE, verbs=ALL_VERBS, preferred=True),
+        Resource(kind=EVENT, verbs=ALL_VERBS, preferred=True),
+        Resource(kind=NEW_EVENT, verbs=ALL_VERBS, preferred=True),
     ]
     assert countable(resources) == {"widgets.example.com": WIDGET_V2}
 
@@ -143,7 +143,12 @@ def test_names_of_ignored_resources_have_no_usage() -> None:
     """They have no evaluator (RQ-T101, RQ-T104, RQ-205)."""
     cluster = QuotaCluster()
     discovery = cluster.discovery
-    discovery.kinds += [EVENT, NEW_EVENT, NODE, Kind("apps", "v1", "Deployment", "deployments")]
+    discovery.kinds += [
+        EVENT,
+        NEW_EVENT,
+        NODE,
+        Kind(group="apps", version="v1", name="Deployment", resource="deployments"),
+    ]
     key = cluster.quota(
         "count/events",
         "count/events.events.k8s.io",

@@ -164,7 +164,7 @@ class World:
 
     def do_discovery(self, draw: random.Random) -> None:
         """A custom resource appears, disappears, or changes its version (D-11, Q-23)."""
-        moved = Kind("example.com", "v2", "Widget", "widgets")
+        moved = Kind(group="example.com", version="v2", name="Widget", resource="widgets")
         kinds = [kind for kind in self.cluster.discovery.kinds if kind.resource != "widgets"]
         self.cluster.discovery.kinds = [*kinds, *draw.choice(([], [WIDGET], [moved]))]
         self.cluster.refresh_watches()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kcm_host.api import Change, HostError, Key, Kind, Outcome, Receipt, Watch
+from kcm_host.api import Change, HostError, Key, Kind, Outcome, Watch, WriteResponse
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.shared_informer import SharedInformer
@@ -140,7 +140,7 @@ class Cluster:
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Note a change of the finalizers."""
         assert (kind, subresource) == (SERVICE_CIDR, "")
         sort = {json.dumps(ADD): FIN_PLUS, json.dumps(REMOVE): FIN_MINUS}[json.dumps(body)]
@@ -155,7 +155,7 @@ class Cluster:
         field_manager: str,
         force: bool = True,
         subresource: str = "",
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Note a status apply."""
         where = (kind, field_manager, force, subresource)
         assert where == (SERVICE_CIDR, "service-cidr-controller", True, "status")
@@ -195,8 +195,8 @@ class Cluster:
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         raise NotImplementedError(f"{kind} {key}")
 
-    def _note(self, name: str, sort: str) -> Receipt:
+    def _note(self, name: str, sort: str) -> WriteResponse:
         self.written.append((name, sort))
         if self.answers:
             raise self.answers.popleft()
-        return Receipt()
+        return WriteResponse()

@@ -299,10 +299,10 @@ def test_the_status_names_what_is_in_the_way() -> None:
 def test_permissions_are_the_least_that_works() -> None:
     """Patches of the object and of its status, and Events; no update, no get (SC-110)."""
     assert set(ServiceCidrs().kcm_writes()) == {
-        Permission(SERVICE_CIDR, "patch"),
-        Permission(SERVICE_CIDR, "patch", "status"),
-        Permission(EVENT, "create"),
-        Permission(EVENT, "patch"),
+        Permission(kind=SERVICE_CIDR, verb="patch"),
+        Permission(kind=SERVICE_CIDR, verb="patch", subresource="status"),
+        Permission(kind=EVENT, verb="create"),
+        Permission(kind=EVENT, verb="patch"),
     }
 
 
@@ -316,4 +316,4 @@ def test_the_watches_are_of_all_objects_and_compare_only_fields_read() -> None:
     for watch in watches:
         assert watch.kind.api_version == "networking.k8s.io/v1"
         assert (watch.namespace, watch.label_selector, watch.field_selector) == ("", "", "")
-        assert watch.every_event is False
+        assert watch.notify_unchanged is False

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Receipt, Watch
+from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Watch, WriteResponse
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.shared_informer import SharedInformer
@@ -73,11 +73,11 @@ class Cluster:
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Note a write."""
         assert (kind, subresource) == (NODE, "")
         self.written.append((key.name, body))
-        return Receipt()
+        return WriteResponse()
 
     async def apply(
         self,
@@ -87,7 +87,7 @@ class Cluster:
         *,
         field_manager: str,
         force: bool = True,
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Refuse: the controller patches."""
         raise NotImplementedError(f"{kind} {key} {body} {field_manager} {force}")
 
@@ -233,5 +233,5 @@ def test_all_nodes_are_followed_and_only_patched() -> None:
         False,
     )
     assert (watch.namespace, watch.label_selector, watch.field_selector) == ("", "", "")
-    assert (watch.every_event, watch.rest) == (False, timedelta(0))
-    assert Ttl().kcm_writes(None) == [Permission(NODE, "patch")]
+    assert (watch.notify_unchanged, watch.debounce) == (False, timedelta(0))
+    assert Ttl().kcm_writes(None) == [Permission(kind=NODE, verb="patch")]

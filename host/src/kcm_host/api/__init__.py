@@ -2,6 +2,7 @@
 
 from kcm_host.api.discovery import Discovery, Resource
 from kcm_host.api.duration import Duration
+from kcm_host.api.enqueue import Enqueue, EnqueueRequest, Priority, RefreshWatches
 from kcm_host.api.errors import (
     ApiError,
     Conflict,
@@ -17,14 +18,13 @@ from kcm_host.api.errors import (
 from kcm_host.api.hooks import hookimpl
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.metrics import Metric
-from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.raw import decode_object
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
+from kcm_host.api.result import Done, Later, Outcome
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
-from kcm_host.api.wakes import Lane, Rewatch, Wake, Wanted
-from kcm_host.api.watches import AnyWatch, Change, Watch
-from kcm_host.api.writes import EVENT, Permission, Receipt, Write, Writer
+from kcm_host.api.watch import AnyWatch, Change, Watch
+from kcm_host.api.writes import EVENT, Permission, Write, Writer, WriteResponse
 
 __all__ = [
     "EVENT",
@@ -36,20 +36,21 @@ __all__ = [
     "Discovery",
     "Done",
     "Duration",
+    "Enqueue",
+    "EnqueueRequest",
     "HostError",
     "InvalidKey",
     "Key",
     "Kind",
-    "Lane",
     "Later",
     "Metric",
     "NotFound",
     "Objects",
     "Outcome",
     "Permission",
-    "Receipt",
+    "Priority",
+    "RefreshWatches",
     "Resource",
-    "Rewatch",
     "SyncRecord",
     "Timer",
     "UndeclaredRead",
@@ -57,11 +58,10 @@ __all__ = [
     "Undecodable",
     "Unreachable",
     "View",
-    "Wake",
-    "Wanted",
     "Watch",
     "Write",
     "WriteRecord",
+    "WriteResponse",
     "Writer",
     "WriterClosed",
     "decode_object",

@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.kinds import Kind
 
 
-class Resource(msgspec.Struct, frozen=True):
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """
     One served resource in one version.
 
@@ -26,7 +26,7 @@ class Discovery(Protocol):
     The resources that the API server serves; no I/O.
 
     The host polls them every 30 s. A controller that has used this in `kcm_watches` is restarted
-    when it would return other watches now, and `kcm_more_watches` is called again after every
+    when it would return other watches now, and `kcm_dynamic_watches` is called again after every
     change. For a group whose server does not respond, the last known resources are kept.
     """
 

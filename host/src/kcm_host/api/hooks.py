@@ -4,7 +4,7 @@ The hooks a plugin implements, and their markers.
 A controller is one class with `kcm_watches`, `kcm_sync` and `kcm_status`; `kcm_writes` if it
 writes, `kcm_settings` if it has settings. Its entry point in the group `kcm_host.controllers`
 names the class. The host makes one instance, without arguments, for each start of the
-controller; all state of the controller lives in it. `kcm_more_watches`, `kcm_timers`,
+controller; all state of the controller lives in it. `kcm_dynamic_watches`, `kcm_timers`,
 `kcm_metrics` and `kcm_workers` are for those who need them. Extensions (group
 `kcm_host.extensions`) implement `kcm_observe`.
 
@@ -22,11 +22,11 @@ from pydantic import BaseModel
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.kinds import Key
 from kcm_host.api.metrics import Metric
-from kcm_host.api.outcomes import Outcome
 from kcm_host.api.records import SyncRecord
+from kcm_host.api.result import Outcome
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import View
-from kcm_host.api.watches import AnyWatch
+from kcm_host.api.watch import AnyWatch
 from kcm_host.api.writes import Permission, Writer
 
 PROJECT = "kcm_host"
@@ -57,14 +57,16 @@ def kcm_watches(settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | Non
 
 
 @hookspec(firstresult=True)
-def kcm_more_watches(view: View, settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | None:
+def kcm_dynamic_watches(
+    view: View, settings: Any, discovery: Discovery
+) -> Sequence[AnyWatch] | None:
     """
     Return the watches that are needed beyond `kcm_watches` at this moment.
 
     Called while the controller runs: once its initial objects are known, when the resources that
-    the API server serves have changed, and soon after a `Rewatch`; no I/O. A watch that was not
-    returned before is started (kind and model identify a watch), one that is no longer returned
-    is stopped, and one that is declared in another way than before is started again (its
+    the API server serves have changed, and soon after a `RefreshWatches`; no I/O. A watch that
+    was not returned before is started (kind and model identify a watch), one that is no longer
+    returned is stopped, and one that is declared in another way than before is started again (its
     functions are not compared). Syncs do not wait for these watches. A failing one does not
     affect the others: `Objects.problem` has the reason.
     """

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 
-class Metric(msgspec.Struct, frozen=True):
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """
     One metric with all its series at one moment.
 

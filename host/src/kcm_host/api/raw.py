@@ -19,20 +19,20 @@ def raw_object(data: bytes) -> dict[str, Any]:
     number changes its text. `managedFields` nest as deep as the object does and stay raw too.
     Raises `msgspec.MsgspecError` if `data` is no JSON object, and `RecursionError`.
     """
-    whole: dict[str, Any] = dict(_fields(data))
-    if "metadata" in whole:
-        metadata = _fields(whole["metadata"])
-        whole["metadata"] = {
+    full: dict[str, Any] = dict(_fields(data))
+    if "metadata" in full:
+        metadata = _fields(full["metadata"])
+        full["metadata"] = {
             name: value if name == "managedFields" else _any(value)
             for name, value in metadata.items()
         }
-    return whole
+    return full
 
 
-def decode_object(whole: Mapping[str, Any], model: type[T]) -> T:
+def decode_object(full_object: Mapping[str, Any], model: type[T]) -> T:
     """
-    Return an object of `Objects.whole` or of a `Writer` as `model`, or as `dict` throughout.
+    Return an object of `Objects.full_object` or of a `Writer` as `model`, or as `dict` throughout.
 
     Raises `msgspec.ValidationError` if it does not fit.
     """
-    return msgspec.json.decode(msgspec.json.encode(whole), type=model)
+    return msgspec.json.decode(msgspec.json.encode(full_object), type=model)

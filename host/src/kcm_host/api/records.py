@@ -5,26 +5,26 @@ import msgspec
 from kcm_host.api.kinds import Key
 
 
-class Cause(msgspec.Struct, frozen=True, gc=False):
+class Cause(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """
     Why a key was queued.
 
-    `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `version` name the object),
-    `synced` (the initial objects of `kind` are known), `retry`, `timer` or `resync` (the periodic
-    resync of `kind`). `received` is seconds on the monotonic clock.
+    `reason` is `added`, `updated`, `deleted` (then `kind`, `object` and `resource_version` name the
+    object), `synced` (the initial objects of `kind` are known), `retry`, `timer` or `resync` (the
+    periodic resync of `kind`). `received` is seconds on the monotonic clock.
     """
 
     reason: str
     received: float
     kind: str = ""
     object: str = ""
-    version: str = ""
+    resource_version: str = ""
     #: Trace and span id of the earlier sync that led to a retry or a timer, or that wrote what
     #: this change shows.
     link: tuple[int, int] | None = None
 
 
-class WriteRecord(msgspec.Struct, frozen=True):
+class WriteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One write of a sync with the HTTP status of the response, 0 if there was none."""
 
     verb: str
@@ -34,7 +34,7 @@ class WriteRecord(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class SyncRecord(msgspec.Struct, frozen=True):
+class SyncRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     One sync, after it ended.
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from kcm_host.api.enqueue import Enqueue
 from kcm_host.api.views import View
-from kcm_host.api.wakes import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Timer:
     """
 
     every: timedelta
-    keys: Callable[[View], Iterable[Wanted]]
+    keys: Callable[[View], Iterable[Enqueue]]
     #: Whether it returns keys in case a change was missed, as the periodic resync does, and not
     #: because a time of theirs has passed. Then it is never called early.
     resync: bool = False

@@ -41,7 +41,7 @@ class Objects(Protocol[M_co]):
         result is the same set until it changes.
         """
 
-    def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+    def full_object(self, name: str, namespace: str = "") -> dict[str, Any] | None:
         """
         Return the full object as the API server sent it, for `Writer.update`.
 
@@ -49,7 +49,7 @@ class Objects(Protocol[M_co]):
         field is `msgspec.Raw`, to be replaced or left as it is; `decode_object` decodes it. It has
         the version that `get` returns at this moment. None if there is no object, or if its
         current version cannot be decoded. Raises `UndeclaredRead` if the watch was not declared
-        with `whole=True`, `Undecodable` if the metadata cannot be decoded.
+        with `full_object=True`, `Undecodable` if the metadata cannot be decoded.
         """
 
     @property

@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.kinds import Key, Kind
 
 
-class Permission(msgspec.Struct, frozen=True):
+class Permission(msgspec.Struct, frozen=True, kw_only=True):
     """
     One kind of write, in the terms of RBAC.
 
@@ -24,10 +24,10 @@ class Permission(msgspec.Struct, frozen=True):
 
 
 #: What `Writer.event` writes.
-EVENT = Kind("", "v1", "Event", "events")
+EVENT = Kind(group="", version="v1", name="Event", resource="events")
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write(msgspec.Struct, frozen=True, kw_only=True):
     """One intended request, before it is sent."""
 
     kind: Kind
@@ -41,21 +41,21 @@ class Write(msgspec.Struct, frozen=True):
     #: Query parameters, in the order they are sent.
     query: tuple[tuple[str, str], ...] = ()
     #: Whether the response has to hold the full object, not only its metadata.
-    whole: bool = False
+    full_object: bool = False
 
 
 #: The HTTP status of a response to the creation of an object.
 CREATED = 201
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class WriteResponse(msgspec.Struct, frozen=True, kw_only=True):
     """
     The API server's response to a write: the object's new version, and the object if requested.
 
     `status` is the HTTP status, `name` the name of the object, also if it was generated.
     """
 
-    version: str = ""
+    resource_version: str = ""
     uid: str = ""
     #: How often it was sent: more than once after responses with `Retry-After`.
     attempts: int = 1
@@ -63,7 +63,7 @@ class Receipt(msgspec.Struct, frozen=True):
     status: int = 200
     name: str = ""
     #: Whether this write has removed the object: a deletion, or the removal of its last finalizer.
-    #: Then `version` is older than that.
+    #: Then `resource_version` is older than that.
     deleted: bool = False
 
     @property
@@ -86,7 +86,7 @@ class Writer(Protocol):
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Receipt:
+    ) -> WriteResponse:
         """Send a strategic merge patch; `body` holds only the changed fields."""
 
     async def apply(
@@ -98,7 +98,7 @@ class Writer(Protocol):
         field_manager: str,
         force: bool = True,
         subresource: str = "",
-    ) -> Receipt:
+    ) -> WriteResponse:
         """
         Send a server-side apply; apiVersion, kind and name are added to `body`.
 
@@ -115,34 +115,36 @@ class Writer(Protocol):
         """
         Create an object, and return it as the API server has stored it.
 
-        The result has the form of `Objects.whole`. apiVersion and kind are added to `body`; its
-        metadata holds `name` or `generateName`.
+        The result has the form of `Objects.full_object`. apiVersion and kind are added to `body`;
+        its metadata holds `name` or `generateName`.
         """
 
     async def update(
-        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+        self, kind: Kind, full_object: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
         """
-        Replace an object by `whole`, and return it as the API server has stored it.
+        Replace an object by `full_object`, and return it as the API server has stored it.
 
-        `whole` is a changed result of `Objects.whole`. Its resourceVersion is sent: raises
-        `Conflict` if the object has changed since. After a conflict the key is not synced again
-        until the store shows another version, or a second has passed.
+        `full_object` is a changed result of `Objects.full_object`. Its resourceVersion is sent:
+        raises `Conflict` if the object has changed since. After a conflict the key is not synced
+        again until the store shows another version, or a second has passed.
         """
 
-    async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
+    async def delete(
+        self, kind: Kind, key: Key, *, uid: str = "", resource_version: str = ""
+    ) -> None:
         """
         Delete an object.
 
-        With `uid` or `version`, raise `Conflict` if the object has another one.
+        With `uid` or `resource_version`, raise `Conflict` if the object has another one.
         """
 
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         """
         Return one object from the API server, None if it does not exist.
 
-        It has the form of `Objects.whole`: `decode_object` decodes it. A store that does not have
-        an object may only be behind; this method shows whether the object exists.
+        It has the form of `Objects.full_object`: `decode_object` decodes it. A store that does not
+        have an object may only be behind; this method shows whether the object exists.
         """
 
     def event(

@@ -163,8 +163,14 @@ def _resources(group_version: GroupVersion, version: _Version) -> Iterator[Resou
         # Without a kind there are only subresources.
         if each.response_kind is not None and each.response_kind.kind:
             namespaced = each.scope == NAMESPACED
-            kind = Kind(group, name, each.response_kind.kind, each.resource, namespaced)
-            yield Resource(kind, frozenset(each.verbs), preferred=False)
+            kind = Kind(
+                group=group,
+                version=name,
+                name=each.response_kind.kind,
+                resource=each.resource,
+                namespaced=namespaced,
+            )
+            yield Resource(kind=kind, verbs=frozenset(each.verbs), preferred=False)
 
 
 def _with_preference(found: Iterable[Resource], names: set[str]) -> Iterator[Resource]:
@@ -172,7 +178,7 @@ def _with_preference(found: Iterable[Resource], names: set[str]) -> Iterator[Res
     for resource in found:
         preferred = resource.kind.resource not in names
         names.add(resource.kind.resource)
-        yield Resource(resource.kind, resource.verbs, preferred)
+        yield Resource(kind=resource.kind, verbs=resource.verbs, preferred=preferred)
 
 
 def _group_version_resource(kind: Kind) -> tuple[str, str, str]:

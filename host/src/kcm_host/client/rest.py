@@ -17,7 +17,6 @@ from yarl import URL
 
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, Unreachable
-from kcm_host.api.states import RequestRecord
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import RequestCredentials
 from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
@@ -32,6 +31,7 @@ from kcm_host.client.errors import (
     refuse_encoded,
 )
 from kcm_host.client.line_reader import read_lines
+from kcm_host.observe.states import RequestRecord
 from kcm_host.observe.trace_context import trace_headers
 
 CONNECT_SECONDS = 30
@@ -263,7 +263,15 @@ class Client:
         seconds = time.monotonic() - started
         sent = len(request.body or b"")
         self._on_request(
-            RequestRecord(request.method, request.verb, self._host, status, seconds, sent, received)
+            RequestRecord(
+                method=request.method,
+                verb=request.verb,
+                host=self._host,
+                status=status,
+                seconds=seconds,
+                sent_bytes=sent,
+                received_bytes=received,
+            )
         )
 
 

@@ -18,8 +18,8 @@ from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
 from kcm_host.client.rest import JSON, Client
 
-SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+SERVICE_ACCOUNT = Kind(group="", version="v1", name="ServiceAccount", resource="serviceaccounts")
+NAMESPACE = Kind(group="", version="v1", name="Namespace", resource="namespaces", namespaced=False)
 #: The namespace of the controllers' service accounts.
 KUBE_SYSTEM = "kube-system"
 

@@ -102,13 +102,13 @@ class StoredObjects:
             return self._store.undecodable
         return self._store.undecodable_in(namespace)
 
-    def whole(self, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """See `Objects.whole`."""
+    def full_object(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """See `Objects.full_object`."""
         self._view.reads += 1
         if not self._store.keep_full_objects:
             raise UndeclaredRead(
-                f"'{self._store.kind}' is not kept whole; say whole=True in the watch that "
-                f"{self._view.controller} declares for it"
+                f"'{self._store.kind}' is kept without its full objects; write full_object=True "
+                f"in the watch that {self._view.controller} declares for it"
             )
         key = Key(name, namespace)
         self._view.record_read(self._store, key)

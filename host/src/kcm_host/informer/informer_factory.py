@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.states import StreamState
-from kcm_host.api.watches import AnyWatch
+from kcm_host.api.watch import AnyWatch
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.background import keep_running
 from kcm_host.informer.decoder import reads_metadata_only
@@ -17,6 +16,7 @@ from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import EventHandler, SharedInformer
 from kcm_host.informer.store import Store
+from kcm_host.observe.states import StreamState
 
 UNDECODABLE_SHOWN = 10
 
@@ -65,7 +65,7 @@ class Informer:
         if not self.shared_informer.has_model(watch.model):
             return False
         store = self.shared_informer.typed_informer(watch.model).store
-        return store.keep_full_objects or not watch.whole
+        return store.keep_full_objects or not watch.full_object
 
     def is_metadata_only(self) -> bool:
         """Return whether no handler reads more than metadata."""
@@ -117,8 +117,8 @@ class InformerFactory:
         informer.controllers[handler] = controller
         self._by_handler[handler] = informer
         store = informer.shared_informer.typed_informer(watch.model).store
-        store.notify_unchanged = store.notify_unchanged or watch.every_event
-        store.keep_full_objects = store.keep_full_objects or watch.whole
+        store.notify_unchanged = store.notify_unchanged or watch.notify_unchanged
+        store.keep_full_objects = store.keep_full_objects or watch.full_object
         store.reflector_error = informer.error
         informer.shared_informer.add_event_handler(watch.model, handler)
         return store

@@ -11,7 +11,7 @@ import msgspec
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer import decoder
 from kcm_host.informer.store import SLICE, Entry, Store
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.informer.index import Index, IndexFunction, UndecodableKeys
 
 M = TypeVar("M", bound=msgspec.Struct)
@@ -124,7 +124,9 @@ class Store(Generic[M]):
             return None
         self._update_indexes(key, before.model, None)
         version = resource_version or before.resource_version
-        return Change(self.kind, key, final or before.model, None, version)
+        return Change(
+            kind=self.kind, key=key, old=final or before.model, new=None, resource_version=version
+        )
 
     def stage(self, entries: dict[Key, Entry[M]]) -> Generator[None, None, StagedList[M]]:
         """
@@ -139,7 +141,14 @@ class Store(Generic[M]):
         for count, (key, before) in enumerate(self._entries.items(), 1):
             if key not in entries and before.model is not None:
                 version = before.resource_version
-                gone = Change(self.kind, key, before.model, None, version, relisted=True)
+                gone = Change(
+                    kind=self.kind,
+                    key=key,
+                    old=before.model,
+                    new=None,
+                    resource_version=version,
+                    relisted=True,
+                )
                 staged.changes.append(gone)
             if count % SLICE == 0:
                 yield
@@ -225,7 +234,14 @@ class Store(Generic[M]):
         """Return the objects of this moment as added objects, for a new handler (IQ-61)."""
         present = self._entries.copy()
         return (
-            Change(self.kind, key, None, entry.model, entry.resource_version, initial=True)
+            Change(
+                kind=self.kind,
+                key=key,
+                old=None,
+                new=entry.model,
+                resource_version=entry.resource_version,
+                initial=True,
+            )
             for key, entry in present.items()
             if entry.model is not None
         )
@@ -267,7 +283,9 @@ class Store(Generic[M]):
             gone = before if recreated and old is not None else None
             if gone is None:
                 return kept, None
-            return kept, Change(self.kind, key, old, None, gone.resource_version)
+            return kept, Change(
+                kind=self.kind, key=key, old=old, new=None, resource_version=gone.resource_version
+            )
         same = before is not None and not recreated and _are_equal(old, entry.model)
         if before is not None and same:
             if before.undecodable:
@@ -275,10 +293,17 @@ class Store(Generic[M]):
                 same = False
             elif before.resource_version == entry.resource_version:
                 return entry, None
-        return entry, Change(self.kind, key, old, entry.model, entry.resource_version, same=same)
+        return entry, Change(
+            kind=self.kind,
+            key=key,
+            old=old,
+            new=entry.model,
+            resource_version=entry.resource_version,
+            unchanged=same,
+        )
 
     def _is_notified(self, change: Change[M]) -> bool:
-        return self.notify_unchanged or not change.same
+        return self.notify_unchanged or not change.unchanged
 
     def _fill(self, index: Index) -> Index:
         for key, model in self.items():

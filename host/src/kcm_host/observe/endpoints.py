@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kcm_host.api.states import ControllerState, Detail, HostState, StreamState
 from kcm_host.observe.escaping import printable
 from kcm_host.observe.http_messages import Request, Response, text
 from kcm_host.observe.http_server import LIMITS, HttpServer, Limits
 from kcm_host.observe.loop_bridge import LoopBridge, LoopUnavailable
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.plugin_metrics import MetricsHooks, Samples
+from kcm_host.observe.states import ControllerState, Detail, HostState, StreamState
 from kcm_host.observe.watchdog import Watchdog
 
 JSON = "application/json"

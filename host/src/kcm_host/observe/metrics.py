@@ -3,8 +3,8 @@
 from bisect import bisect_left
 
 from kcm_host.api.records import SyncRecord, WriteRecord
-from kcm_host.api.states import RequestRecord
 from kcm_host.observe.plugin_metrics import PluginMetrics
+from kcm_host.observe.states import RequestRecord
 
 OUTCOMES = ("done", "later", "error", "timeout", "cancelled")
 #: H-71: 10 ns x 10^k.

@@ -190,7 +190,11 @@ def _add_causes(span: Span, causes: tuple[Cause, ...], merged: int) -> None:
     for cause in causes[:MAX_CAUSE_EVENTS]:
         span.add_event(
             cause.reason,
-            {"kcm.kind": cause.kind, "kcm.object": cause.object, "kcm.version": cause.version}
+            {
+                "kcm.kind": cause.kind,
+                "kcm.object": cause.object,
+                "kcm.resource_version": cause.resource_version,
+            }
             if cause.kind
             else None,
             timestamp=epoch + int(cause.received * 1e9),

@@ -27,7 +27,12 @@ def copy_of(metric: Metric) -> Metric:
     """Return an immutable copy of a metric; invalid parts are kept."""
     if isinstance(metric.series, str) or not isinstance(metric.series, Sequence):
         return metric
-    return Metric(metric.name, metric.help, metric.type, tuple(map(_copied, metric.series)))
+    return Metric(
+        name=metric.name,
+        help=metric.help,
+        type=metric.type,
+        series=tuple(map(_copied, metric.series)),
+    )
 
 
 def _copied(series: Any) -> Any:

@@ -17,9 +17,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from kcm_host.api.metrics import Metric as PluginMetric
-from kcm_host.api.states import ControllerState, HostState, QueueState, StreamState
 from kcm_host.observe.metrics import Histogram, Metrics, RequestMetrics, SyncMetrics
 from kcm_host.observe.plugin_metrics import Samples
+from kcm_host.observe.states import ControllerState, HostState, QueueState, StreamState
 
 #: The names of the main queues in kube-controller-manager (H-16), by controller.
 QUEUE_NAMES = {

@@ -13,7 +13,7 @@ import msgspec
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
-from kcm_host.api.writes import Receipt, Write
+from kcm_host.api.writes import Write, WriteResponse
 
 Exporter = Literal["otlp", "console"]
 #: The extra that has the OTLP exporter; the SDK is always installed.
@@ -158,11 +158,11 @@ class WriteLinks:
     def __init__(self) -> None:
         self._spans: OrderedDict[tuple[str, str, str], SpanContext] = OrderedDict()
 
-    def remember(self, write: Write, response: Receipt, span: SpanContext | None) -> None:
+    def remember(self, write: Write, response: WriteResponse, span: SpanContext | None) -> None:
         """Keep the span of a write, by the resource version that the write led to."""
-        if span is None or not response.version:
+        if span is None or not response.resource_version:
             return
-        self._spans[str(write.kind), str(write.key), response.version] = span
+        self._spans[str(write.kind), str(write.key), response.resource_version] = span
         if len(self._spans) > MAX_WRITE_LINKS:
             self._spans.popitem(last=False)
 
@@ -175,7 +175,7 @@ class WriteLinks:
         return tuple(map(self._link, causes)) if self._spans else causes
 
     def _link(self, cause: Cause) -> Cause:
-        span = self._spans.get((cause.kind, cause.object, cause.version))
+        span = self._spans.get((cause.kind, cause.object, cause.resource_version))
         return cause if span is None else msgspec.structs.replace(cause, link=span)
 
 

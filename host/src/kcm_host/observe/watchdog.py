@@ -203,16 +203,16 @@ def log_stacks(loop: asyncio.AbstractEventLoop) -> None:
 
 def _awaits(task: asyncio.Task[Any]) -> Iterator[str]:
     """Return the places of a task's coroutines, outermost first, down to what it awaits."""
-    awaited: Any = task.get_coro()
+    required: Any = task.get_coro()
     for _ in range(MAX_AWAITS):
-        frame = _attribute(awaited, "frame")
+        frame = _attribute(required, "frame")
         if not isinstance(frame, FrameType):
             return
         yield place_of(frame)
-        awaited = _attribute(awaited, "await") or _attribute(awaited, "yieldfrom")
+        required = _attribute(required, "await") or _attribute(required, "yieldfrom")
 
 
-def _attribute(awaited: object, name: str) -> object:
+def _attribute(required: object, name: str) -> object:
     """Return an attribute whose prefix differs for coroutines, generators and async generators."""
-    parts = (getattr(awaited, f"{sort}_{name}", None) for sort in ("cr", "gi", "ag"))
+    parts = (getattr(required, f"{sort}_{name}", None) for sort in ("cr", "gi", "ag"))
     return next((part for part in parts if part is not None), None)

@@ -33,7 +33,7 @@ CONTROLLER = Role(
     optional=(
         "kcm_writes",
         "kcm_settings",
-        "kcm_more_watches",
+        "kcm_dynamic_watches",
         "kcm_timers",
         "kcm_workers",
         "kcm_metrics",

@@ -25,8 +25,8 @@ from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import new_manager
 from kcm_host.plugins.quarantine import PluginError, Stage, guarded
 from kcm_host.plugins.validation import (
+    validate_dynamic_watches,
     validate_metrics,
-    validate_more_watches,
     validate_timers,
     validate_watches,
     validate_writes,
@@ -108,15 +108,17 @@ class Instance:
             self._watches = validate_watches(result)
         return self._watches
 
-    def more_watches(self, view: View, settings: Any, discovery: Discovery) -> tuple[AnyWatch, ...]:
+    def dynamic_watches(
+        self, view: View, settings: Any, discovery: Discovery
+    ) -> tuple[AnyWatch, ...]:
         """
         Return all dynamic watches; raise `WrongResult` if one is invalid.
 
         A part of them is never used, because the error would not be noticed then.
         """
-        result = self._hook.kcm_more_watches(view=view, settings=settings, discovery=discovery)
+        result = self._hook.kcm_dynamic_watches(view=view, settings=settings, discovery=discovery)
         try:
-            return validate_more_watches(result, besides=self._watches)
+            return validate_dynamic_watches(result, besides=self._watches)
         except PluginError as error:
             raise self._wrong(error) from None
 

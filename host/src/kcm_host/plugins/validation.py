@@ -59,15 +59,15 @@ def watch_errors(watch: object) -> Iterator[ValidationError]:
     yield from kind_errors(watch.kind)
     yield from _model_errors(watch.model)
     yield from function_errors("keys", watch.keys, "change", "view")
-    if watch.synced is not None:
-        yield from function_errors("synced", watch.synced, "view")
+    if watch.on_synced is not None:
+        yield from function_errors("on_synced", watch.on_synced, "view")
     if watch.resync is not None:
         yield from function_errors("resync", watch.resync, "key")
     yield from _index_errors(watch.indexes)
     yield from _scope_errors(watch)
     yield from _flag_errors(watch)
-    if not isinstance(watch.rest, timedelta) or watch.rest < timedelta(0):
-        yield f"rest is {watch.rest!r}", "give a timedelta that is not negative"
+    if not isinstance(watch.debounce, timedelta) or watch.debounce < timedelta(0):
+        yield f"debounce is {watch.debounce!r}", "give a timedelta that is not negative"
 
 
 def _model_errors(model: object) -> Iterator[ValidationError]:
@@ -116,7 +116,7 @@ def _scope_errors(watch: AnyWatch) -> Iterator[ValidationError]:
 
 
 def _flag_errors(watch: AnyWatch) -> Iterator[ValidationError]:
-    for name in ("every_event", "awaited", "whole"):
+    for name in ("notify_unchanged", "required", "full_object"):
         value = getattr(watch, name)
         if not isinstance(value, bool):
             yield f"{name} is {value!r}", "give True or False"
@@ -127,20 +127,22 @@ def validate_watches(result: object) -> tuple[AnyWatch, ...]:
     return _watches(result, hook="kcm_watches")
 
 
-def validate_more_watches(result: object, *, besides: Collection[AnyWatch]) -> tuple[AnyWatch, ...]:
+def validate_dynamic_watches(
+    result: object, *, besides: Collection[AnyWatch]
+) -> tuple[AnyWatch, ...]:
     """
-    Return what `kcm_more_watches` returned, `()` for None; raise `PluginError` if it is invalid.
+    Return what `kcm_dynamic_watches` returned, `()` for None; raise `PluginError` if it is invalid.
 
     `besides` are the watches of `kcm_watches`.
     """
     if result is None:
         return ()
-    watches = _watches(result, hook="kcm_more_watches")
+    watches = _watches(result, hook="kcm_dynamic_watches")
     always = {(one.kind, one.model) for one in besides}
     for number, watch in enumerate(watches, 1):
         if (watch.kind, watch.model) in always:
             raise PluginError(
-                f"watch {number} of 'kcm_more_watches' follows {watch.kind} as "
+                f"watch {number} of 'kcm_dynamic_watches' follows {watch.kind} as "
                 f"{watch.model.__name__!r}, which 'kcm_watches' follows already",
                 "leave it out, or give it a model class of its own",
             )

@@ -72,11 +72,19 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     def create(self) -> Write:
         """Return the request that creates it (IQ-121)."""
-        return Write(EVENT, self.key, "create", encode(self._body()), JSON)
+        return Write(
+            kind=EVENT, key=self.key, verb="create", body=encode(self._body()), content_type=JSON
+        )
 
     def update(self) -> Write:
         """Return the request that updates an earlier state of it to this one (IQ-124)."""
-        return Write(EVENT, self.key, "patch", encode(self._changed_fields()), STRATEGIC_MERGE)
+        return Write(
+            kind=EVENT,
+            key=self.key,
+            verb="patch",
+            body=encode(self._changed_fields()),
+            content_type=STRATEGIC_MERGE,
+        )
 
     def _body(self) -> dict[str, Any]:
         occurrence = self.occurrence

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.writes import Receipt, Write
+from kcm_host.api.writes import Write, WriteResponse
 from kcm_host.informer.cache_view import Stores
 from kcm_host.informer.store import Entry, Store
 
@@ -135,11 +135,11 @@ class WriteTracker:
         self._key = key
         self._written: dict[tuple[Kind, Key], str] = {}
 
-    def written(self, write: Write, response: Receipt) -> None:
+    def written(self, write: Write, response: WriteResponse) -> None:
         """Record a successful write: the stores will show the state in its response."""
         name = Key(response.name or write.key.name, write.key.namespace)
         if not response.deleted:
-            self._written[write.kind, name] = response.version
+            self._written[write.kind, name] = response.resource_version
         for store in self._read_your_writes.stores_of(write.kind):
             self._read_your_writes.expect(self._key, _expectation(store, name, response))
 
@@ -159,12 +159,12 @@ class WriteTracker:
         return newest
 
 
-def _expectation(store: Store[Any], name: Key, response: Receipt) -> _Expectation:
+def _expectation(store: Store[Any], name: Key, response: WriteResponse) -> _Expectation:
     entry = store.entry(name)
     return _Expectation(
         store,
         name,
-        response.version,
+        response.resource_version,
         response.uid or (entry.uid if entry is not None else ""),
         created=response.created,
         deleted=response.deleted,

@@ -19,7 +19,14 @@ encode = msgspec.json.Encoder().encode
 
 def patch(kind: Kind, key: Key, body: Mapping[str, Any], subresource: str) -> Write:
     """See `Writer.patch`."""
-    return Write(kind, key, "patch", encode(body), STRATEGIC_MERGE, subresource)
+    return Write(
+        kind=kind,
+        key=key,
+        verb="patch",
+        body=encode(body),
+        content_type=STRATEGIC_MERGE,
+        subresource=subresource,
+    )
 
 
 def apply(
@@ -38,14 +45,29 @@ def apply(
     metadata = {**precondition, **body.get("metadata", {}), **name}
     full = {**_with_kind(kind, body), "metadata": metadata}
     query = (("fieldManager", field_manager), *((("force", "true"),) if force else ()))
-    return Write(kind, key, "patch", encode(full), APPLY, subresource, query)
+    return Write(
+        kind=kind,
+        key=key,
+        verb="patch",
+        body=encode(full),
+        content_type=APPLY,
+        subresource=subresource,
+        query=query,
+    )
 
 
 def create(kind: Kind, body: Mapping[str, Any], namespace: str) -> Write:
     """See `Writer.create`."""
     metadata = body.get("metadata", {})
     key = Key(metadata.get("name") or metadata.get("generateName", ""), namespace)
-    return Write(kind, key, "create", encode(_with_kind(kind, body)), JSON, whole=True)
+    return Write(
+        kind=kind,
+        key=key,
+        verb="create",
+        body=encode(_with_kind(kind, body)),
+        content_type=JSON,
+        full_object=True,
+    )
 
 
 def update(kind: Kind, full: Mapping[str, Any], subresource: str) -> Write:
@@ -53,27 +75,35 @@ def update(kind: Kind, full: Mapping[str, Any], subresource: str) -> Write:
     metadata = full.get("metadata", {})
     if not metadata.get("resourceVersion"):
         raise HostError(
-            f"update of a '{kind}' without resourceVersion; change the object of Objects.whole, "
-            "so that nothing newer is overwritten"
+            f"update of a '{kind}' without resourceVersion; change the object of "
+            "Objects.full_object, so that nothing newer is overwritten"
         )
     key = Key(metadata.get("name", ""), metadata.get("namespace", ""))
     body = encode(_with_kind(kind, full))
-    return Write(kind, key, "update", body, JSON, subresource, whole=True)
+    return Write(
+        kind=kind,
+        key=key,
+        verb="update",
+        body=body,
+        content_type=JSON,
+        subresource=subresource,
+        full_object=True,
+    )
 
 
-def delete(kind: Kind, key: Key, *, uid: str, version: str) -> Write:
+def delete(kind: Kind, key: Key, *, uid: str, resource_version: str) -> Write:
     """See `Writer.delete`."""
-    given = {"uid": uid, "resourceVersion": version}
+    given = {"uid": uid, "resourceVersion": resource_version}
     preconditions = {name: value for name, value in given.items() if value}
     if not preconditions:
-        return Write(kind, key, "delete")
+        return Write(kind=kind, key=key, verb="delete")
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-    return Write(kind, key, "delete", encode(options), JSON)
+    return Write(kind=kind, key=key, verb="delete", body=encode(options), content_type=JSON)
 
 
 def read(kind: Kind, key: Key) -> Write:
     """See `Writer.read`."""
-    return Write(kind, key, "get", whole=True)
+    return Write(kind=kind, key=key, verb="get", full_object=True)
 
 
 def _with_kind(kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:

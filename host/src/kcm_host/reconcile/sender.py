@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreadable
-from kcm_host.api.writes import Receipt, Write
+from kcm_host.api.writes import Write, WriteResponse
 from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.paths import collection, item
 from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Response
@@ -27,7 +27,7 @@ METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELET
 class Sender(Protocol):
     """Carries out writes."""
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """Carry out one write and return the response; raises `ApiError` or `Unreachable`."""
 
 
@@ -86,7 +86,7 @@ class LiveSender:
         self._on_result = on_result
         self._rate_limiter = WriteRateLimiter(qps, burst, clock)
 
-    async def send(self, write: Write) -> Receipt:
+    async def send(self, write: Write) -> WriteResponse:
         """See `Sender.send`."""
         try:
             response = await self._send_with_retries(write)
@@ -96,7 +96,7 @@ class LiveSender:
         self._on_result(write, None)
         return response
 
-    async def _send_with_retries(self, write: Write) -> Receipt:
+    async def _send_with_retries(self, write: Write) -> WriteResponse:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             await self._rate_limiter.wait()
             try:
@@ -125,7 +125,7 @@ class LiveSender:
         log.log(level, "writes paused by Retry-After", extra={"kv": pairs})
         self._rate_limiter.pause(seconds)
 
-    async def _send(self, write: Write, attempt: int) -> Receipt:
+    async def _send(self, write: Write, attempt: int) -> WriteResponse:
         response = await self._client.request(
             METHODS[write.verb],
             _path(write),
@@ -135,27 +135,27 @@ class LiveSender:
             body=write.body or None,
             content_type=write.content_type,
             # Where only the version is needed, the metadata alone cost a fifth less.
-            accept=JSON if write.whole else METADATA_ONLY,
+            accept=JSON if write.full_object else METADATA_ONLY,
         )
         return _write_response(write, response, attempt)
 
 
-def _write_response(write: Write, response: Response, attempts: int) -> Receipt:
-    body = response.body if write.whole else b""
+def _write_response(write: Write, response: Response, attempts: int) -> WriteResponse:
+    body = response.body if write.full_object else b""
     try:
         decoded = _decode(response.body, write.verb)
     except Unreadable:
-        return Receipt(attempts=attempts, body=body, status=response.status)
+        return WriteResponse(attempts=attempts, body=body, status=response.status)
     meta = decoded.metadata
     deleted = meta.is_gone and (write.verb == "delete" or meta.deletion_timestamp is not None)
-    return Receipt(
-        meta.resource_version,
-        meta.uid or (decoded.details.uid if decoded.details is not None else ""),
-        attempts,
-        body,
-        response.status,
-        meta.name,
-        deleted and write.verb != "get",
+    return WriteResponse(
+        resource_version=meta.resource_version,
+        uid=meta.uid or (decoded.details.uid if decoded.details is not None else ""),
+        attempts=attempts,
+        body=body,
+        status=response.status,
+        name=meta.name,
+        deleted=deleted and write.verb != "get",
     )
 
 

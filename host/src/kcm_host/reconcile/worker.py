@@ -11,8 +11,8 @@ import msgspec
 
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key
-from kcm_host.api.outcomes import Done, Later, Outcome
 from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.result import Done, Later, Outcome
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Write, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
@@ -155,19 +155,19 @@ def _report(context: WorkerContext, attempt: _Attempt, result: _Result, *, secon
         retry_after_seconds=result.requeue_seconds,
     )
     record = SyncRecord(
-        context.controller,
-        item.key,
-        result.outcome,
-        attempt.number,
-        item.queued_seconds,
-        seconds,
-        item.causes,
-        item.merged,
-        tuple(writer.records),
-        attempt.view.reads,
-        result.error,
-        result.requeue_seconds,
-        writer.missed is not None,
+        controller=context.controller,
+        key=item.key,
+        outcome=result.outcome,
+        attempt=attempt.number,
+        queued_seconds=item.queued_seconds,
+        seconds=seconds,
+        causes=item.causes,
+        merged=item.merged,
+        writes=tuple(writer.records),
+        reads=attempt.view.reads,
+        error=result.error,
+        retry_after_seconds=result.requeue_seconds,
+        missed_wakeup=writer.missed is not None,
     )
     context.on_sync(record)
 
@@ -246,4 +246,4 @@ def _handle_error(
 
 
 def _requeue_cause(reason: str, span: SyncSpan) -> Cause:
-    return Cause(reason, time.monotonic(), link=span.context)
+    return Cause(reason=reason, received=time.monotonic(), link=span.context)

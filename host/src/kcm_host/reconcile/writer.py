@@ -8,7 +8,7 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, W
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
-from kcm_host.api.writes import EVENT, Permission, Receipt, Write
+from kcm_host.api.writes import EVENT, Permission, Write, WriteResponse
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
@@ -19,7 +19,7 @@ from kcm_host.reconcile.sender import Sender
 
 #: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]
-_Send = Callable[[Write], Awaitable[Receipt]]
+_Send = Callable[[Write], Awaitable[WriteResponse]]
 
 
 class SyncWriter:
@@ -62,7 +62,7 @@ class SyncWriter:
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Receipt:
+    ) -> WriteResponse:
         """See `Writer.patch`."""
         return await self._write(requests.patch(kind, key, body, subresource))
 
@@ -75,7 +75,7 @@ class SyncWriter:
         field_manager: str,
         force: bool = True,
         subresource: str = "",
-    ) -> Receipt:
+    ) -> WriteResponse:
         """See `Writer.apply`."""
         write = requests.apply(
             kind,
@@ -97,20 +97,22 @@ class SyncWriter:
         return _object(write, await self._write(write))
 
     async def update(
-        self, kind: Kind, whole: Mapping[str, Any], *, subresource: str = ""
+        self, kind: Kind, full_object: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
         """See `Writer.update`."""
-        write = requests.update(kind, whole, subresource)
+        write = requests.update(kind, full_object, subresource)
         try:
             response = await self._write(write)
         except Conflict:
-            self._tracker.conflicted(write, whole["metadata"]["resourceVersion"])
+            self._tracker.conflicted(write, full_object["metadata"]["resourceVersion"])
             raise
         return _object(write, response)
 
-    async def delete(self, kind: Kind, key: Key, *, uid: str = "", version: str = "") -> None:
+    async def delete(
+        self, kind: Kind, key: Key, *, uid: str = "", resource_version: str = ""
+    ) -> None:
         """See `Writer.delete`."""
-        write = requests.delete(kind, key, uid=uid, version=version)
+        write = requests.delete(kind, key, uid=uid, resource_version=resource_version)
         await self._write(write)
 
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
@@ -120,7 +122,7 @@ class SyncWriter:
         version = ""
         try:
             response = await self._traced(write, self._sender.send)
-            version = response.version
+            version = response.resource_version
             return _object(write, response)
         except NotFound:
             return None
@@ -150,7 +152,7 @@ class SyncWriter:
             component=component or self._controller,
         )
 
-    async def _write(self, write: Write) -> Receipt:
+    async def _write(self, write: Write) -> WriteResponse:
         self._check(write)
         is_resync_only = not self._read_ahead and self._is_resync_only()
         before = self._tracker.newest_version(write)
@@ -172,7 +174,7 @@ class SyncWriter:
                 f"{self._controller} tried to {verb} '{kind}' with a writer that is closed: "
                 f"{self._closed}; write within kcm_sync, and await it there"
             )
-        if Permission(kind, verb, subresource) in self._permissions:
+        if Permission(kind=kind, verb=verb, subresource=subresource) in self._permissions:
             return
         resource = f"{kind}/{subresource}" if subresource else str(kind)
         argument = f", subresource='{subresource}'" if subresource else ""
@@ -181,13 +183,13 @@ class SyncWriter:
             f"declare; add Permission(kind, '{verb}'{argument}) for that kind to it"
         )
 
-    async def _traced(self, write: Write, send: _Send) -> Receipt:
+    async def _traced(self, write: Write, send: _Send) -> WriteResponse:
         with self._span.write(write) as span:
             response = await send(write)
             span.answered(response.status, attempts=response.attempts)
         return response
 
-    async def _recorded(self, write: Write) -> Receipt:
+    async def _recorded(self, write: Write) -> WriteResponse:
         started = time.monotonic()
         status = 0
         try:
@@ -198,15 +200,21 @@ class SyncWriter:
             raise
         finally:
             seconds = time.monotonic() - started
-            record = WriteRecord(write.verb, str(write.kind), str(write.key), status, seconds)
+            record = WriteRecord(
+                verb=write.verb,
+                kind=str(write.kind),
+                object=str(write.key),
+                status=status,
+                seconds=seconds,
+            )
             self.records.append(record)
             self._on_write(self._controller, record)
         return response
 
 
-def _has_changed(response: Receipt, before: str) -> bool:
-    return response.deleted or not before or response.version != before
+def _has_changed(response: WriteResponse, before: str) -> bool:
+    return response.deleted or not before or response.resource_version != before
 
 
-def _object(write: Write, response: Receipt) -> dict[str, Any]:
+def _object(write: Write, response: WriteResponse) -> dict[str, Any]:
     return decode_body(raw_object, response.body, f"{write.verb} {write.kind} '{write.key}'")

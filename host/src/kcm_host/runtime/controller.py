@@ -11,8 +11,8 @@ import msgspec
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
-from kcm_host.api.states import ControllerState
 from kcm_host.informer.backoff import Backoff
+from kcm_host.observe.states import ControllerState
 from kcm_host.plugins.quarantine import BrokenPlugin
 from kcm_host.reconcile.time_limit import RunningSync
 from kcm_host.reconcile.worker_group import stuck_problems

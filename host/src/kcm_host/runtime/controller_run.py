@@ -43,7 +43,7 @@ from kcm_host.workqueue.queue import WorkQueue
 log = logging.getLogger(__name__)
 
 CREDENTIALS_RETRY_SECONDS = 10.0
-CREATE_EVENTS = Permission(EVENT, "create")
+CREATE_EVENTS = Permission(kind=EVENT, verb="create")
 #: The source of an exception that no plugin function has raised.
 HOST = "the host (please report it)"
 
@@ -121,7 +121,7 @@ class ControllerRun:
         self._enqueuing: list[asyncio.Task[None]] = []
         self._sending: list[asyncio.Task[None]] = []
         for watch in self._watches:
-            watches = self._required if watch.awaited else self._optional
+            watches = self._required if watch.required else self._optional
             watches.add(watch)
 
     def restart(self, reason: RestartReason) -> None:

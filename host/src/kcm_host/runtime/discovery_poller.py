@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kcm_host.api.discovery import Resource
 from kcm_host.api.kinds import Kind
-from kcm_host.api.watches import AnyWatch
+from kcm_host.api.watch import AnyWatch
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.runtime.event_handlers import declaration_of
 

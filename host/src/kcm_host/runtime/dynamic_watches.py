@@ -7,7 +7,7 @@ from typing import Any
 
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
-from kcm_host.api.watches import AnyWatch
+from kcm_host.api.watch import AnyWatch
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.runtime.event_handlers import (
     ActiveWatch,
@@ -19,13 +19,13 @@ from kcm_host.runtime.event_handlers import (
 
 log = logging.getLogger(__name__)
 
-HOOK = "kcm_more_watches"
+HOOK = "kcm_dynamic_watches"
 PAUSE_SECONDS = 0.1
 
 
 class DynamicWatches:
     """
-    The watches of one controller run beside its `kcm_watches`, as `kcm_more_watches` returns them.
+    The watches of one controller run that `kcm_dynamic_watches` returns.
 
     An invalid result changes nothing, and a failed informer of these watches holds up no sync.
     """
@@ -79,7 +79,7 @@ class DynamicWatches:
             return None
         view = self._dispatcher.view
         try:
-            watches = self._instance.more_watches(view, self._settings, self._discovery)
+            watches = self._instance.dynamic_watches(view, self._settings, self._discovery)
         except WrongResult as error:
             self._refuse(str(error))
             return None

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from kcm_host.api.enqueue import Enqueue, EnqueueRequest, Priority, RefreshWatches
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
-from kcm_host.api.wakes import Lane, Rewatch, Wake, Wanted
-from kcm_host.api.watches import AnyWatch, Change
+from kcm_host.api.watch import AnyWatch, Change
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host.workqueue.queue import WorkQueue
@@ -45,14 +45,14 @@ class EventDispatcher:
         self.view = view
         #: Whether functions are called no longer, because the run is ending.
         self.closed = False
-        #: Set when a function has requested that `kcm_more_watches` is called again.
+        #: Set when a function has requested that `kcm_dynamic_watches` is called again.
         self.refresh_requested = asyncio.Event()
         self._queue = queue
         self._restart = restart
 
     def call(
         self,
-        function: Callable[..., Iterable[Wanted]],
+        function: Callable[..., Iterable[Enqueue]],
         *arguments: Any,
         cause: Callable[[], Cause],
         debounce_seconds: float = 0.0,
@@ -78,20 +78,25 @@ class EventDispatcher:
             self.closed = True
             self._restart(RestartReason.of_error(error, source=source))
 
-    def _enqueue(self, requests: list[Wanted], cause: Cause, debounce_seconds: float) -> None:
+    def _enqueue(self, requests: list[Enqueue], cause: Cause, debounce_seconds: float) -> None:
         for one in requests:
             if isinstance(one, Key):
-                self._add(one, cause, Lane.NORMAL, debounce_seconds=debounce_seconds)
-            elif isinstance(one, Wake):
+                self._add(one, cause, Priority.NORMAL, debounce_seconds=debounce_seconds)
+            elif isinstance(one, EnqueueRequest):
                 after = one.after.total_seconds()
-                self._add(one.key, cause, one.lane, after=after, debounce_seconds=debounce_seconds)
-            elif isinstance(one, Rewatch):
+                self._add(
+                    one.key, cause, one.priority, after=after, debounce_seconds=debounce_seconds
+                )
+            elif isinstance(one, RefreshWatches):
                 self.refresh_requested.set()
             else:
-                raise TypeError(f"{one!r} cannot be enqueued; return a Key, a Wake or Rewatch()")
+                raise TypeError(
+                    f"{one!r} cannot be enqueued; "
+                    "return a Key, an EnqueueRequest or RefreshWatches()"
+                )
 
     def _add(
-        self, key: Key, cause: Cause, lane: Lane, *, after: float = 0.0, debounce_seconds: float
+        self, key: Key, cause: Cause, lane: Priority, *, after: float = 0.0, debounce_seconds: float
     ) -> None:
         if debounce_seconds and not after:
             self._queue.debounce(key, cause, seconds=debounce_seconds, priority=lane)
@@ -122,10 +127,10 @@ def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
         watch.label_selector,
         watch.field_selector,
         frozenset(watch.indexes),
-        watch.every_event,
-        watch.rest,
-        watch.awaited,
-        watch.whole,
+        watch.notify_unchanged,
+        watch.debounce,
+        watch.required,
+        watch.full_object,
     )
 
 
@@ -233,11 +238,11 @@ class WatchEventHandler:
         self.is_synced = False
         self._dispatcher = dispatcher
         self._on_synced = on_synced
-        self._debounce_seconds = watch.rest.total_seconds()
+        self._debounce_seconds = watch.debounce.total_seconds()
 
     def on_change(self, change: Change[Any]) -> None:
         """See `EventHandler.changed`."""
-        if change.same and not self.watch.every_event:
+        if change.unchanged and not self.watch.notify_unchanged:
             return
         self._dispatcher.call(
             self.watch.keys,
@@ -249,10 +254,11 @@ class WatchEventHandler:
     def on_synced(self) -> None:
         """See `EventHandler.synced`."""
         self.is_synced = True
-        if self.watch.synced is not None:
+        if self.watch.on_synced is not None:
             kind = str(self.watch.kind)
             self._dispatcher.call(
-                self.watch.synced, cause=lambda: Cause("synced", time.monotonic(), kind)
+                self.watch.on_synced,
+                cause=lambda: Cause(reason="synced", received=time.monotonic(), kind=kind),
             )
         self._on_synced()
 
@@ -263,4 +269,10 @@ def _cause(change: Change[Any]) -> Cause:
         reason = "added"
     elif change.new is None:
         reason = "deleted"
-    return Cause(reason, time.monotonic(), str(change.kind), str(change.key), change.version)
+    return Cause(
+        reason=reason,
+        received=time.monotonic(),
+        kind=str(change.kind),
+        object=str(change.key),
+        resource_version=change.resource_version,
+    )

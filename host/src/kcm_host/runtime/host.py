@@ -11,7 +11,6 @@ from typing import Any
 
 from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
-from kcm_host.api.states import ControllerState, Detail, HostState
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
 from kcm_host.config.names import service_account
@@ -19,6 +18,7 @@ from kcm_host.informer.background import keep_running
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.states import ControllerState, Detail, HostState
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.plugins.quarantine import Quarantined
 from kcm_host.runtime.bootstrap import HostConfig

@@ -10,7 +10,7 @@ from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
-from kcm_host.api.watches import AnyWatch
+from kcm_host.api.watch import AnyWatch
 from kcm_host.informer.store import Store
 from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher
 from kcm_host.workqueue.queue import WorkQueue
@@ -35,7 +35,7 @@ def fire(timer: Timer, dispatcher: EventDispatcher) -> None:
 
 
 def _timer_cause() -> Cause:
-    return Cause("timer", time.monotonic())
+    return Cause(reason="timer", received=time.monotonic())
 
 
 #: Keys of the resync in the queue at a time, and objects read in one turn of the loop.
@@ -101,7 +101,7 @@ class Resync:
         for begin in range(0, len(keys), BATCH):
             await self._queue.wait_resync_taken()
             await asyncio.sleep(0)
-            cause = Cause("resync", time.monotonic(), str(watch.kind))
+            cause = Cause(reason="resync", received=time.monotonic(), kind=str(watch.kind))
             try:
                 for key in keys[begin : begin + BATCH]:
                     if _is_readable(store, key):

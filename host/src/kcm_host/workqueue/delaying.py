@@ -7,9 +7,9 @@ from itertools import count
 
 import msgspec
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
-from kcm_host.api.wakes import Lane
 
 MAX_CAUSES = 16
 
@@ -25,7 +25,7 @@ class Pending(msgspec.Struct):
     since: float
     causes: list[Cause]
     merged: int
-    priority: Lane = Lane.NORMAL
+    priority: Priority = Priority.NORMAL
     resync: bool = False
 
     def merge(self, other: "Pending") -> None:

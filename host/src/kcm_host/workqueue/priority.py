@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
-from kcm_host.api.wakes import Lane
 
 #: After so many keys of higher priorities, one key of a lower priority is next.
 STARVATION_LIMIT = 8
@@ -19,15 +19,15 @@ class PriorityQueue:
     """
 
     def __init__(self) -> None:
-        self._keys: tuple[deque[Key], ...] = tuple(deque() for _ in Lane)
+        self._keys: tuple[deque[Key], ...] = tuple(deque() for _ in Priority)
         #: By priority, how many keys of higher priorities were taken while one waited there.
-        self._passed_over = [0] * len(Lane)
+        self._passed_over = [0] * len(Priority)
 
-    def push(self, key: Key, priority: Lane) -> None:
+    def push(self, key: Key, priority: Priority) -> None:
         """Append a key to those of a priority."""
         self._keys[priority].append(key)
 
-    def pop(self, is_current: Callable[[Key, Lane], bool]) -> Key | None:
+    def pop(self, is_current: Callable[[Key, Priority], bool]) -> Key | None:
         """Remove and return the next key whose entry is current; None when there is none."""
         while (priority := self._next_priority()) is not None:
             key = self._keys[priority].popleft()
@@ -44,15 +44,15 @@ class PriorityQueue:
     def __bool__(self) -> bool:
         return any(self._keys)
 
-    def _next_priority(self) -> Lane | None:
-        non_empty = [priority for priority in Lane if self._keys[priority]]
+    def _next_priority(self) -> Priority | None:
+        non_empty = [priority for priority in Priority if self._keys[priority]]
         for priority in non_empty:
             if self._passed_over[priority] >= STARVATION_LIMIT:
                 return priority
         return non_empty[0] if non_empty else None
 
-    def _count_passed_over(self, taken: Lane) -> None:
+    def _count_passed_over(self, taken: Priority) -> None:
         self._passed_over[taken] = 0
-        for priority in Lane:
+        for priority in Priority:
             if priority > taken and self._keys[priority]:
                 self._passed_over[priority] += 1

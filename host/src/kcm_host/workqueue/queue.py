@@ -5,10 +5,10 @@ from collections import deque
 
 import msgspec
 
+from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
-from kcm_host.api.states import QueueState
-from kcm_host.api.wakes import Lane
+from kcm_host.observe.states import QueueState
 from kcm_host.workqueue.delaying import DelayingQueue, Pending
 from kcm_host.workqueue.priority import PriorityQueue
 from kcm_host.workqueue.rate_limiter import RetryRateLimiter
@@ -25,7 +25,7 @@ class Item(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...]
     merged: int
     queued_seconds: float
-    priority: Lane = Lane.NORMAL
+    priority: Priority = Priority.NORMAL
 
 
 class QueueShutDown(Exception):
@@ -60,7 +60,7 @@ class WorkQueue:
         self._retries = 0
 
     def add(
-        self, key: Key, cause: Cause, *, after: float = 0.0, priority: Lane = Lane.NORMAL
+        self, key: Key, cause: Cause, *, after: float = 0.0, priority: Priority = Priority.NORMAL
     ) -> None:
         """
         Queue `key`, at once or `after` seconds from now.
@@ -78,7 +78,7 @@ class WorkQueue:
             self._mark_dirty(key, pending)
 
     def debounce(
-        self, key: Key, cause: Cause, *, seconds: float, priority: Lane = Lane.NORMAL
+        self, key: Key, cause: Cause, *, seconds: float, priority: Priority = Priority.NORMAL
     ) -> None:
         """
         Queue `key` when no further call has come for `seconds`, so that a burst costs one sync.
@@ -105,7 +105,7 @@ class WorkQueue:
             self._resync_only.add(key)
         self._resync_pending += 1
         self._resync_taken.clear()
-        pending = Pending(self._loop.time(), [cause], 1, Lane.IDLE, resync=True)
+        pending = Pending(self._loop.time(), [cause], 1, Priority.IDLE, resync=True)
         self._mark_dirty(key, pending)
 
     def is_resync_only(self, key: Key) -> bool:
@@ -120,7 +120,9 @@ class WorkQueue:
         """Return when the workers have taken every key that `add_resync` queued."""
         await self._resync_taken.wait()
 
-    def add_rate_limited(self, key: Key, cause: Cause, *, priority: Lane = Lane.NORMAL) -> float:
+    def add_rate_limited(
+        self, key: Key, cause: Cause, *, priority: Priority = Priority.NORMAL
+    ) -> float:
         """Queue `key` after a failure and return the seconds until its retry (IQ-87)."""
         delay = self._rate_limiter.next_delay(key)
         self._retries += 1
@@ -128,7 +130,7 @@ class WorkQueue:
         return delay
 
     def add_after(
-        self, key: Key, cause: Cause, *, after: float, priority: Lane = Lane.NORMAL
+        self, key: Key, cause: Cause, *, after: float, priority: Priority = Priority.NORMAL
     ) -> None:
         """Queue `key` after the time that its sync requested; counted as a retry (IQ-89)."""
         self._retries += 1
@@ -216,7 +218,7 @@ class WorkQueue:
         self._ready.push(key, self._dirty[key].priority)
         self._notify_getter()
 
-    def _is_current(self, key: Key, priority: Lane) -> bool:
+    def _is_current(self, key: Key, priority: Priority) -> bool:
         pending = self._dirty.get(key)
         return pending is not None and pending.priority == priority and key not in self._processing
 

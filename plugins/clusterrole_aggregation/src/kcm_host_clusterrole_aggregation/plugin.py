@@ -31,7 +31,11 @@ from kcm_host_clusterrole_aggregation.models import Role
 from kcm_host_clusterrole_aggregation.selectors import InvalidSelector
 
 CLUSTER_ROLE = Kind(
-    "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    name="ClusterRole",
+    resource="clusterroles",
+    namespaced=False,
 )
 FIELD_MANAGER = "clusterrole-aggregation-controller"
 # One change of a role queues all aggregated ones, and so does each of the writes that follow.
@@ -61,7 +65,7 @@ class ClusterRoleAggregation:
                 kind=CLUSTER_ROLE,
                 model=Role,
                 keys=self._on_role,
-                rest=DEBOUNCE,
+                debounce=DEBOUNCE,
                 resync=lambda key: key,
             )
         ]
@@ -73,7 +77,10 @@ class ClusterRoleAggregation:
 
         `create` is missing on purpose: an apply to a role just deleted must be refused (CRA-57).
         """
-        return [Permission(CLUSTER_ROLE, "patch"), Permission(CLUSTER_ROLE, "escalate")]
+        return [
+            Permission(kind=CLUSTER_ROLE, verb="patch"),
+            Permission(kind=CLUSTER_ROLE, verb="escalate"),
+        ]
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:

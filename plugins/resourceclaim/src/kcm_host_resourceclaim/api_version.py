@@ -26,9 +26,17 @@ def api_for_version(version: str, settings: Settings, groups: Kind | None) -> Se
     """Return the kinds of one version of resource.k8s.io, with the features of `settings`."""
     groups = groups if settings.generic_workload else None
     return ServedApi(
-        claims=Kind("resource.k8s.io", version, "ResourceClaim", "resourceclaims"),
+        claims=Kind(
+            group="resource.k8s.io",
+            version=version,
+            name="ResourceClaim",
+            resource="resourceclaims",
+        ),
         templates=Kind(
-            "resource.k8s.io", version, "ResourceClaimTemplate", "resourceclaimtemplates"
+            group="resource.k8s.io",
+            version=version,
+            name="ResourceClaimTemplate",
+            resource="resourceclaimtemplates",
         ),
         groups=groups,
         workload_claims=settings.workload_claims and groups is not None,

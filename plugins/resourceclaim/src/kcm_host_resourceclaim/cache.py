@@ -108,7 +108,7 @@ class CacheReader:
         """
         if self.claim(key) != expected:
             return None
-        full = self._view.of(self.api.claims, Claim).whole(key.name, key.namespace)
+        full = self._view.of(self.api.claims, Claim).full_object(key.name, key.namespace)
         return with_decoded_status(full) if full is not None else None
 
     def claim_or_created(self, key: Key) -> Claim | None:

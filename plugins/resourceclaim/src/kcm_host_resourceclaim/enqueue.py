@@ -77,10 +77,10 @@ class EnqueueHandlers:
         self._state.claim_counts.update(change.key, new)
         # Before anything is judged: a deleted claim must not be taken for a new one (D-2).
         if old is not None and _is_gone(old, new):
-            created.on_delete(change.key, old.uid, change.version)
+            created.on_delete(change.key, old.uid, change.resource_version)
         own = created.get(change.key)
         if new is not None:
-            created.on_update(change.key, change.version)
+            created.on_update(change.key, change.resource_version)
         if self._unsynced:
             return ()
         cache = self._cache(view)

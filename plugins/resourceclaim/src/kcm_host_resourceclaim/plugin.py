@@ -108,17 +108,20 @@ class ResourceClaims:
         """
         apis = [api_for_version(version, settings, None) for version in VERSIONS]
         claims = [
-            Permission(api.claims, verb, subresource)
+            Permission(kind=api.claims, verb=verb, subresource=subresource)
             for api in apis
             for verb, subresource in CLAIM_WRITES
         ]
         groups = [
-            Permission(kind, verb, subresource)
+            Permission(kind=kind, verb=verb, subresource=subresource)
             for kind in (POD_GROUPS if settings.workload_claims else ())
             for verb, subresource in (("get", ""), ("patch", "status"))
         ]
-        pods = [Permission(POD, "get"), Permission(POD, "patch", "status")]
-        events = [Permission(EVENT, "create"), Permission(EVENT, "patch")]
+        pods = [
+            Permission(kind=POD, verb="get"),
+            Permission(kind=POD, verb="patch", subresource="status"),
+        ]
+        events = [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
         return [*claims, *groups, *pods, *events]
 
     @hookimpl
@@ -170,7 +173,7 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
             kind=POD,
             model=Pod,
             keys=handlers.on_pod,
-            synced=handlers.on_synced,
+            on_synced=handlers.on_synced,
             indexes={**references, **({BY_GROUP: _group_value} if api.groups is not None else {})},
             resync=partial(_queue_key, POD_KEY),
         ),
@@ -178,16 +181,16 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
             kind=api.claims,
             model=Claim,
             keys=handlers.on_claim,
-            synced=handlers.on_synced,
+            on_synced=handlers.on_synced,
             indexes={BY_OWNER: owner_values, BY_REFERENCE: reference_values},
-            whole=True,
+            full_object=True,
             resync=partial(_queue_key, CLAIM_KEY),
         ),
         Watch(
             kind=api.templates,
             model=Template,
             keys=handlers.on_template,
-            synced=handlers.on_synced,
+            on_synced=handlers.on_synced,
         ),
     ]
     if api.groups is not None:
@@ -196,7 +199,7 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
                 kind=api.groups,
                 model=PodGroup,
                 keys=handlers.on_group,
-                synced=handlers.on_synced,
+                on_synced=handlers.on_synced,
                 indexes=references if api.workload_claims else {},
                 # Without workload claims PodGroups are only looked up for pods, and never synced.
                 resync=partial(_queue_key, GROUP_KEY) if api.workload_claims else None,

@@ -95,10 +95,12 @@ def collect_metrics(
     )
     return [
         Metric(
-            f"{PREFIX}writes_total",
-            "Status writes by cause.",
-            "counter",
-            tuple(({"cause": cause}, count) for cause, count in sorted(metrics.writes.items())),
+            name=f"{PREFIX}writes_total",
+            help="Status writes by cause.",
+            type="counter",
+            series=tuple(
+                ({"cause": cause}, count) for cause, count in sorted(metrics.writes.items())
+            ),
         ),
         _counter("conflicts", "Status writes that ended with a conflict.", metrics.conflicts),
         _counter("decreases", "Status writes that followed deletions.", metrics.decreases),
@@ -115,20 +117,20 @@ def collect_metrics(
         _gauge("oldest_drift_seconds", "Age of the oldest usage without objects.", now - oldest),
         _gauge("quotas_not_served", "Quotas with a name that nothing counts under.", unhandled),
         Metric(
-            f"{PREFIX}quotas_not_ready",
-            "Quotas that wait for a resource.",
-            "gauge",
-            _waiting_quotas(replenishment, view),
+            name=f"{PREFIX}quotas_not_ready",
+            help="Quotas that wait for a resource.",
+            type="gauge",
+            series=_waiting_quotas(replenishment, view),
         ),
     ]
 
 
 def _counter(name: str, text: str, value: float) -> Metric:
-    return Metric(f"{PREFIX}{name}_total", text, "counter", (({}, value),))
+    return Metric(name=f"{PREFIX}{name}_total", help=text, type="counter", series=(({}, value),))
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
-    return Metric(f"{PREFIX}{name}", text, "gauge", (({}, value),))
+    return Metric(name=f"{PREFIX}{name}", help=text, type="gauge", series=(({}, value),))
 
 
 def _waiting_quotas(

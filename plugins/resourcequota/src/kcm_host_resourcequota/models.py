@@ -15,7 +15,7 @@ from kcm_host_resourcequota.scopes import (
     selector_for,
 )
 
-RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
+RESOURCE_QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
 
 # The server omits empty maps and lists; null, missing and empty have one meaning (RQ-50).
 ResourceTexts = dict[str, str] | None

@@ -9,14 +9,14 @@ from kcm_host.api import (
     EVENT,
     AnyWatch,
     Discovery,
+    Enqueue,
     Key,
     Metric,
     Outcome,
     Permission,
-    Rewatch,
+    RefreshWatches,
     Timer,
     View,
-    Wanted,
     Watch,
     Writer,
     hookimpl,
@@ -80,15 +80,15 @@ class ResourceQuota:
                 kind=RESOURCE_QUOTA,
                 model=QuotaObject,
                 keys=replenishment.quota_changed,
-                whole=True,
-                every_event=True,
+                full_object=True,
+                notify_unchanged=True,
                 resync=lambda key: key,
             ),
             monitor.pod_watch(),
         ]
 
     @hookimpl
-    def kcm_more_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
+    def kcm_dynamic_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
         """Watch the other resources that quotas need."""
         return self._replenishment.dynamic_watches(discovery)
 
@@ -96,9 +96,9 @@ class ResourceQuota:
     def kcm_writes(self) -> Sequence[Permission]:
         """Update the status of quotas, and record Events."""
         return [
-            Permission(RESOURCE_QUOTA, "update", "status"),
-            Permission(EVENT, "create"),
-            Permission(EVENT, "patch"),
+            Permission(kind=RESOURCE_QUOTA, verb="update", subresource="status"),
+            Permission(kind=EVENT, verb="create"),
+            Permission(kind=EVENT, verb="patch"),
         ]
 
     @hookimpl
@@ -106,7 +106,7 @@ class ResourceQuota:
         """Run the periodic tasks; the full resync unless it is switched off (RQ-4)."""
         timers = [
             Timer(every=TICK, keys=self._tick),
-            Timer(every=WATCH_CLEANUP, keys=lambda _view: (Rewatch(),)),
+            Timer(every=WATCH_CLEANUP, keys=lambda _view: (RefreshWatches(),)),
         ]
         if settings.resync_period:
             timers.append(Timer(every=settings.resync_period, keys=self._resync, resync=True))
@@ -128,7 +128,7 @@ class ResourceQuota:
         metrics = self._reconciler.metrics
         return collect_metrics(self._replenishment, metrics, self._audit, view, now=self._clock())
 
-    def _tick(self, view: View) -> Iterable[Wanted]:
+    def _tick(self, view: View) -> Iterable[Enqueue]:
         """Return the enqueue requests that no event causes: expirations, decoding, the audit."""
         replenishment = self._replenishment
         wanted = [*replenishment.objects_expired(view), *replenishment.decodable_again(view)]
@@ -137,5 +137,5 @@ class ResourceQuota:
             wanted += replenishment.enqueue_users(repairs, view)
         return wanted
 
-    def _resync(self, _view: View) -> Iterable[Wanted]:
+    def _resync(self, _view: View) -> Iterable[Enqueue]:
         return self._replenishment.resync()

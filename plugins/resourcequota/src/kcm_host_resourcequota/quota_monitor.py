@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from kcm_host.api import AnyWatch, Change, Discovery, Key, Kind, View, Wanted, Watch
+from kcm_host.api import AnyWatch, Change, Discovery, Enqueue, Key, Kind, View, Watch
 from kcm_host_resourcequota import calculator
 from kcm_host_resourcequota.calculator import Calculation, EvaluationPlan
 from kcm_host_resourcequota.evaluators import resourceclaims
@@ -32,13 +32,13 @@ MAX_CACHED_PLANS = 10_000
 class MonitorListener(Protocol):
     """The receiver of what the quota monitor finds; returns the enqueue requests for it."""
 
-    def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Wanted]:
+    def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Enqueue]:
         """Handle changes of what objects use."""
 
-    def resource_synced(self, resource: str) -> Iterable[Wanted]:
+    def resource_synced(self, resource: str) -> Iterable[Enqueue]:
         """Handle the end of the first list of a resource: it can be counted from now on."""
 
-    def evaluators_changed(self, affects: Callable[[str], bool]) -> Iterable[Wanted]:
+    def evaluators_changed(self, affects: Callable[[str], bool]) -> Iterable[Enqueue]:
         """Handle that the names for which `affects` is true may have other evaluators."""
 
 
@@ -113,16 +113,16 @@ class QuotaMonitor:
         synced = partial(self._resource_synced, kind)
         if kind == DEVICE_CLASS:
             changed = self._device_class_changed
-            return Watch(kind=kind, model=DeviceClass, keys=changed, synced=synced)
+            return Watch(kind=kind, model=DeviceClass, keys=changed, on_synced=synced)
         evaluator = self.registry.get(str(kind))
         assert evaluator is not None, kind
         return Watch(
             kind=kind,
             model=evaluator.model,
             keys=partial(self._object_changed, evaluator),
-            synced=synced,
+            on_synced=synced,
             indexes=resourceclaims.INDEXES if evaluator is self.claims else {},
-            awaited=False,
+            required=False,
         )
 
     def update_expired(self, view: View) -> list[UsageDelta]:
@@ -150,7 +150,7 @@ class QuotaMonitor:
 
     def _object_changed(
         self, evaluator: Evaluator, change: Change[Any], view: View
-    ) -> Iterable[Wanted]:
+    ) -> Iterable[Enqueue]:
         # A watch that was just removed may still deliver events.
         if not self.monitors.has(evaluator.resource, evaluator.kind):
             return ()
@@ -162,7 +162,7 @@ class QuotaMonitor:
         deltas = self._update_usage(evaluator, change.key, dependent, view)
         return self._listener.usage_changed(deltas, view) if deltas else ()
 
-    def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Wanted]:
+    def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Enqueue]:
         """Update the usage of the claims of a class, and the evaluators of its names (D-9)."""
         name = change.key.name
         if change.new is None:
@@ -170,7 +170,7 @@ class QuotaMonitor:
         else:
             self._device_class_names.add(name)
         affected = self._device_classes.put(name, change.new)
-        wanted: list[Wanted] = []
+        wanted: list[Enqueue] = []
         if self.monitors.is_synced(self.claims.resource):
             keys = resourceclaims.claims_of_class(view, name)
             deltas = [self.usage.update(self.claims, key, view) for key in keys]
@@ -188,7 +188,7 @@ class QuotaMonitor:
         self._device_class_names.clear()
         self.registry.invalidate()
 
-    def _resource_synced(self, kind: Kind, _view: View) -> Iterable[Wanted]:
+    def _resource_synced(self, kind: Kind, _view: View) -> Iterable[Enqueue]:
         resource = str(kind)
         if not self.monitors.has(resource, kind):
             return ()

@@ -75,7 +75,7 @@ class QuotaReconciler:
         """Write the desired status into the version that it was computed from."""
         key = desired.quota.key
         quotas = view.of(RESOURCE_QUOTA, QuotaObject)
-        full_object = quotas.whole(key.name, key.namespace)
+        full_object = quotas.full_object(key.name, key.namespace)
         # An undecodable version is newer than the one that the status was computed from.
         if full_object is None or key in quotas.undecodable(key.namespace):
             return

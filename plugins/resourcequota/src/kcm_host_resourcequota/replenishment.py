@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from kcm_host.api import AnyWatch, Change, Discovery, Key, Lane, Rewatch, View, Wake, Wanted
+from kcm_host.api import (
+    AnyWatch,
+    Change,
+    Discovery,
+    Enqueue,
+    EnqueueRequest,
+    Key,
+    Priority,
+    RefreshWatches,
+    View,
+)
 from kcm_host_resourcequota.calculator import DesiredStatus, desired_status, is_urgent
 from kcm_host_resourcequota.deferred_release import DeferredRelease
 from kcm_host_resourcequota.evaluators.base import Evaluator
@@ -46,7 +56,7 @@ class Replenishment:
         self.monitor.refresh(discovery)
         return self.monitor.watches_for({name for quota in self.quotas for name in quota.names})
 
-    def quota_changed(self, change: Change[QuotaObject], view: View) -> Iterable[Wanted]:
+    def quota_changed(self, change: Change[QuotaObject], view: View) -> Iterable[Enqueue]:
         """Enqueue a quota that is new, has another spec or a wrong status (RQ-20 to RQ-23)."""
         before = self.quotas.get(change.key)
         if change.new is None:
@@ -67,12 +77,12 @@ class Replenishment:
             return self._enqueue_changed(quota)
         return self._enqueue_if_dirty(quota, view)
 
-    def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Wanted]:
+    def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas whose totals change (RQ-B10)."""
         by_namespace: dict[str, list[UsageDelta]] = {}
         for delta in deltas:
             by_namespace.setdefault(delta.key.namespace, []).append(delta)
-        wanted: list[Wanted] = []
+        wanted: list[Enqueue] = []
         for namespace, own_deltas in by_namespace.items():
             for quota in self.quotas.in_namespace(namespace):
                 by_name = self._deltas_by_name(quota, own_deltas)
@@ -85,9 +95,9 @@ class Replenishment:
                     wanted += self._enqueue_if_dirty(quota, view)
         return wanted
 
-    def resource_synced(self, resource: str) -> Iterable[Wanted]:
+    def resource_synced(self, resource: str) -> Iterable[Enqueue]:
         """Enqueue the quotas that wait for this resource (D-15, D-18)."""
-        wanted: list[Wanted] = []
+        wanted: list[Enqueue] = []
         for quota in self.quotas:
             waiting = [
                 name
@@ -101,37 +111,37 @@ class Replenishment:
             wanted += self._enqueue_changed(quota) if waiting else ()
         return wanted
 
-    def evaluators_changed(self, affects: Callable[[str], bool]) -> Iterable[Wanted]:
+    def evaluators_changed(self, affects: Callable[[str], bool]) -> Iterable[Enqueue]:
         """Enqueue the quotas whose names may have other evaluators (D-9)."""
-        wanted: list[Wanted] = []
+        wanted: list[Enqueue] = []
         for quota in self.quotas:
             if any(affects(name) for name in quota.spec.hard):
                 wanted += self._enqueue_changed(quota)
         return wanted
 
-    def objects_expired(self, view: View) -> Iterable[Wanted]:
+    def objects_expired(self, view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas of objects that expired, or whose clock was set back (RQ-B21)."""
         deltas = self.monitor.update_expired(view)
         return self.usage_changed(deltas, view) if deltas else ()
 
-    def decodable_again(self, view: View) -> Iterable[Wanted]:
+    def decodable_again(self, view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas that waited for objects which can be decoded again (RQ-B28)."""
         return self.enqueue_users(self.monitor.decodable_again(view), view)
 
-    def enqueue_users(self, places: Iterable[tuple[str, str]], view: View) -> Iterable[Wanted]:
+    def enqueue_users(self, places: Iterable[tuple[str, str]], view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas with a wrong status that limit a resource in a namespace."""
-        wanted: list[Wanted] = []
+        wanted: list[Enqueue] = []
         for resource, namespace in places:
             for quota in self.quotas.in_namespace(namespace):
                 if any(each.resource == resource for each in self._evaluators(quota)):
                     wanted += self._enqueue_if_dirty(quota, view)
         return wanted
 
-    def resync(self) -> Iterable[Wanted]:
+    def resync(self) -> Iterable[Enqueue]:
         """Enqueue every quota with the lowest priority (RQ-28, RQ-B52)."""
         for quota in self.quotas:
             self._resyncing.add(quota.key)
-            yield Wake(quota.key, Lane.IDLE)
+            yield EnqueueRequest(quota.key, Priority.IDLE)
 
     def desired_status(self, quota: Quota, view: View) -> DesiredStatus:
         """Return the status that a quota should have now."""
@@ -167,35 +177,37 @@ class Replenishment:
             self._resyncing.discard(key)
             self.releases[key].resync_finished(desired.release)
 
-    def _enqueue_if_dirty(self, quota: Quota, view: View) -> Sequence[Wanted]:
+    def _enqueue_if_dirty(self, quota: Quota, view: View) -> Sequence[Enqueue]:
         """Return the enqueue requests for a quota; none if its status is right."""
         desired = self.desired_status(quota, view)
         if desired.is_dirty and is_urgent(quota, desired.plan):
-            return (Wake(quota.key, Lane.URGENT, self._coalescing_delay(quota.key)),)
+            return (EnqueueRequest(quota.key, Priority.URGENT, self._coalescing_delay(quota.key)),)
         if desired.lowers_usage:
             return (self._enqueue_decrease(quota.key),)
         if desired.is_dirty:
-            return (Wake(quota.key, after=timedelta(seconds=INCREASE_DELAY_SECONDS)),)
+            return (EnqueueRequest(quota.key, after=timedelta(seconds=INCREASE_DELAY_SECONDS)),)
         if desired.release.deferred:
             after = timedelta(seconds=desired.release.wait_seconds)
-            return (Wake(quota.key, Lane.IDLE, after),)
+            return (EnqueueRequest(quota.key, Priority.IDLE, after),)
         return ()
 
-    def _enqueue_decrease(self, key: Key) -> Wake:
+    def _enqueue_decrease(self, key: Key) -> EnqueueRequest:
         debounce = timedelta(seconds=DELETION_DEBOUNCE_SECONDS)
-        return Wake(key, after=max(debounce, self._coalescing_delay(key)))
+        return EnqueueRequest(key, after=max(debounce, self._coalescing_delay(key)))
 
     def _coalescing_delay(self, key: Key) -> timedelta:
         due = self._synced_at.get(key, -COALESCE_SECONDS) + COALESCE_SECONDS
         return timedelta(seconds=max(due - self._clock(), 0.0))
 
-    def _enqueue_changed(self, quota: Quota) -> Sequence[Wanted]:
+    def _enqueue_changed(self, quota: Quota) -> Sequence[Enqueue]:
         """Return the enqueue requests for a quota with another spec or other evaluators."""
         urgent = is_urgent(quota, self.monitor.plan(quota.spec.names))
-        wake = Wake(
-            quota.key, Lane.URGENT if urgent else Lane.NORMAL, self._coalescing_delay(quota.key)
+        wake = EnqueueRequest(
+            quota.key,
+            Priority.URGENT if urgent else Priority.NORMAL,
+            self._coalescing_delay(quota.key),
         )
-        return (Rewatch(), wake) if self.monitor.ensure_watched(quota.names) else (wake,)
+        return (RefreshWatches(), wake) if self.monitor.ensure_watched(quota.names) else (wake,)
 
     def _evaluators(self, quota: Quota) -> Iterator[Evaluator]:
         return (evaluator for evaluator, _ in self.monitor.plan(quota.spec.names).evaluators)

@@ -8,8 +8,20 @@ from msgspec.structs import force_setattr
 
 from kcm_host.api import Kind
 
-SERVICE_CIDR = Kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
-IP_ADDRESS = Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses", namespaced=False)
+SERVICE_CIDR = Kind(
+    group="networking.k8s.io",
+    version="v1",
+    name="ServiceCIDR",
+    resource="servicecidrs",
+    namespaced=False,
+)
+IP_ADDRESS = Kind(
+    group="networking.k8s.io",
+    version="v1",
+    name="IPAddress",
+    resource="ipaddresses",
+    namespaced=False,
+)
 
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 ALLOCATOR = "ipallocator.k8s.io"

@@ -81,10 +81,10 @@ class ServiceCidrs:
     def kcm_writes(self) -> Sequence[Permission]:
         """Return the permissions to patch ServiceCIDRs and their status, and to write Events."""
         return [
-            Permission(SERVICE_CIDR, "patch"),
-            Permission(SERVICE_CIDR, "patch", "status"),
-            Permission(EVENT, "create"),
-            Permission(EVENT, "patch"),
+            Permission(kind=SERVICE_CIDR, verb="patch"),
+            Permission(kind=SERVICE_CIDR, verb="patch", subresource="status"),
+            Permission(kind=EVENT, verb="create"),
+            Permission(kind=EVENT, verb="patch"),
         ]
 
     @hookimpl

@@ -22,7 +22,7 @@ from kcm_host_ttl.boundaries import NodeCount, parse_seconds
 
 log = logging.getLogger(__name__)
 
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
@@ -70,7 +70,7 @@ class Ttl:
     @hookimpl
     def kcm_writes(self, settings: None) -> list[Permission]:
         """Return the permission to patch nodes (TTL-7, TTL-50)."""
-        return [Permission(NODE, "patch")]
+        return [Permission(kind=NODE, verb="patch")]
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer, settings: None) -> Done:

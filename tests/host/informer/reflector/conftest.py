@@ -11,11 +11,11 @@ from host.informer.reflector.running_reflector import (
     StartReflector,
 )
 
-from kcm_host.api.states import RequestRecord
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
 from kcm_host.informer import backoff
 from kcm_host.informer.list_watch import ListWatchOptions
+from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 

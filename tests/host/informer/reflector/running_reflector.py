@@ -9,18 +9,18 @@ import msgspec
 from kubernetes import client as kubernetes
 
 from kcm_host.api.kinds import Kind
-from kcm_host.api.states import RequestRecord
-from kcm_host.api.watches import Change
+from kcm_host.api.watch import Change
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host.informer.store import Store
+from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy
 
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 STREAMING = {"sendInitialEvents": "true"}
 DEADLINE_SECONDS = 60.0
 

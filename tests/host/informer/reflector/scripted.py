@@ -15,7 +15,7 @@ from kcm_host.informer import decoder
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 
-POD = Kind("", "v1", "Pod", "pods")
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
 PODS = ListWatchOptions(POD)
 #: Longer than a stream has to last to be no early end.
 LASTING = 1.5

@@ -40,7 +40,7 @@ async def test_every_change_is_told_in_order(
     changes = running.handler.changes[1:]
     steps = [(_data(change.old), _data(change.new)) for change in changes]
     assert steps == [("0", "1"), ("1", "2"), ("2", "3"), ("3", None)]
-    versions = [int(change.version) for change in changes]
+    versions = [int(change.resource_version) for change in changes]
     assert versions == sorted(versions)
 
 

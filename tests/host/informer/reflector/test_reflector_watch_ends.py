@@ -31,7 +31,7 @@ async def test_a_watch_that_the_server_ends_is_opened_again(
     """After the server's time-out comes a watch from the last version, no list (IQ-28, IQ-T5)."""
     monkeypatch.setattr(list_watch, "TIMEOUT_SECONDS", (1, 2))
     running = await _with_one(start_reflector, config_maps)
-    version = running.handler.changes[-1].version
+    version = running.handler.changes[-1].resource_version
     await running.wait_for_requests(2)
     assert running.request_kinds == ["stream", "watch"]
     again = dict(running.requests[1].query)
@@ -49,7 +49,7 @@ async def test_a_cut_connection_is_a_normal_end(
     """A watch that breaks goes on from the last version; nothing is lost or doubled (IQ-117)."""
     running = await _with_one(start_reflector, config_maps)
     for name in ("second", "third"):
-        version = running.handler.changes[-1].version
+        version = running.handler.changes[-1].resource_version
         fault_proxy.add(Cut(), query=WATCH, also_open=True, times=1)
         await config_maps.create(name)
         await running.wait_for_changes(f"+{name}")

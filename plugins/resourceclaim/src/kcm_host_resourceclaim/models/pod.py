@@ -10,11 +10,11 @@ from msgspec.structs import force_setattr
 
 from kcm_host.api import Kind
 
-POD = Kind("", "v1", "Pod", "pods")
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
 SCHEDULING_GROUP = "scheduling.k8s.io"
 #: The fields read here are the same in all of these versions (RC-88).
 POD_GROUPS = tuple(
-    Kind(SCHEDULING_GROUP, version, "PodGroup", "podgroups")
+    Kind(group=SCHEDULING_GROUP, version=version, name="PodGroup", resource="podgroups")
     for version in ("v1beta1", "v1alpha3", "v1alpha2")
 )
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})

@@ -47,7 +47,13 @@ def _is_qualified(name: str) -> bool:
     return _LAST_PART.fullmatch(last) is not None
 
 
-DEVICE_CLASS = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+DEVICE_CLASS = Kind(
+    group="resource.k8s.io",
+    version="v1",
+    name="DeviceClass",
+    resource="deviceclasses",
+    namespaced=False,
+)
 
 
 class DeviceClassSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):

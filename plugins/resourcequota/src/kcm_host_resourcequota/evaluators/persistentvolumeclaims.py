@@ -13,7 +13,9 @@ from kcm_host_resourcequota.evaluators.base import (
 from kcm_host_resourcequota.quantity import NANO, Quantity, parse, round_up
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
-PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUME_CLAIM = Kind(
+    group="", version="v1", name="PersistentVolumeClaim", resource="persistentvolumeclaims"
+)
 
 _CLAIMS = "persistentvolumeclaims"
 _COUNT = f"count/{_CLAIMS}"

@@ -33,7 +33,7 @@ from kcm_host_resourcequota.evaluators.pod_requests import (
 from kcm_host_resourcequota.quantity import NANO, Quantity
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
-POD = Kind("", "v1", "Pod", "pods")
+POD = Kind(group="", version="v1", name="Pod", resource="pods")
 
 COUNT = "count/pods"
 PODS = "pods"

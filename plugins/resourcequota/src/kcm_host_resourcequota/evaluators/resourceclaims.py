@@ -25,7 +25,9 @@ from kcm_host_resourcequota.evaluators.extended_resources import (
 from kcm_host_resourcequota.evaluators.pods import POD, Pod
 from kcm_host_resourcequota.quantity import NANO, Quantity
 
-RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+RESOURCE_CLAIM = Kind(
+    group="resource.k8s.io", version="v1", name="ResourceClaim", resource="resourceclaims"
+)
 
 #: The number that a request for all devices counts as: the most that a claim can get.
 MAX_DEVICES_PER_REQUEST = 32

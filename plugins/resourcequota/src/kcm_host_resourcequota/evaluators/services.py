@@ -11,7 +11,7 @@ from kcm_host_resourcequota.evaluators.base import (
     count_usage,
 )
 
-SERVICE = Kind("", "v1", "Service", "services")
+SERVICE = Kind(group="", version="v1", name="Service", resource="services")
 
 _COUNT = "count/services"
 _SERVICES = "services"

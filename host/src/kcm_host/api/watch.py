@@ -7,34 +7,35 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kcm_host.api.enqueue import Enqueue
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.views import View
-from kcm_host.api.wakes import Wanted
 
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class Change(msgspec.Struct, Generic[M], frozen=True, gc=False):
+class Change(msgspec.Struct, Generic[M], frozen=True, gc=False, kw_only=True):
     """
     One change of one object; the stores have changed before.
 
     `old` is None if the object is new to the store, `new` is None if it was deleted (then `old`
     is the last known state; after a relist it may be an outdated one). An object that was deleted
     and created again under its name between two lists is one change with both. Objects are
-    shared: do not modify them. `version` is the object's resourceVersion. `initial` is true for
-    objects of the first list. `same` is true if no declared field differs; only watches with
-    `every_event` get such a change. When an object becomes decodable again, all watches get a
-    change with `same` False, even if no field differs. `relisted` is true if a new list has shown
-    the change: what happened to the object in between is not known, even if it looks the same.
+    shared: do not modify them. `initial` is true for
+    objects of the first list. `unchanged` is true if no declared field differs; only watches with
+    `notify_unchanged` get such a change. When an object becomes decodable again, all watches get a
+    change with `unchanged` False, even if no field differs. `relisted` is true if a new list has
+    shown the change: what happened to the object in between is not known, even if it looks the
+    same.
     """
 
     kind: Kind
     key: Key
     old: M | None
     new: M | None
-    version: str = ""
+    resource_version: str = ""
     initial: bool = False
-    same: bool = False
+    unchanged: bool = False
     relisted: bool = False
 
 
@@ -52,7 +53,7 @@ class Watch(Generic[M]):
     #: Returns the keys to queue for a change. Called once for each change, in order, after the
     #: stores have changed; synchronous, no I/O; may count in memory. An exception restarts the
     #: controller from a new list, because its state can no longer be trusted.
-    keys: Callable[[Change[M], View], Iterable[Wanted]]
+    keys: Callable[[Change[M], View], Iterable[Enqueue]]
     #: Only this namespace; empty: all.
     namespace: str = ""
     label_selector: str = ""
@@ -61,18 +62,18 @@ class Watch(Generic[M]):
     #: an object.
     indexes: Mapping[str, Callable[[Key, M], Iterable[str]]] = field(default_factory=dict)
     #: Whether updates in which no declared field changed are changes too.
-    every_event: bool = False
+    notify_unchanged: bool = False
     #: A key is synced when it has not changed for this time, so that a burst costs one sync; at
     #: the latest five times this time after its first change. Initial objects are not delayed:
     #: all of them are known before the first sync.
-    rest: timedelta = timedelta(0)
+    debounce: timedelta = timedelta(0)
     #: Returns keys to queue; called once when the initial objects have gone through `keys`.
-    synced: Callable[[View], Iterable[Wanted]] | None = None
+    on_synced: Callable[[View], Iterable[Enqueue]] | None = None
     #: Whether syncs wait for the initial objects of this watch, and the controller is not ready
     #: while the watch fails. False for a kind that only some of the keys need.
-    awaited: bool = True
-    #: Whether the full object is kept beside its model, for `Objects.whole` and full updates.
-    whole: bool = False
+    required: bool = True
+    #: Whether the full object is kept beside its model, for `Objects.full_object` and full updates.
+    full_object: bool = False
     #: Returns the key of the work queue that stands for an object of this watch. It is queued
     #: every `resyncPeriod`, in case `keys` has missed a change. None: objects of this watch are
     #: no keys. Synchronous, no I/O.

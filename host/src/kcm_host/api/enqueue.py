@@ -8,7 +8,7 @@ import msgspec
 from kcm_host.api.kinds import Key
 
 
-class Lane(IntEnum):
+class Priority(IntEnum):
     """
     The priorities of keys in a work queue.
 
@@ -21,17 +21,17 @@ class Lane(IntEnum):
     IDLE = 2
 
 
-class Wake(msgspec.Struct, frozen=True, gc=False):
+class EnqueueRequest(msgspec.Struct, frozen=True, gc=False):
     """A key that is queued with another priority, or after a time."""
 
     key: Key
-    lane: Lane = Lane.NORMAL
+    priority: Priority = Priority.NORMAL
     #: Of several times for one key the earliest counts.
     after: timedelta = timedelta(0)
 
 
-class Rewatch(msgspec.Struct, frozen=True):
-    """A request to call `kcm_more_watches` again soon, because its result may have changed."""
+class RefreshWatches(msgspec.Struct, frozen=True):
+    """A request to call `kcm_dynamic_watches` again soon, because its result may have changed."""
 
 
-Wanted = Key | Wake | Rewatch
+Enqueue = Key | EnqueueRequest | RefreshWatches

@@ -102,7 +102,7 @@ class HostState(msgspec.Struct, frozen=True, rename="camel"):
     tasks: int = 0
 
 
-class RequestRecord(msgspec.Struct, frozen=True, gc=False):
+class RequestRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """
     One attempt of one request, retries included.
 
