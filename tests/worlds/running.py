@@ -53,7 +53,7 @@ class World:
         *,
         keys: Mapping[Kind, str],
         others: Iterable[Kind] = (),
-        make: Callable[[], object] | None = None,
+        make: Callable[..., object] | None = None,
         workers: int = 4,
         **settings: Any,
     ) -> None:
@@ -135,7 +135,7 @@ async def running(world: World) -> AsyncIterator[World]:
         await world.informers.shutdown()
 
 
-def _plugin(name: str, make: Callable[[], object] | None) -> Plugin:
+def _plugin(name: str, make: Callable[..., object] | None) -> Plugin:
     loading = load(find(CONTROLLER.group), [name], host_version=__version__)
     plugin = loading.plugins[name]
     return replace(plugin, cls=make) if make is not None else plugin  # type: ignore[arg-type]

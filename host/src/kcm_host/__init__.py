@@ -3,4 +3,4 @@
 __all__ = ["__version__"]
 
 # A literal: asking importlib.metadata for it costs 20 ms of every start.
-__version__ = "0.1.0"
+__version__ = "0.2.0"

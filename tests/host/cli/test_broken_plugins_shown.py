@@ -16,7 +16,8 @@ STRANGE_SETTINGS = """
         def _check(cls, size):
             raise RuntimeError("the validator is broken")
 
-    Loop.kcm_settings = hookimpl(lambda self: Settings)
+    Loop.kcm_settings = staticmethod(hookimpl(lambda: Settings))
+    Loop.__init__ = lambda self, settings: None
 """
 
 

@@ -1,18 +1,18 @@
-"""Controllers have their short names, whichever name is written."""
+"""Controllers have the names of their entry points, whichever alias is written."""
 
 from collections.abc import Callable
 
 import pytest
 
+from kcm_host import __version__
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.load import Loaded
-from kcm_host.config.names import (
-    SHORT_NAMES,
-    is_other_upstream_controller,
-    service_account,
-    short_name,
-    spellings,
-)
+from kcm_host.config.names import is_other_upstream_controller
+from kcm_host.plugins.finder import find
+from kcm_host.plugins.hookimpls import CONTROLLER
+from kcm_host.plugins.loader import load as load_plugins
 
+NAMES = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
 ALIASES = {
     "ttl-controller": "ttl",
     "clusterrole-aggregation-controller": "clusterrole-aggregation",
@@ -25,22 +25,27 @@ ALIASES = {
 
 
 @pytest.mark.parametrize(("alias", "short"), ALIASES.items(), ids=ALIASES)
-def test_alias_means_the_short_name(load: Callable[..., Loaded], alias: str, short: str) -> None:
-    """A controller under an upstream name is loaded under its short one (H-16, design 2)."""
-    assert short_name(alias) == short
-    assert alias in spellings(short)
-    assert list(load(f"controllers: {{{alias}: {{workers: 3}}}}").settings.controllers) == [short]
+def test_alias_means_the_name(load: Callable[..., Loaded], alias: str, short: str) -> None:
+    """A controller under an upstream name is loaded under its own one (H-16, design 2)."""
+    names = controller_names()
+    assert names.name_of(alias) == short
+    assert alias in names.spellings(short)
+    loaded = load(f"controllers: {{{alias}: {{workers: 3}}}}", names=names)
+    assert list(loaded.settings.controllers) == [short]
 
 
-@pytest.mark.parametrize("name", [*SHORT_NAMES, "backup", "TTL"])
+@pytest.mark.parametrize("name", [*NAMES, "backup", "TTL"])
 def test_other_names_stay_as_they_are(load: Callable[..., Loaded], name: str) -> None:
-    """Short names and names of third-party plugins are taken as written (design 2)."""
-    assert list(load(f"controllers: {{{name}: }}").settings.controllers) == [name]
+    """Names of entry points and unknown names are taken as written (design 2)."""
+    assert list(
+        load(f"controllers: {{{name}: }}", names=controller_names()).settings.controllers
+    ) == [name]
 
 
 def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
     """Alias and short name together are refused, and both lines are named (design 7)."""
-    assert problems("controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n") == [
+    text = "controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n"
+    assert problems(text, names=controller_names()) == [
         (
             "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' "
             "of config.yaml:2 by another name; keep one of them, best 'ttl'"
@@ -50,7 +55,8 @@ def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., li
 
 def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
     """Two upstream names of one controller are refused like alias and short name (design 7)."""
-    [problem] = problems("controllers: {service-cidr-controller: , service-cidrs-controller: }")
+    text = "controllers: {service-cidr-controller: , service-cidrs-controller: }"
+    [problem] = problems(text, names=controller_names())
     assert "best 'servicecidrs'" in problem
 
 
@@ -80,9 +86,9 @@ def test_other_controllers_of_the_reference_are_known(name: str, known: bool) ->
         ("resourcequota", "resourcequota-controller"),
         ("servicecidrs", "service-cidrs-controller"),
         ("ttl", "ttl-controller"),
-        ("frobnicator", "frobnicator"),
     ],
 )
 def test_controllers_have_the_references_service_accounts(name: str, account: str) -> None:
     """Their roles are made by every API server (TTL-2, CRA-3, SC-2, RC-1, RQ-2)."""
-    assert service_account(name) == account
+    loaded = load_plugins(find(CONTROLLER.group), [name], host_version=__version__)
+    assert loaded.plugins[name].info.service_account == account

@@ -16,7 +16,7 @@ from kcm_host.config.load import load_settings
 from kcm_host.config.schema import schema
 from kcm_host.config.tree import DEFAULT
 from kcm_host.config.yaml import read_text
-from kcm_host_resourcequota.settings import Settings
+from kcm_host_resourcequota.settings import QuotaSettings
 
 VALIDATOR = jsonschema.Draft202012Validator(schema({}))
 REJECTED = {
@@ -126,7 +126,7 @@ def test_schema_and_loader_take_the_same_files(path: Path, value: Any) -> None:
 )
 def test_settings_of_a_plugin_are_part_of_the_schema(entry: Any, valid: bool) -> None:
     """An entry that is left empty, and settings that are, are valid as in the loader (F-89)."""
-    validator = jsonschema.Draft202012Validator(schema({"resourcequota": Settings}))
+    validator = jsonschema.Draft202012Validator(schema({"resourcequota": QuotaSettings}))
     for name in ("resourcequota", "resourcequota-controller"):
         assert validator.is_valid({"controllers": {name: entry}}) is valid
     assert not validator.is_valid({"controllers": {"other": entry}})

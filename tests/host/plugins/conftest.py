@@ -27,15 +27,15 @@ GOOD = """
 
     class Loop:
         @hookimpl
-        def kcm_watches(self, settings, discovery):
+        def kcm_watches(self, discovery):
             return [Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]
 
         @hookimpl
-        async def kcm_sync(self, key, view, writer, settings):
+        async def kcm_sync(self, key, view, writer):
             return Done()
 
         @hookimpl
-        def kcm_status(self, view, settings):
+        def kcm_status(self, view):
             return {"loops": 1}
 """
 
@@ -85,7 +85,7 @@ class Site:
         self.distribution(f"acme-{name}", f"{name} = {module}:{attribute}", **more)
         return folder / f"{module}.py"
 
-    def load(self, *enabled: str, host_version: str = "0.1.0") -> LoadResult:
+    def load(self, *enabled: str, host_version: str = "0.2.0") -> LoadResult:
         """Find and load controllers."""
         return load(find(CONTROLLER.group), enabled, host_version=host_version)
 

@@ -145,7 +145,7 @@ def test_a_required_hook_that_is_unmarked(site, good, hook):
 
 def test_an_optional_hook_that_is_unmarked(site, good):
     """Kind 6: an unmarked optional hook would silently do nothing, so it counts as well."""
-    site.plugin("bad", good + "\n    def kcm_writes(self, settings):\n        return []\n")
+    site.plugin("bad", good + "\n    def kcm_writes(self):\n        return []\n")
     assert "'kcm_writes' lacks @hookimpl" in broken(site).reason
 
 
@@ -163,7 +163,7 @@ def test_an_unknown_hook(site, good, marker):
 def test_an_unknown_hook_like_no_other(site, good):
     """Kind 7: where nothing is near, the hooks are listed."""
     site.plugin("bad", good + "\n    @hookimpl\n    def kcm_zzz(self):\n        pass\n")
-    assert "kcm_watches, kcm_sync, kcm_status, kcm_writes, kcm_settings" in broken(site).remedy
+    assert "kcm_watches, kcm_sync, kcm_info, kcm_settings, kcm_writes" in broken(site).remedy
 
 
 def test_a_hook_of_a_later_host_may_be_marked_optional(site, good):
@@ -233,14 +233,14 @@ def test_a_hook_that_is_there_twice(site, good):
     assert broken(site).reason == "'kcm_status' is implemented twice"
 
 
-@pytest.mark.parametrize("demand", ["kcm-host>=0.2", "kcm_host<0.1", "KCM.host[otlp]==9.*"])
+@pytest.mark.parametrize("demand", ["kcm-host>=0.3", "kcm_host<0.2", "KCM.host[otlp]==9.*"])
 def test_a_host_outside_the_bounds(site, demand):
     """Kind 10: a plugin made for another host is refused before it is imported."""
     site.plugin("bad", "raise SystemExit", metadata=f"Requires-Dist: {demand}\n")
     found = broken(site)
     assert found.stage is Stage.VERSION
-    assert "and this host is 0.1.0" in found.reason
-    assert "a version of 'acme-bad' made for kcm-host 0.1.0" in found.remedy
+    assert "and this host is 0.2.0" in found.reason
+    assert "a version of 'acme-bad' made for kcm-host 0.2.0" in found.remedy
 
 
 def test_a_demand_that_cannot_be_read(site):
@@ -254,9 +254,9 @@ def test_a_demand_that_cannot_be_read(site):
 @pytest.mark.parametrize(
     ("demand", "host_version"),
     [
-        ("kcm-host>=0.1,<1", "0.2.0rc1"),
-        ("kcm-host>=9; extra == 'new'", "0.1.0"),
-        ("other>=9", "0.1.0"),
+        ("kcm-host>=0.2,<1", "0.3.0rc1"),
+        ("kcm-host>=9; extra == 'new'", "0.2.0"),
+        ("other>=9", "0.2.0"),
     ],
     ids=["prerelease", "demand of an extra", "about another"],
 )
@@ -289,8 +289,9 @@ def test_two_distributions_with_one_name(site):
 def test_a_bad_settings_model(site, good, body, says):
     """Kind 12: kcm_settings must return a pydantic model class."""
     source = f"""
+    @staticmethod
     @hookimpl
-    def kcm_settings(self):
+    def kcm_settings():
         {body}
 
 import pydantic

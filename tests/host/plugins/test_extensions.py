@@ -41,7 +41,7 @@ def observing(site, **sources: str) -> Extensions:
     """Install and load these extensions."""
     for name, source in sources.items():
         site.plugin(name, source, attribute="Observer", group=EXTENSION.group)
-    return load_extensions(find(EXTENSION.group), sources, host_version="0.1.0")
+    return load_extensions(find(EXTENSION.group), sources, host_version="0.2.0")
 
 
 def observed(extensions: Extensions, name: str) -> list[SyncRecord]:

@@ -13,7 +13,7 @@ def test_every_installed_plugin_is_listed_with_its_state(site, good):
     site.distribution("acme-x", "shared = nothing:X")
     site.distribution("acme-y", "shared = nothing:Y")
     candidates = [one for one in find(CONTROLLER.group) if one.distribution.startswith("acme-")]
-    loading = load(candidates, {one.name for one in candidates}, host_version="0.1.0")
+    loading = load(candidates, {one.name for one in candidates}, host_version="0.2.0")
     bad, fine, x, y = listed(candidates, loading, CONTROLLER)
     assert [one.name for one in (bad, fine, x, y)] == ["bad", "good", "shared", "shared"]
     assert (fine.state, fine.summary, fine.version) == ("ok", "Does good.", "1.0")

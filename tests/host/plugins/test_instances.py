@@ -26,7 +26,7 @@ def refused(site, source: str, watch: str) -> BrokenPlugin:
     """Return the exception when kcm_watches returns this."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     with pytest.raises(BrokenPlugin) as caught:
-        started(site, source, old, watch).watches(NOTHING, NOTHING)
+        started(site, source, old, watch).watches(NOTHING)
     return caught.value
 
 
@@ -37,9 +37,9 @@ def test_each_run_has_its_own_instance(site, good):
         'self.asked = getattr(self, "asked", 0) + 1\n        return {"asked": self.asked}',
     )
     first = started(site, counting)
-    assert first.status(NOTHING, NOTHING) == {"asked": 1}
-    assert first.status(NOTHING, NOTHING) == {"asked": 2}
-    assert first.plugin.new().status(NOTHING, NOTHING) == {"asked": 1}
+    assert first.status(NOTHING) == {"asked": 1}
+    assert first.status(NOTHING) == {"asked": 2}
+    assert first.plugin.new().status(NOTHING) == {"asked": 1}
 
 
 def test_a_constructor_that_fails_at_a_later_run(site, good):
@@ -61,7 +61,7 @@ def test_a_constructor_that_fails_at_a_later_run(site, good):
 
 def test_watches_are_returned_as_declared(site, good):
     """A valid declaration is returned as a tuple."""
-    (watch,) = started(site, good).watches(NOTHING, NOTHING)
+    (watch,) = started(site, good).watches(NOTHING)
     assert watch.kind == NODE
 
 
@@ -73,8 +73,7 @@ def test_watches_are_returned_as_declared(site, good):
         ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
         ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
         (
-            "[Watch(kind=Kind(group='', version='', name='N', resource='n'), model=Node,"
-            " keys=print)]",
+            "[Watch(kind=Kind(group='', version='', name='', resource=''), model=Node)]",
             "must not be empty",
         ),
         ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
@@ -146,14 +145,14 @@ class Unknown(msgspec.Struct):
 def test_a_controller_may_have_no_watches(site, good):
     """An empty list is valid: the server may serve none of the kinds."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
-    assert started(site, good, old, "[]").watches(NOTHING, NOTHING) == ()
+    assert started(site, good, old, "[]").watches(NOTHING) == ()
 
 
 def test_a_watch_may_have_a_synced_function(site, good):
     """`synced` and `whole` are returned as declared."""
     old = "keys=lambda change, view: [change.key])]"
     new = "keys=print, on_synced=lambda view: [], full_object=True)]"
-    (watch,) = started(site, good, old, new).watches(NOTHING, NOTHING)
+    (watch,) = started(site, good, old, new).watches(NOTHING)
     assert watch.full_object is True
     assert watch.on_synced is not None
 
@@ -166,7 +165,7 @@ def test_one_kind_may_be_watched_with_two_models(site, good):
         "keys=lambda change, view: [change.key])]",
         "keys=print), Watch(kind=NODE, model=Other, keys=print, label_selector='a=b')]",
     )
-    assert len(twice.watches(NOTHING, NOTHING)) == 2
+    assert len(twice.watches(NOTHING)) == 2
 
 
 @pytest.mark.parametrize(
@@ -183,18 +182,18 @@ def test_bad_writes(site, good, result, says):
     """An invalid declaration of writes quarantines the plugin."""
     writes = f"""
     @hookimpl
-    def kcm_writes(self, settings):
+    def kcm_writes(self):
         from kcm_host.api import Permission
         return {result}
 """
     with pytest.raises(BrokenPlugin) as caught:
-        started(site, good + writes).writes(NOTHING)
+        started(site, good + writes).writes()
     assert says in caught.value.quarantined.reason
 
 
 def test_writes_are_a_set_and_may_be_left_out(site, good):
     """Without kcm_writes nothing may be written."""
-    assert started(site, good).writes(NOTHING) == frozenset()
+    assert started(site, good).writes() == frozenset()
     writes = """
     @hookimpl
     def kcm_writes(self):
@@ -203,7 +202,7 @@ def test_writes_are_a_set_and_may_be_left_out(site, good):
 """
     site.plugin("writing", good + writes)
     writing = site.load("writing").plugins["writing"].new()
-    assert writing.writes(NOTHING) == {Permission(kind=NODE, verb="patch")}
+    assert writing.writes() == {Permission(kind=NODE, verb="patch")}
 
 
 def test_reads_and_events_are_declared_like_writes(site, good):
@@ -215,7 +214,7 @@ def test_reads_and_events_are_declared_like_writes(site, good):
         events = [Permission(kind=EVENT, verb=verb) for verb in ("create", "patch")]
         return [Permission(kind=NODE, verb="get"), *events]
 """
-    declared = started(site, good + writes).writes(NOTHING)
+    declared = started(site, good + writes).writes()
     assert {(str(one.kind), one.verb) for one in declared} == {
         ("nodes", "get"),
         ("events", "create"),
@@ -259,4 +258,4 @@ def test_a_status_that_is_no_mapping_is_an_error(site, good):
     """kcm_status must return a mapping."""
     instance = started(site, good, 'return {"loops": 1}', "return ['ok']")
     with pytest.raises(WrongResult, match=r"'kcm_status' of plugin 'mine' returned \['ok'\]"):
-        instance.status(NOTHING, NOTHING)
+        instance.status(NOTHING)

@@ -34,8 +34,12 @@ def test_results_come_in_the_order_of_names(site):
 def test_a_loaded_plugin_says_what_it_is(site, good):
     """It has name, distribution, version, module, class, hooks and settings model."""
     settings = """
+    def __init__(self, settings):
+        self.settings = settings
+
+    @staticmethod
     @hookimpl
-    def kcm_settings(self):
+    def kcm_settings():
         return Settings
 
 import pydantic
@@ -49,7 +53,7 @@ class Settings(pydantic.BaseModel):
     assert plugin.module == path.stem
     assert plugin.cls is sys.modules[path.stem].Loop
     assert plugin.hooks == ("kcm_settings", "kcm_status", "kcm_sync", "kcm_watches")
-    assert plugin.settings_model is sys.modules[path.stem].Settings
+    assert issubclass(plugin.settings_model, sys.modules[path.stem].Settings)
 
 
 @pytest.mark.parametrize(

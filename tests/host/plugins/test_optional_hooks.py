@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcm_host.api import Metric
+from kcm_host.api import ControllerInfo, Metric
 from kcm_host.config.load import load_settings
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
@@ -20,6 +20,13 @@ def hook(head: str, result: str, *lines: str) -> str:
     return "\n".join(["", body, *lines, ""])
 
 
+def info(fields: str) -> str:
+    """Return the source of a `kcm_info` with these fields."""
+    lines = ["@staticmethod", "@hookimpl", "def kcm_info():"]
+    lines += ["    from kcm_host.api import ControllerInfo", f"    return ControllerInfo({fields})"]
+    return "\n".join(["", *(f"    {line}" for line in lines), ""])
+
+
 def loaded(site, source: str) -> Instance:
     """Load a controller with this source and return an instance of it."""
     site.plugin("mine", source)
@@ -29,20 +36,22 @@ def loaded(site, source: str) -> Instance:
 
 
 def test_missing_hooks_return_nothing(site, good):
-    """There are no dynamic watches, no timers, no metrics and no number of workers."""
+    """There are no dynamic watches, timers, status, metrics; the info is the default."""
     instance = loaded(site, good)
-    instance.watches(NOTHING, NOTHING)
-    assert instance.dynamic_watches(NOTHING, NOTHING, NOTHING) == ()
-    assert instance.timers(NOTHING) == ()
-    assert instance.metrics(NOTHING, NOTHING) == ()
-    assert instance.plugin.workers is None
+    instance.watches(NOTHING)
+    assert instance.dynamic_watches(NOTHING, NOTHING) == ()
+    assert instance.timers() == ()
+    assert instance.metrics(NOTHING) == ()
+    assert instance.status(NOTHING) == {}
+    assert instance.synced(NOTHING) == ()
+    assert instance.plugin.info == ControllerInfo()
     assert instance.has("kcm_sync")
     assert not instance.has("kcm_dynamic_watches")
 
 
 def test_a_plugin_has_a_default_number_of_workers(site, good):
     """The number is read when the plugin is loaded, before any run."""
-    assert loaded(site, good + hook("kcm_workers(self)", "10")).plugin.workers == 10
+    assert loaded(site, good + info("workers=10")).plugin.info.workers == 10
 
 
 @pytest.mark.parametrize(
@@ -52,21 +61,43 @@ def test_a_plugin_has_a_default_number_of_workers(site, good):
 )
 def test_the_configuration_takes_precedence(site, good, configured, wanted, number):
     """Its number counts, else the plugin's, else 5."""
-    site.plugin("mine", good + hook("kcm_workers(self)", str(wanted)))
+    site.plugin("mine", good + info(f"workers={wanted}" if wanted else ""))
     path = site.root / "kcm-host.yaml"
     path.write_text(f"controllers: {{mine: {configured}}}")
     (config,) = load_plugins(load_settings(file=path, environ={})).controllers
     assert config.workers == number
 
 
-@pytest.mark.parametrize("result", ["0", "-1", "2.0", "True", "'5'", "[5]"])
-def test_a_wrong_number_of_workers(site, good, result):
-    """Kind 12: what is no whole number of at least 1 quarantines the plugin when it is loaded."""
-    site.plugin("mine", good + hook("kcm_workers(self)", result))
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        *((f"workers={each}", "workers is") for each in ("0", "-1", "2.0", "True", "'5'", "1001")),
+        ("aliases='other'", "aliases is 'other'"),
+        ("aliases=('',)", "aliases is ('',)"),
+        ("service_account=None", "service_account is None"),
+        ("queue_name=3", "queue_name is 3"),
+        ("sync_timeout=60", "sync_timeout is 60"),
+        (
+            "sync_timeout=__import__('datetime').timedelta(0)",
+            "sync_timeout is datetime.timedelta(0)",
+        ),
+    ],
+)
+def test_a_wrong_info(site, good, fields, says):
+    """Kind 12: a wrong field quarantines the plugin when it is loaded."""
+    site.plugin("mine", good + info(fields))
     found = site.load("mine").quarantined["mine"]
     assert found.stage is Stage.VALIDATE
-    assert found.reason.startswith("'kcm_workers' returned ")
-    assert "at least 1" in found.remedy
+    assert found.reason.startswith(f"'kcm_info': {says}")
+    assert found.remedy
+
+
+def test_info_of_another_type(site, good):
+    """Kind 12: it is a ControllerInfo or None."""
+    site.plugin("mine", good + info("").replace("ControllerInfo()", "{}"))
+    found = site.load("mine").quarantined["mine"]
+    assert found.reason == "'kcm_info' returned a dict"
+    assert found.remedy == "return a ControllerInfo of kcm_host.api"
 
 
 def test_dynamic_watches_are_returned_as_declared(site, good):
@@ -79,10 +110,10 @@ def test_dynamic_watches_are_returned_as_declared(site, good):
         "    pass",
     )
     instance = loaded(site, good + more)
-    instance.watches(NOTHING, NOTHING)
-    (watch,) = instance.dynamic_watches(1, NOTHING, NOTHING)
+    instance.watches(NOTHING)
+    (watch,) = instance.dynamic_watches(1, NOTHING)
     assert watch.model.__name__ == "Other"
-    assert instance.dynamic_watches(0, NOTHING, NOTHING) == ()
+    assert instance.dynamic_watches(0, NOTHING) == ()
     assert instance.has("kcm_dynamic_watches")
 
 
@@ -112,9 +143,9 @@ def test_invalid_dynamic_watches_are_all_refused(site, good, result, says):
     """One invalid watch refuses all; the error has hook, watch, plugin and remedy."""
     more = hook("kcm_dynamic_watches(self)", result, "class Other(Node):", "    pass")
     instance = loaded(site, good + more)
-    instance.watches(NOTHING, NOTHING)
+    instance.watches(NOTHING)
     with pytest.raises(WrongResult) as caught:
-        instance.dynamic_watches(NOTHING, NOTHING, NOTHING)
+        instance.dynamic_watches(NOTHING, NOTHING)
     assert says in str(caught.value)
     assert "(plugin 'mine'); " in str(caught.value)
 
@@ -127,7 +158,7 @@ def test_timers_are_returned_as_declared(site, good):
         "import datetime",
         "from kcm_host.api import Timer",
     )
-    (timer,) = loaded(site, good + more).timers(NOTHING)
+    (timer,) = loaded(site, good + more).timers()
     assert timer.every == timedelta(minutes=5)
 
 
@@ -157,7 +188,7 @@ def test_bad_timers(site, good, result, says):
         "async def later(view): return []",
     )
     with pytest.raises(BrokenPlugin) as caught:
-        loaded(site, good + more).timers(NOTHING)
+        loaded(site, good + more).timers()
     found = caught.value.quarantined
     assert found.stage is Stage.START
     assert says in found.reason
@@ -172,7 +203,7 @@ def test_metrics_are_returned_as_declared(site, good):
         "from kcm_host.api import Metric",
     )
     expected = Metric(name="acme_loops", help="Loops.", type="gauge", series=(({}, 1.0),))
-    assert loaded(site, good + more).metrics(NOTHING, NOTHING) == (expected,)
+    assert loaded(site, good + more).metrics(NOTHING) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +218,6 @@ def test_invalid_metrics(site, good, result, says):
     """Other results than a list of metrics are errors with a remedy."""
     instance = loaded(site, good + hook("kcm_metrics(self)", result))
     with pytest.raises(WrongResult) as caught:
-        instance.metrics(NOTHING, NOTHING)
+        instance.metrics(NOTHING)
     assert str(caught.value).startswith(says)
     assert "return a list of Metric" in str(caught.value)

@@ -44,7 +44,7 @@ class Loop(Loop):
         return [Key("all", kind="synced")]
 
     @hookimpl
-    def kcm_dynamic_watches(self, view, settings, discovery):
+    def kcm_dynamic_watches(self, view, discovery):
         MORE
         self.followed = [watch.kind for watch in watches]
         return watches

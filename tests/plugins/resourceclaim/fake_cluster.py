@@ -28,7 +28,7 @@ from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store
 from kcm_host_resourceclaim import ResourceClaims
-from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.settings import ClaimSettings
 
 NAME = "resourceclaim"
 #: Both PodGroup switches, in the newest version.
@@ -73,9 +73,9 @@ class ClaimCluster:
         groups: Iterable[str] = ("v1beta1",),
         **on: Any,
     ) -> None:
-        self.settings = Settings.model_validate(on)
-        self.controller = ResourceClaims()
-        watches = self.controller.kcm_watches(self.settings, Served(claims, groups))
+        self.settings = ClaimSettings.model_validate(on)
+        self.controller = ResourceClaims(self.settings)
+        watches = self.controller.kcm_watches(Served(claims, groups))
         self.watches: dict[str, AnyWatch] = {watch.kind.resource: watch for watch in watches}
         self.stores = {resource: _store(watch) for resource, watch in self.watches.items()}
         by_model = {(w.kind, w.model): self.stores[r] for r, w in self.watches.items()}
@@ -93,9 +93,7 @@ class ClaimCluster:
         self._numbers = itertools.count(1)
         for each in objects:
             self.put(each, initial=True)
-        for watch in watches:
-            assert watch.on_synced is not None
-            self._queue(watch.on_synced(self.view))
+        self._queue(self.controller.kcm_synced(self.view))
         self.at_start = self.take_keys()
 
     def put(self, manifest: Manifest, *, initial: bool = False) -> list[str]:

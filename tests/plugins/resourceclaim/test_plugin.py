@@ -14,9 +14,9 @@ from kcm_host_resourceclaim.cache import State
 from kcm_host_resourceclaim.errors import ReconcileError
 from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 from kcm_host_resourceclaim.plugin import watches_for
-from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.settings import ClaimSettings
 
-DEFAULTS = Settings()
+DEFAULTS = ClaimSettings()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_version_must_serve_claims_and_templates() -> None:
     """One that lacks templates is passed over (RC-85)."""
     served = Served(["v1beta2"], [])
     served.known.add(("v1", "resourceclaims"))
-    watches = ResourceClaims().kcm_watches(DEFAULTS, served)
+    watches = ResourceClaims(DEFAULTS).kcm_watches(served)
     assert [watch.kind.version for watch in watches[1:]] == ["v1beta2", "v1beta2"]
 
 
@@ -116,7 +116,7 @@ GROUP_VERBS = {("podgroups", "get", ""), ("podgroups", "patch", "status")}
 )
 def test_permissions_follow_from_the_switches(switches: Any, expected: Any) -> None:
     """PodGroups are written only with group claims; templates never (RC-80, section 13)."""
-    writes = ResourceClaims().kcm_writes(Settings.model_validate(switches))
+    writes = ResourceClaims(ClaimSettings.model_validate(switches)).kcm_writes()
     assert {(one.kind.resource, one.verb, one.subresource) for one in writes} == expected
     versions = {one.kind.version for one in writes if one.kind.resource == "resourceclaims"}
     assert versions == {"v1", "v1beta2", "v1beta1"}
@@ -135,12 +135,12 @@ def test_the_defaults_of_the_switches() -> None:
 def test_group_claims_need_lookups() -> None:
     """The one switch without the other is an error with a remedy (section 1.1)."""
     with pytest.raises(ValidationError, match="set 'genericWorkload: true' too"):
-        Settings.model_validate({"workloadClaims": True})
+        ClaimSettings.model_validate({"workloadClaims": True})
 
 
 def test_fifty_keys_are_synced_at_a_time() -> None:
     """Where the configuration does not say otherwise (RC-3)."""
-    assert ResourceClaims().kcm_workers() == 50
+    assert ResourceClaims.kcm_info().workers == 50
 
 
 def test_claims_are_counted_by_what_they_are() -> None:
@@ -204,7 +204,7 @@ OBJECT = Key("a", "ns")
 @pytest.mark.parametrize("workload_claims", [False, True])
 def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: bool) -> None:
     """A sync of a PodGroup would make claims, so none is resynced without the switch (F-52)."""
-    settings = Settings(genericWorkload=True, workloadClaims=workload_claims)
+    settings = ClaimSettings(genericWorkload=True, workloadClaims=workload_claims)
     api = api_for_version("v1", settings, POD_GROUPS[0])
     found = {
         watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""

@@ -32,7 +32,7 @@ from kcm_host.informer.cache_view import CacheView
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.quantity import canonical, parse
-from kcm_host_resourcequota.settings import Settings
+from kcm_host_resourcequota.settings import QuotaSettings
 
 T = TypeVar("T")
 
@@ -64,10 +64,12 @@ class QuotaCluster:
         self.clock = 1000.0
         self.wall = START_TIME
         self.discovery = discovery or Discovery()
-        self.settings = Settings(
+        self.settings = QuotaSettings(
             settleTime=timedelta(seconds=settle), resyncPeriod=timedelta(seconds=resync)
         )
-        self.controller = ResourceQuota(clock=lambda: self.clock, wall=lambda: self.wall)
+        self.controller = ResourceQuota(
+            self.settings, clock=lambda: self.clock, wall=lambda: self.wall
+        )
         self.objects: dict[Kind, dict[Key, Manifest]] = {}
         self.watch_streams: dict[Kind, WatchStream] = {}
         #: Kinds whose first list fails, and the error.
@@ -180,12 +182,12 @@ class QuotaCluster:
 
     def start(self) -> None:
         """Start the controller, run it until nothing is due, and advance by 0.06 s."""
-        self.add_watches(*self.controller.kcm_watches(self.settings, self.discovery))
+        self.add_watches(*self.controller.kcm_watches(self.discovery))
         self._fixed = set(self.handlers)
         self.refresh_watches()
         self.timers: list[list[Any]] = [
             [self.clock + timer.every.total_seconds(), timer]
-            for timer in self.controller.kcm_timers(self.settings)
+            for timer in self.controller.kcm_timers()
         ]
         self.advance(0.06)
 

@@ -17,6 +17,7 @@ from kcm_host.api import ApiError, Conflict, HostError, NotFound, Unreachable
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
+from kcm_host_resourcequota.settings import QuotaSettings
 
 HARD = 6
 STEPS = 120
@@ -171,8 +172,9 @@ def make_world(chance: random.Random) -> World:
     """Return a world with one quota for pods, and the controller."""
     loop = asyncio.get_running_loop()
 
-    def make() -> ResourceQuota:
-        return ResourceQuota(clock=loop.time, wall=lambda: BEGINNING.timestamp() + loop.time())
+    def make(settings: QuotaSettings) -> ResourceQuota:
+        wall = lambda: BEGINNING.timestamp() + loop.time()  # noqa: E731 - one use
+        return ResourceQuota(settings, clock=loop.time, wall=wall)
 
     world = World(
         "resourcequota",

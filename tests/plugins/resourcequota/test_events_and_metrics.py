@@ -11,7 +11,7 @@ from kcm_host.api import EVENT, Key, Permission
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
-from kcm_host_resourcequota.settings import Settings
+from kcm_host_resourcequota.settings import QuotaSettings
 
 PREFIX = "kcm_host_resourcequota_"
 
@@ -174,7 +174,7 @@ def test_the_status_page_lists_what_is_counted() -> None:
 
 def test_only_status_and_events_are_written() -> None:
     """No `get`, no `patch` of quotas (RQ-321 to RQ-323)."""
-    assert ResourceQuota().kcm_writes() == [
+    assert ResourceQuota(QuotaSettings()).kcm_writes() == [
         Permission(kind=RESOURCE_QUOTA, verb="update", subresource="status"),
         Permission(kind=EVENT, verb="create"),
         Permission(kind=EVENT, verb="patch"),
@@ -190,14 +190,14 @@ def test_only_status_and_events_are_written() -> None:
 )
 def test_settings(given: Mapping[str, str], seconds: tuple[float, float]) -> None:
     """Durations as Go writes them, camelCase (RQ-4)."""
-    settings = Settings.model_validate(given)
+    settings = QuotaSettings.model_validate(given)
     found = (settings.resync_period.total_seconds(), settings.settle_time.total_seconds())
     assert found == seconds
-    assert ResourceQuota().kcm_settings() is Settings
+    assert ResourceQuota.kcm_settings() is QuotaSettings
 
 
 @pytest.mark.parametrize("given", [{"resyncPeriod": "-1s"}, {"settleTime": "5"}, {"other": "1s"}])
 def test_invalid_settings_are_rejected(given: Mapping[str, str]) -> None:
     """Negative, without a unit, unknown."""
     with pytest.raises(ValueError, match=next(iter(given))):
-        Settings.model_validate(given)
+        QuotaSettings.model_validate(given)

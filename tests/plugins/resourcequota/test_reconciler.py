@@ -270,7 +270,7 @@ def test_without_a_period_nothing_is_resynced() -> None:
     cluster = QuotaCluster(resync=0)
     key = cluster.quota("pods")
     cluster.start()
-    assert len(cluster.controller.kcm_timers(cluster.settings)) == 2
+    assert len(cluster.controller.kcm_timers()) == 2
     cluster.syncs.clear()
     cluster.advance(1000)
     assert cluster.syncs == []

@@ -187,7 +187,7 @@ def test_no_timer_runs_discovery() -> None:
     """The host does that; the timer of a minute only removes watches that are not needed (RQ-5)."""
     cluster = QuotaCluster()
     cluster.start()
-    timers = cluster.controller.kcm_timers(cluster.settings)
+    timers = cluster.controller.kcm_timers()
     assert [each.every.total_seconds() for each in timers if isinstance(each, Timer)] == [
         1,
         60,

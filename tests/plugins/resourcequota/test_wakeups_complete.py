@@ -28,6 +28,7 @@ from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
+from kcm_host_resourcequota.settings import QuotaSettings
 
 COUNTED = (POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM, CONFIG_MAP, WIDGET)
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
@@ -40,8 +41,9 @@ class QuotaWorld(World):
         loop = asyncio.get_running_loop()
         made: list[ResourceQuota] = []
 
-        def make() -> ResourceQuota:
-            made.append(ResourceQuota(clock=loop.time, wall=lambda: at(loop.time()).timestamp()))
+        def make(settings: QuotaSettings) -> ResourceQuota:
+            wall = lambda: at(loop.time()).timestamp()  # noqa: E731 - one use
+            made.append(ResourceQuota(settings, clock=loop.time, wall=wall))
             return made[-1]
 
         super().__init__(

@@ -8,21 +8,11 @@ from typing import Any
 
 import pytest
 
-from kcm_host.api import Change, Discovery, Done, Key, Kind, Permission, Watch, WriteResponse
+from kcm_host.api import Change, Done, Key, Kind, Permission, Watch, WriteResponse
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_ttl.plugin import ANNOTATION, NODE, Metadata, Node, Ttl
-
-
-class NothingServed:
-    """A server that has not said yet what it serves: ttl does not ask."""
-
-    def serves(self, kind: Kind) -> bool:
-        raise NotImplementedError(str(kind))
-
-    def first_served(self, *kinds: Kind) -> Kind | None:
-        raise NotImplementedError(str(kinds))
 
 
 class Cluster:
@@ -31,8 +21,7 @@ class Cluster:
     def __init__(self, **ttls: str | None) -> None:
         self.controller = Ttl()
         self.watch: Watch[Node]
-        discovery: Discovery = NothingServed()
-        (self.watch,) = self.controller.kcm_watches(None, discovery)
+        (self.watch,) = self.controller.kcm_watches()
         self.informer = SharedInformer(NODE)
         self.informer.add_event_handler(Node, self)
         self.view = CacheView("ttl", {(NODE, Node): self.informer.typed_informer(Node).store})
@@ -69,7 +58,7 @@ class Cluster:
 
     def status(self) -> Mapping[str, Any]:
         """Return the controller's part of the status page."""
-        return self.controller.kcm_status(self.view, None)
+        return self.controller.kcm_status()
 
     async def patch(
         self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
@@ -234,4 +223,4 @@ def test_all_nodes_are_followed_and_only_patched() -> None:
     )
     assert (watch.namespace, watch.label_selector, watch.field_selector) == ("", "", "")
     assert (watch.notify_unchanged, watch.debounce) == (False, timedelta(0))
-    assert Ttl().kcm_writes(None) == [Permission(kind=NODE, verb="patch")]
+    assert Ttl().kcm_writes() == [Permission(kind=NODE, verb="patch")]

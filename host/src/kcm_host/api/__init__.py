@@ -16,11 +16,13 @@ from kcm_host.api.errors import (
     WriterClosed,
 )
 from kcm_host.api.hooks import hookimpl
+from kcm_host.api.info import ControllerInfo
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.metrics import Metric
 from kcm_host.api.raw import decode_object
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.result import Done, Later, Outcome
+from kcm_host.api.settings import Settings
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
 from kcm_host.api.watch import AnyWatch, Change, Watch
@@ -33,6 +35,7 @@ __all__ = [
     "Cause",
     "Change",
     "Conflict",
+    "ControllerInfo",
     "Discovery",
     "Done",
     "Duration",
@@ -51,6 +54,7 @@ __all__ = [
     "Priority",
     "RefreshWatches",
     "Resource",
+    "Settings",
     "SyncRecord",
     "Timer",
     "UndeclaredRead",

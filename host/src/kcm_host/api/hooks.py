@@ -1,25 +1,28 @@
 """
 The hooks a plugin implements, and their markers.
 
-A controller is one class with `kcm_watches`, `kcm_sync` and `kcm_status`; `kcm_writes` if it
-writes, `kcm_settings` if it has settings. Its entry point in the group `kcm_host.controllers`
-names the class. The host makes one instance, without arguments, for each start of the
-controller; all state of the controller lives in it. `kcm_dynamic_watches`, `kcm_timers`,
-`kcm_metrics` and `kcm_workers` are for those who need them. Extensions (group
-`kcm_host.extensions`) implement `kcm_observe`.
+A controller is one class with `kcm_watches` and `kcm_sync`; `kcm_writes` if it writes,
+`kcm_settings` if it has settings. Its entry point in the group `kcm_host.controllers` names the
+class. The host makes one instance for each start of the controller, with the validated settings as
+the only argument if it has any; all state of the controller lives in it. The other hooks are for
+those who need them. Extensions (group `kcm_host.extensions`) implement `kcm_observe`.
 
     class Ttl:
         @hookimpl
-        def kcm_watches(self, settings, discovery): ...
+        def kcm_watches(self): ...
+
+A method takes those arguments of its hook that it needs, by their names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pluggy
 from pydantic import BaseModel
 
 from kcm_host.api.discovery import Discovery
+from kcm_host.api.enqueue import Enqueue
+from kcm_host.api.info import ControllerInfo
 from kcm_host.api.kinds import Key
 from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
@@ -36,17 +39,27 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec(firstresult=True)
-def kcm_settings() -> type[BaseModel] | None:
+def kcm_info() -> ControllerInfo | None:
     """
-    Return the pydantic model of `controllers.<name>.settings`.
+    Return what the host has to know before there is an instance. A static method.
 
-    Called once when the plugin is loaded. Without this hook the controller has no settings, and
-    the other hooks get None for them.
+    Called once when the plugin is loaded, also when only its aliases are needed.
     """
 
 
 @hookspec(firstresult=True)
-def kcm_watches(settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | None:
+def kcm_settings() -> type[BaseModel] | None:
+    """
+    Return the pydantic model of `controllers.<name>.settings`. A static method.
+
+    Called once when the plugin is loaded. The keys are the field names in camelCase, and unknown
+    keys are errors, whatever the model says. The class then takes one argument: the validated
+    settings. Without this hook the controller has no settings.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_watches(discovery: Discovery) -> Sequence[AnyWatch] | None:
     """
     Return the watches of the controller. Required.
 
@@ -57,9 +70,7 @@ def kcm_watches(settings: Any, discovery: Discovery) -> Sequence[AnyWatch] | Non
 
 
 @hookspec(firstresult=True)
-def kcm_dynamic_watches(
-    view: View, settings: Any, discovery: Discovery
-) -> Sequence[AnyWatch] | None:
+def kcm_dynamic_watches(view: View, discovery: Discovery) -> Sequence[AnyWatch] | None:
     """
     Return the watches that are needed beyond `kcm_watches` at this moment.
 
@@ -73,7 +84,17 @@ def kcm_dynamic_watches(
 
 
 @hookspec(firstresult=True)
-def kcm_writes(settings: Any) -> Sequence[Permission] | None:
+def kcm_synced(view: View) -> Iterable[Enqueue] | None:
+    """
+    Return the keys to queue when the initial objects of all required watches are known.
+
+    Called once at each start, after their `keys` and before the first sync; no I/O. It is for what
+    only all objects together show. An exception restarts the controller.
+    """
+
+
+@hookspec(firstresult=True)
+def kcm_writes() -> Sequence[Permission] | None:
     """
     Return a permission for everything that the controller writes; other writes are refused.
 
@@ -82,7 +103,7 @@ def kcm_writes(settings: Any) -> Sequence[Permission] | None:
 
 
 @hookspec(firstresult=True)
-def kcm_timers(settings: Any) -> Sequence[Timer] | None:
+def kcm_timers() -> Sequence[Timer] | None:
     """
     Return the timers that queue keys after fixed times.
 
@@ -91,38 +112,29 @@ def kcm_timers(settings: Any) -> Sequence[Timer] | None:
 
 
 @hookspec(firstresult=True)
-def kcm_workers() -> int | None:
-    """
-    Return how many syncs may run at the same time if the configuration does not say it.
-
-    Called once when the plugin is loaded. Without this hook: 5.
-    """
-
-
-@hookspec(firstresult=True)
-async def kcm_sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome | None:
+async def kcm_sync(key: Key, view: View, writer: Writer) -> Outcome:  # type: ignore[empty-body]
     """
     Compare the actual state of one key with the desired state, and write what differs.
 
     Required, and async. Called once for each queued key, never twice at the same time for equal
-    keys, by as many workers as configured; limited to 60 seconds. Returns `Done()` or
-    `Later(after)`. An exception leads to a retry after a back-off: 5 ms, doubled up to 1000 s,
-    at most 10 a second over all keys after a burst of 100. It must not block: all controllers
-    share one event loop.
+    keys, by as many workers as configured; limited to `ControllerInfo.sync_timeout`. Returns
+    `Done()`, `Later(after)` or `Terminal(text)`. An exception leads to a retry after a back-off:
+    5 ms, doubled up to 1000 s, at most 10 a second over all keys after a burst of 100. It must not
+    block: all controllers share one event loop.
     """
 
 
 @hookspec(firstresult=True)
-def kcm_status(view: View, settings: Any) -> Mapping[str, Any] | None:
+def kcm_status(view: View) -> Mapping[str, Any] | None:
     """
-    Return a small mapping of plain values that `/status` shows. Required; no I/O.
+    Return a small mapping of plain values that `/status` shows; no I/O.
 
     Called at each request of that endpoint while the controller runs.
     """
 
 
 @hookspec(firstresult=True)
-def kcm_metrics(view: View, settings: Any) -> Sequence[Metric] | None:
+def kcm_metrics(view: View) -> Sequence[Metric] | None:
     """
     Return the controller's own metrics; the host has metrics of every controller beside them.
 

@@ -6,7 +6,7 @@ import click
 from pydantic.errors import PydanticUserError
 
 from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
-from kcm_host.cli.installed import installed
+from kcm_host.cli.installed import controller_names, installed
 from kcm_host.cli.options import output_option, with_settings
 from kcm_host.cli.output import show_json, show_table
 from kcm_host.config.effective import rows
@@ -37,7 +37,7 @@ def schema() -> None:
         elif info.role == CONTROLLER.name:
             models[info.name] = info.settings_model
     try:
-        show_json(json_schema(models))
+        show_json(json_schema(models, controller_names()))
     except PydanticUserError as error:
         fail(f"the settings of a plugin have no JSON schema: {error.message}", FAILURE)
 

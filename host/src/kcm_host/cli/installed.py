@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from kcm_host import __version__
+from kcm_host.plugins.aliases import InstalledNames
 from kcm_host.plugins.extensions import load_extensions
 from kcm_host.plugins.finder import Candidate, find
 from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION, Role
@@ -43,6 +44,11 @@ def installed() -> list[PluginInfo]:
     names = {one.name for one in extensions}
     observing = load_extensions(extensions, names, host_version=__version__).loading
     return [*listed(controllers, loading, CONTROLLER), *listed(extensions, observing, EXTENSION)]
+
+
+def controller_names() -> InstalledNames:
+    """Return the names and aliases of the installed controllers."""
+    return InstalledNames(find(CONTROLLER.group), host_version=__version__)
 
 
 def installed_names() -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from kcm_host.config.environment import CONFIG_VARIABLE, match_variables, read_variables
+from kcm_host.config.names import NO_ALIASES
 from kcm_host.config.tree import DEFAULT, mapping
 from kcm_host.observe.logging import Form
 
@@ -22,5 +23,7 @@ def log_form(arguments: Sequence[str], environ: Mapping[str, str]) -> Form:
     if flagged:
         return "json" if flagged[-1] == "json" else "text"
     variables, _ = read_variables(environ, reserved=(CONFIG_VARIABLE,))
-    node = match_variables(variables, known=mapping(DEFAULT)).root.at(("log", "format"))
+    node = match_variables(variables, known=mapping(DEFAULT), names=NO_ALIASES).root.at(
+        ("log", "format")
+    )
     return "json" if node is not None and node.value == "json" else "text"

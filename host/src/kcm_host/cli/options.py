@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.environment import CONFIG_VARIABLE
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, load_settings
@@ -92,6 +93,7 @@ def _load(given: dict[str, Any]) -> Loaded:
             overrides=overrides,
             flags={path: value for path, value in flags.items() if value is not None},
             reserved=(CONFIG_VARIABLE,),
+            names=controller_names(),
         )
     except ConfigError as error:
         fail(error, BAD_CONFIG, form="json" if error.log_form == "json" else "text")

@@ -4,12 +4,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
-from kcm_host.cli.installed import PluginInfo, installed, installed_names
+from kcm_host.cli.installed import PluginInfo, controller_names, installed, installed_names
 from kcm_host.cli.options import output_option
 from kcm_host.cli.output import show_facts, show_json, show_table
 from kcm_host.config import model_paths
 from kcm_host.config.errors import did_you_mean
-from kcm_host.config.names import short_name
 
 
 @click.group()
@@ -50,9 +49,10 @@ def info(name: str, output: str) -> None:
     "kcm-host plugins list" shows; names of kube-controller-manager, such as ttl-controller, will
     do too.
     """
-    found = [info for info in installed() if info.name == short_name(name)]
+    plain = controller_names().name_of(name)
+    found = [info for info in installed() if info.name == plain]
     if not found:
-        advice = did_you_mean(short_name(name), installed_names())
+        advice = did_you_mean(name, installed_names())
         remedy = advice or "see what 'kcm-host plugins list' shows"
         fail(f"no installed plugin is called '{name}'; {remedy}", BAD_CONFIG)
     for number, one in enumerate(found):

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kcm_host.config import model_paths
 from kcm_host.config.errors import Problem, suggest
-from kcm_host.config.layers import doubly_named, named_controllers, with_short_names
+from kcm_host.config.layers import doubly_named, named_controllers, without_aliases
 from kcm_host.config.models import HostSettings
-from kcm_host.config.names import spellings
+from kcm_host.config.names import ControllerNames
 from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
 from kcm_host.config.yaml import read_value
 
@@ -81,7 +81,9 @@ class Matched:
         self.root = merge(self.root, nested(path, node))
 
 
-def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
+def match_variables(
+    variables: Iterable[Variable], *, known: Node, names: ControllerNames
+) -> Matched:
     """
     Return each variable at its path in the configuration; `known` has the file and the flags.
 
@@ -89,20 +91,20 @@ def match_variables(variables: Iterable[Variable], *, known: Node) -> Matched:
     as the file does; a variable for a part of one never adds it, because its segment may be a
     typing error. Variables below a controller's `settings` stay pending until its plugin is loaded.
     """
-    names = list(named_controllers(known))
+    enabled = list(named_controllers(known))
     matched = Matched()
     for variable in variables:
-        path = _host_path(variable.segments, names)
+        path = _host_path(variable.segments, enabled, names)
         if path is None:
-            warning = _unknown(variable, candidates=_candidates(names))
-            matched.warnings.append(warning + _hint(variable.segments, names))
+            warning = _unknown(variable, candidates=_candidates(enabled))
+            matched.warnings.append(warning + _hint(variable.segments, enabled, names))
         elif len(variable.segments) > len(path):
             rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
             matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
         elif path == ("controllers",):
-            controllers = with_short_names(variable.node)
-            names += [name for name in controllers.entries if name not in names]
-            matched.problems += doubly_named(nested(path, variable.node))
+            controllers = without_aliases(variable.node, names)
+            enabled += [name for name in controllers.entries if name not in enabled]
+            matched.problems += doubly_named(nested(path, variable.node), names)
             matched.put(variable, path, controllers)
         else:
             matched.put(variable, path, variable.node)
@@ -125,9 +127,11 @@ def match_settings(
     return matched
 
 
-def _hint(segments: Sequence[str], names: Collection[str]) -> str:
+def _hint(segments: Sequence[str], enabled: Collection[str], names: ControllerNames) -> str:
     """Return the hint for a variable of a controller that is not enabled; empty for others."""
-    if len(segments) == 1 or _fold(segments[0]) != "controllers" or _controller(segments[1], names):
+    if len(segments) == 1 or _fold(segments[0]) != "controllers":
+        return ""
+    if _controller(segments[1], enabled, names):
         return ""
     return (
         f"; '{segments[1]}' is no controller that runs, and only the variable "
@@ -135,11 +139,13 @@ def _hint(segments: Sequence[str], names: Collection[str]) -> str:
     )
 
 
-def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | None:
+def _host_path(
+    segments: Sequence[str], enabled: Collection[str], names: ControllerNames
+) -> StrPath | None:
     """Return the path in the file, at most to a controller's `settings`; None without a match."""
     if len(segments) == 1 or _fold(segments[0]) != "controllers":
         return _walk(segments, annotation=HostSettings, node=None)
-    name = _controller(segments[1], names)
+    name = _controller(segments[1], enabled, names)
     if name is None:
         return None
     annotation = model_paths.at(HostSettings, ("controllers", name))
@@ -149,8 +155,10 @@ def _host_path(segments: Sequence[str], names: Collection[str]) -> StrPath | Non
     return ("controllers", name, *below)
 
 
-def _controller(segment: str, names: Collection[str]) -> str | None:
-    return _one(segment, {name: spellings(name) for name in names})
+def _controller(segment: str, enabled: Collection[str], names: ControllerNames) -> str | None:
+    """Return the enabled controller of this name; its aliases are asked for only if needed."""
+    plain = _one(segment, {name: (name,) for name in enabled})
+    return plain or _one(segment, {name: names.spellings(name) for name in enabled})
 
 
 def _walk(segments: Sequence[str], *, annotation: Any, node: Node | None) -> StrPath | None:

@@ -4,15 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 
 from kcm_host.config.errors import Problem
-from kcm_host.config.layers import doubly_named, shortened
-from kcm_host.config.names import short_name
+from kcm_host.config.layers import doubly_named, resolved
+from kcm_host.config.names import ControllerNames
 from kcm_host.config.tree import Node, Origin, mapping, merge, nested
 from kcm_host.config.yaml import read_value
 
 _DOT = re.compile(r"(?<!\\)\.")
 
 
-def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node, list[Problem]]:
+def read_flags(
+    overrides: Sequence[str], flags: Mapping[str, str], *, names: ControllerNames
+) -> tuple[Node, list[Problem]]:
     """
     Return the command line as one layer: a later `--set` wins, a flag wins over any `--set`.
 
@@ -21,7 +23,7 @@ def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node
     root = mapping(Origin("flag"))
     problems: list[Problem] = []
     for override in overrides:
-        found = _override(override)
+        found = _override(override, names)
         if isinstance(found, Node):
             root = merge(root, found)
         else:
@@ -32,7 +34,7 @@ def read_flags(overrides: Sequence[str], flags: Mapping[str, str]) -> tuple[Node
     return root, problems
 
 
-def _override(override: str) -> Node | list[Problem]:
+def _override(override: str, names: ControllerNames) -> Node | list[Problem]:
     path, equals, text = override.partition("=")
     keys = [key.replace("\\.", ".") for key in _DOT.split(path.strip())]
     origin = Origin("flag", f"--set {path.strip()}")
@@ -47,7 +49,5 @@ def _override(override: str) -> Node | list[Problem]:
     node, problems = read_value(text, origin)
     if node is None:
         return problems
-    if keys[0] == "controllers" and len(keys) > 1:
-        keys[1] = short_name(keys[1])
     layer = nested(keys, node)
-    return doubly_named(layer) or shortened(layer)
+    return doubly_named(layer, names) or resolved(layer, names)

@@ -6,7 +6,7 @@ from typing import Any
 from kcm_host.config import model_paths
 from kcm_host.config.errors import Problem
 from kcm_host.config.models import HostSettings
-from kcm_host.config.names import short_name
+from kcm_host.config.names import ControllerNames
 from kcm_host.config.tree import DEFAULT, Node, Origin, Path, dotted, mapping
 
 
@@ -32,35 +32,35 @@ def leaf_origins(settings: HostSettings, tree: Node) -> dict[str, Origin]:
 
 
 def named_controllers(root: Node) -> tuple[str, ...]:
-    """Return the short names of the controllers in a layer."""
+    """Return the names of the controllers in a layer without aliases."""
     controllers = root.child("controllers")
-    return tuple(with_short_names(controllers).entries) if controllers else ()
+    return tuple(controllers.entries) if controllers else ()
 
 
-def with_short_names(controllers: Node) -> Node:
-    """Return the controllers under their short names; of two spellings the first one counts."""
+def without_aliases(controllers: Node, names: ControllerNames) -> Node:
+    """Return the controllers under their names; of two spellings the first one counts."""
     entries: dict[str, Node] = {}
     for name, node in controllers.entries.items():
-        entries.setdefault(short_name(name), node)
+        entries.setdefault(names.name_of(name), node)
     return mapping(controllers.origin, entries) if entries else controllers
 
 
-def shortened(root: Node) -> Node:
-    """Return the layer with its controllers under their short names."""
+def resolved(root: Node, names: ControllerNames) -> Node:
+    """Return the layer with its controllers under their names."""
     controllers = root.child("controllers")
     if controllers is None or not controllers.entries:
         return root
-    renamed = Node(with_short_names(controllers).value, controllers.origin, controllers.key)
+    renamed = Node(without_aliases(controllers, names).value, controllers.origin, controllers.key)
     return Node({**root.entries, "controllers": renamed}, root.origin, root.key)
 
 
-def doubly_named(root: Node) -> list[Problem]:
+def doubly_named(root: Node, names: ControllerNames) -> list[Problem]:
     """Return a problem for each controller that a layer has in two spellings."""
     controllers = root.child("controllers")
     first: dict[str, tuple[str, Node]] = {}
     problems: list[Problem] = []
     for name, node in controllers.entries.items() if controllers else ():
-        earlier, there = first.setdefault(short_name(name), (name, node))
+        earlier, there = first.setdefault(names.name_of(name), (name, node))
         if earlier != name:
             place = there.key or there.origin
             problems.append(
@@ -68,7 +68,7 @@ def doubly_named(root: Node) -> list[Problem]:
                     f"'{name}' is the controller '{earlier}' of {place} by another name",
                     path="controllers",
                     origin=node.key or node.origin,
-                    remedy=f"keep one of them, best '{short_name(name)}'",
+                    remedy=f"keep one of them, best '{names.name_of(name)}'",
                 )
             )
     return problems

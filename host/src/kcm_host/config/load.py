@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from kcm_host.config.environment import Variable, match_variables, read_variables
 from kcm_host.config.errors import ConfigError, Problem
 from kcm_host.config.flags import read_flags
-from kcm_host.config.layers import doubly_named, leaf_origins, shortened, without_nulls
+from kcm_host.config.layers import doubly_named, leaf_origins, resolved, without_nulls
 from kcm_host.config.models import HostSettings
+from kcm_host.config.names import NO_ALIASES, ControllerNames
 from kcm_host.config.tree import Node, Origin, mapping, merge
 from kcm_host.config.validation_errors import NOTHING_RUNS, problems_of
 from kcm_host.config.yaml import Source, read_file
@@ -30,6 +31,7 @@ class Loaded:
     tree: Node = field(repr=False)
     flags: Node = field(repr=False)
     pending: Mapping[str, tuple[Variable, ...]] = field(repr=False)
+    names: ControllerNames = field(repr=False)
 
 
 _NO_LEADER_ELECTION = (
@@ -45,20 +47,22 @@ def load_settings(
     overrides: Sequence[str] = (),
     flags: Mapping[str, str] | None = None,
     reserved: Collection[str] = (),
+    names: ControllerNames = NO_ALIASES,
 ) -> Loaded:
     """
     Return the settings of `file`, overlaid with variables, `--set` items and flags, in this order.
 
     `file` may be None or STDIN. `overrides` are the `path=value` of `--set`; `flags` has the values
     of flags by dotted path (`log.level` for `--log-level`); `reserved` are variables with our
-    prefix that the caller reads. Raises ConfigError with all errors, not only the first one.
+    prefix that the caller reads; `names` resolves aliases of controllers. Raises ConfigError with
+    all errors, not only the first one.
     """
-    root, problems = _file_layer(file)
-    from_flags, wrong_flags = read_flags(overrides, flags or {})
+    root, problems = _file_layer(file, names)
+    from_flags, wrong_flags = read_flags(overrides, flags or {}, names=names)
     variables, wrong_variables = read_variables(environ, reserved=reserved)
     problems += wrong_variables + wrong_flags
     base = root or mapping(Origin("default"))
-    matched = match_variables(variables, known=merge(base, from_flags))
+    matched = match_variables(variables, known=merge(base, from_flags), names=names)
     problems += matched.problems
     tree = without_nulls(merge(merge(base, matched.root), from_flags))
     settings, invalid = _validated(tree) if root is not None else (None, [])
@@ -73,16 +77,17 @@ def load_settings(
         tree=tree,
         flags=from_flags,
         pending=matched.pending,
+        names=names,
     )
 
 
-def _file_layer(file: Source | None) -> tuple[Node | None, list[Problem]]:
+def _file_layer(file: Source | None, names: ControllerNames) -> tuple[Node | None, list[Problem]]:
     if file is None:
         return mapping(Origin("default")), []
     root, problems = read_file(file)
     if root is None:
         return None, problems
-    return shortened(root), problems + doubly_named(root)
+    return resolved(root, names), problems + doubly_named(root, names)
 
 
 def _validated(tree: Node) -> tuple[HostSettings | None, list[Problem]]:

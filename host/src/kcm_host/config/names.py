@@ -1,31 +1,46 @@
-"""Names of controllers: the short ones, their aliases, and others of kube-controller-manager."""
+"""Names of controllers: their aliases, and what is known of kube-controller-manager's."""
 
-from typing import Final
+from typing import Final, Protocol
 
-SHORT_NAMES: Final = (
-    "clusterrole-aggregation",
-    "resourceclaim",
-    "resourcequota",
-    "servicecidrs",
-    "ttl",
-)
 
-_ALIASES: Final = {
-    "clusterrole-aggregation-controller": "clusterrole-aggregation",
-    "resource-claim-controller": "resourceclaim",
-    "resourceclaim-controller": "resourceclaim",
-    "resourcequota-controller": "resourcequota",
-    "service-cidr-controller": "servicecidrs",
-    "service-cidrs-controller": "servicecidrs",
-    "ttl-controller": "ttl",
-}
+class ControllerNames(Protocol):
+    """The names of installed controllers, with their aliases."""
 
-_ACCOUNTS: Final = {
-    "clusterrole-aggregation": "clusterrole-aggregation-controller",
-    "resourceclaim": "resource-claim-controller",
-    "resourcequota": "resourcequota-controller",
-    "servicecidrs": "service-cidrs-controller",
-    "ttl": "ttl-controller",
+    def name_of(self, spelling: str) -> str:
+        """Return the name for which this is an alias; a name or an unknown one is unchanged."""
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return all names of a controller, its own name first."""
+
+
+class NoAliases:
+    """Names without aliases."""
+
+    def name_of(self, spelling: str) -> str:
+        """Return the name unchanged."""
+        return spelling
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return the name alone."""
+        return (name,)
+
+
+NO_ALIASES: Final = NoAliases()
+
+#: What replaces controllers of kube-controller-manager, for advice to those who lack it.
+_DISTRIBUTIONS: Final = {
+    "clusterrole-aggregation": "kcm-host-clusterrole-aggregation",
+    "clusterrole-aggregation-controller": "kcm-host-clusterrole-aggregation",
+    "resource-claim-controller": "kcm-host-resourceclaim",
+    "resourceclaim": "kcm-host-resourceclaim",
+    "resourceclaim-controller": "kcm-host-resourceclaim",
+    "resourcequota": "kcm-host-resourcequota",
+    "resourcequota-controller": "kcm-host-resourcequota",
+    "service-cidr-controller": "kcm-host-servicecidrs",
+    "service-cidrs-controller": "kcm-host-servicecidrs",
+    "servicecidrs": "kcm-host-servicecidrs",
+    "ttl": "kcm-host-ttl",
+    "ttl-controller": "kcm-host-ttl",
 }
 
 _OTHERS_WITH_SUFFIX: Final = """
@@ -57,20 +72,9 @@ _OTHERS: Final = frozenset(
 )
 
 
-def short_name(name: str) -> str:
-    """Return the short name of an alias; other names are returned unchanged."""
-    return _ALIASES.get(name, name)
-
-
-def service_account(name: str) -> str:
-    """Return the service account of a controller, for which the API server has a role (H-35)."""
-    return _ACCOUNTS.get(name, name)
-
-
-def spellings(name: str) -> tuple[str, ...]:
-    """Return all names of a controller, its short name first."""
-    short = short_name(name)
-    return (short, *(alias for alias, target in _ALIASES.items() if target == short))
+def distributions() -> dict[str, str]:
+    """Return names of controllers, each with the published distribution that has it."""
+    return dict(_DISTRIBUTIONS)
 
 
 def is_other_upstream_controller(name: str) -> bool:

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ValidationError
 from kcm_host.config.environment import match_settings
 from kcm_host.config.errors import ConfigError, Problem, did_you_mean
 from kcm_host.config.load import Loaded
-from kcm_host.config.names import short_name
 from kcm_host.config.tree import Node, Origin, Path, mapping, merge
 from kcm_host.config.validation_errors import problems_of
 
@@ -59,7 +58,7 @@ def settings_node(
 
 
 def _named(loaded: Loaded, name: str) -> str:
-    short = short_name(name)
+    short = loaded.names.name_of(name)
     if short in loaded.settings.controllers:
         return short
     fact = f"controller '{name}' is not named in the configuration"

@@ -11,7 +11,7 @@ from pydantic_core.core_schema import WithDefaultSchema
 
 from kcm_host.api.duration import format_duration
 from kcm_host.config.models import ControllerSettings, HostSettings, Section
-from kcm_host.config.names import spellings
+from kcm_host.config.names import NO_ALIASES, ControllerNames
 
 _EMPTY = {"type": "null"}
 _ABOUT = ("title", "description", "default", "examples")
@@ -30,7 +30,9 @@ class GoDurations(GenerateJsonSchema):
         return made
 
 
-def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
+def schema(
+    plugin_models: Mapping[str, type[BaseModel] | None], names: ControllerNames = NO_ALIASES
+) -> dict[str, Any]:
     """
     Return a schema with the settings of each of these controllers, under all its names.
 
@@ -58,7 +60,7 @@ def schema(plugin_models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any
             "properties": {
                 spelling: _controller(common, refs[model, "validation"] if model else None)
                 for name, model in plugin_models.items()
-                for spelling in spellings(name)
+                for spelling in names.spellings(name)
             },
             "additionalProperties": False,
         }

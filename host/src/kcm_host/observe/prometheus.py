@@ -1,7 +1,7 @@
 """The metrics in the text format of Prometheus: names, labels and values."""
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 from types import MappingProxyType
 
@@ -21,14 +21,6 @@ from kcm_host.observe.metrics import Histogram, Metrics, RequestMetrics, SyncMet
 from kcm_host.observe.plugin_metrics import Samples
 from kcm_host.observe.states import ControllerState, HostState, QueueState, StreamState
 
-#: The names of the main queues in kube-controller-manager (H-16), by controller.
-QUEUE_NAMES = {
-    "clusterrole-aggregation": "ClusterRoleAggregator",
-    "resourceclaim": "resource_claim",
-    "resourcequota": "resourcequota_primary",
-    "servicecidrs": "ipaddresses",
-    "ttl": "ttlcontroller",
-}
 PROGRAM = "kcm-host"
 NO_QUEUE = QueueState(
     depth=0,
@@ -73,7 +65,7 @@ class ScrapeCollector(Collector):
     def _host_families(self) -> Iterator[Metric]:
         controllers = self._state.controllers
         yield from queue_families(controllers)
-        yield from sync_families(self._with_zeros(controllers))
+        yield from sync_families(self._with_zeros(controllers), queue_names(controllers))
         yield from controller_families(controllers, self._metrics)
         yield from request_families(self._metrics)
         yield from stream_families(self._state.streams)
@@ -108,14 +100,19 @@ def plugin_family(metric: PluginMetric) -> Metric:
     return family
 
 
-def queue_name(controller: str) -> str:
-    """Return the queue name of a controller, as existing dashboards use it."""
-    return QUEUE_NAMES.get(controller, controller)
+def queue_names(controllers: Iterable[ControllerState]) -> dict[str, str]:
+    """Return the queue name of each controller; its own name where another one has it already."""
+    names: dict[str, str] = {}
+    for one in controllers:
+        wanted = one.queue_name or one.name
+        names[one.name] = one.name if wanted in names.values() else wanted
+    return names
 
 
-def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
+def queue_families(controllers: Collection[ControllerState]) -> Iterator[Metric]:
     """Return the families of the work queues; a controller without a queue counts as empty."""
-    states = {queue_name(one.name): one.queue or NO_QUEUE for one in controllers}
+    names = queue_names(controllers)
+    states = {names[one.name]: one.queue or NO_QUEUE for one in controllers}
     depth = GaugeMetricFamily(
         "workqueue_depth",
         "Keys that wait for a worker, and keys that changed while a worker has them.",
@@ -148,8 +145,8 @@ def queue_families(controllers: Iterable[ControllerState]) -> Iterator[Metric]:
     yield from (depth, adds, retries, unfinished, longest)
 
 
-def sync_families(syncs: dict[str, SyncMetrics]) -> Iterator[Metric]:
-    """Return the families of sync outcomes and durations."""
+def sync_families(syncs: Mapping[str, SyncMetrics], names: Mapping[str, str]) -> Iterator[Metric]:
+    """Return the families of sync outcomes and durations; `names` are those of the queues."""
     queued = HistogramMetricFamily(
         "workqueue_queue_duration_seconds",
         "Time that a key waits in the queue until a worker takes it.",
@@ -173,8 +170,8 @@ def sync_families(syncs: dict[str, SyncMetrics]) -> Iterator[Metric]:
     )
     for name, one in syncs.items():
         missed.add_metric([name], one.missed)
-        _add(queued, (queue_name(name),), one.queued)
-        _add(worked, (queue_name(name),), one.worked)
+        _add(queued, (names.get(name, name),), one.queued)
+        _add(worked, (names.get(name, name),), one.worked)
         _add(seconds, (name,), one.seconds)
         for outcome, count in list(one.outcomes.items()):
             outcomes.add_metric([name, outcome], count)

@@ -70,6 +70,8 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     #: Why it has nothing to do although it runs; empty when it follows something.
     idle: str = ""
     workers: int = 0
+    #: The label `name` of its `workqueue_*` metrics.
+    queue_name: str = ""
     restarts: int = 0
     syncs: int = 0
     errors: int = 0

@@ -68,9 +68,11 @@ def load_extensions(
     manager = new_manager()
 
     def admit(candidate: Candidate) -> Plugin:
-        plugin, instance = validate_plugin(candidate, EXTENSION, host_version=host_version)
+        plugin = validate_plugin(candidate, EXTENSION, host_version=host_version)
+        instance = plugin.construct()
         with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
             manager.register(instance, candidate.name)
+            manager.check_pending()
         return plugin
 
     return Extensions(manager, load_each(candidates, enabled, admit))

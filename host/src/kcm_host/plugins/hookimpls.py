@@ -29,21 +29,37 @@ class Role:
 CONTROLLER = Role(
     "controller",
     "kcm_host.controllers",
-    required=("kcm_watches", "kcm_sync", "kcm_status"),
+    required=("kcm_watches", "kcm_sync"),
     optional=(
-        "kcm_writes",
+        "kcm_info",
         "kcm_settings",
+        "kcm_writes",
         "kcm_dynamic_watches",
+        "kcm_synced",
         "kcm_timers",
-        "kcm_workers",
+        "kcm_status",
         "kcm_metrics",
     ),
 )
 EXTENSION = Role("extension", "kcm_host.extensions", required=("kcm_observe",))
 ROLES = (CONTROLLER, EXTENSION)
+#: The hooks that are called before there is an instance.
+STATIC = ("kcm_info", "kcm_settings")
+
+#: Hooks of version 0.1 of the plugin API that version 0.2 has under other names.
+REMOVED = ("kcm_more_watches", "kcm_workers")
 
 _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def older_api(fact: str) -> PluginError:
+    """Return the error for a plugin that was written for version 0.1 of the plugin API."""
+    return PluginError(
+        f"it is written for kcm-host 0.1: {fact}",
+        "install a version of it for kcm-host 0.2; its authors find the changes under "
+        "'From 0.1 to 0.2' in the changelog of kcm-host",
+    )
 
 
 def new_manager() -> pluggy.PluginManager:
@@ -55,28 +71,38 @@ def new_manager() -> pluggy.PluginManager:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One method of a plugin that is marked with `@hookimpl`."""
+    """One method of a plugin class that is marked with `@hookimpl`."""
 
     hook: str
     method: str
     function: Callable[..., object]
+    #: A static method or a class method: it can be called without an instance.
+    static: bool
     wrapper: bool
     optional: bool
 
+    @property
+    def arguments(self) -> tuple[inspect.Parameter, ...]:
+        """The arguments that a call passes, without `self`."""
+        found = tuple(inspect.signature(self.function).parameters.values())
+        return found if self.static else found[1:]
 
-def implementations(manager: pluggy.PluginManager, instance: object) -> tuple[Implementation, ...]:
-    """Return the marked methods of a plugin, sorted by name."""
-    return tuple(_marked(manager, instance))
+
+def implementations(manager: pluggy.PluginManager, cls: type) -> tuple[Implementation, ...]:
+    """Return the marked methods of a plugin class, sorted by name."""
+    return tuple(_marked(manager, cls))
 
 
-def _marked(manager: pluggy.PluginManager, instance: object) -> Iterator[Implementation]:
-    for method in dir(instance):
-        options = manager.parse_hookimpl_opts(instance, method)
+def _marked(manager: pluggy.PluginManager, cls: type) -> Iterator[Implementation]:
+    for method in dir(cls):
+        options = manager.parse_hookimpl_opts(cls, method)
         if options is not None:
+            attribute = inspect.getattr_static(cls, method)
             yield Implementation(
                 hook=options.get("specname") or method,
                 method=method,
-                function=getattr(instance, method),
+                function=getattr(cls, method),
+                static=isinstance(attribute, (staticmethod, classmethod)),
                 wrapper=bool(options.get("wrapper") or options.get("hookwrapper")),
                 optional=bool(options.get("optionalhook")),
             )
@@ -85,6 +111,8 @@ def _marked(manager: pluggy.PluginManager, instance: object) -> Iterator[Impleme
 def check_names(found: Sequence[Implementation], role: Role) -> None:
     """Raise `PluginError` for a marked method that is no hook, except an `optionalhook`."""
     for one in found:
+        if one.hook in REMOVED:
+            raise older_api(f"it implements {one.hook!r}")
         if not one.optional and not any(one.hook in each.hooks for each in ROLES):
             raise PluginError(
                 f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role)
@@ -124,12 +152,14 @@ def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementatio
             continue
         allowed = caller.spec.argnames
         choice = f"take any of: {', '.join(allowed) or 'none'}"
-        for argument in inspect.signature(one.function).parameters.values():
+        for argument in one.arguments:
             if argument.kind not in _BY_POSITION or argument.default is not argument.empty:
                 raise PluginError(
                     f"{one.hook!r} declares '{argument}', which is no plain argument",
                     f"{choice}; without defaults, '*' or '**'",
                 )
+            if argument.name == "settings":
+                raise older_api(f"{one.hook!r} takes 'settings'")
             if argument.name not in allowed:
                 raise PluginError(
                     f"{one.hook!r} has no argument {argument.name!r}", f"{choice}, by these names"
@@ -148,15 +178,30 @@ def check_role(found: Sequence[Implementation], role: Role) -> None:
                 )
 
 
-def check_marked(instance: object, found: Sequence[Implementation], role: Role) -> None:
+def check_static(found: Sequence[Implementation]) -> None:
+    """Raise `PluginError` for a hook without an instance that is no static method."""
+    for one in found:
+        if one.hook in STATIC and not one.static:
+            raise PluginError(
+                f"{one.hook!r} is called before there is an instance, but it is no static method",
+                "put @staticmethod above @hookimpl and leave out 'self'",
+            )
+
+
+def check_marked(cls: type, found: Sequence[Implementation], role: Role) -> None:
     """Raise `PluginError` for a method named like a hook without the marker: it is never called."""
     marked = {one.method for one in found}
-    for method in dir(type(instance)):
+    for method in dir(cls):
         if not method.startswith(_PREFIX) or method in marked:
             continue
-        attribute = inspect.getattr_static(type(instance), method)
+        attribute = inspect.getattr_static(cls, method)
         if not callable(attribute) and not isinstance(attribute, classmethod):
             continue
+        if hasattr(attribute, f"{specs.PROJECT}_impl"):
+            raise PluginError(
+                f"@hookimpl of {method!r} marks the static method, not the function in it",
+                "put @staticmethod above @hookimpl",
+            )
         if any(method in each.hooks for each in ROLES):
             raise PluginError(
                 f"{method!r} lacks @hookimpl, so it would never be called",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-import pluggy
 from packaging.requirements import InvalidRequirement, Requirement
-from pydantic import BaseModel
+from packaging.specifiers import Specifier
+from packaging.version import Version
 
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
@@ -22,24 +22,35 @@ from kcm_host.plugins.quarantine import (
     guarded,
     report_to_authors,
 )
-from kcm_host.plugins.validation import validate_workers
+from kcm_host.plugins.settings_model import settings_model
+from kcm_host.plugins.validation import validate_info
 
 
 def check_host_version(candidate: Candidate, host_version: str) -> None:
     """
     Raise `PluginError` when the plugin's distribution requires another version of `kcm-host`.
 
-    Prereleases of the host count like any version. A missing requirement is accepted.
+    Prereleases of the host count like any version. A missing requirement is accepted, one whose
+    lower bound is below 0.2 is not: that is another plugin API.
     """
     for text in candidate.requires:
         requirement = _parsed(text)
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if applies and not requirement.specifier.contains(host_version, prereleases=True):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if any(map(_admits_older_api, requirement.specifier)):
+            raise hookimpls.older_api(f"it needs 'kcm-host{requirement.specifier}'")
+        if not requirement.specifier.contains(host_version, prereleases=True):
             raise PluginError(
                 f"it needs 'kcm-host{requirement.specifier}', and this host is {host_version}",
                 f"install a version of {candidate.distribution!r} made for kcm-host "
                 f"{host_version}, or a kcm-host that fits",
             )
+
+
+def _admits_older_api(bound: Specifier) -> bool:
+    return bound.operator in (">=", ">", "~=", "==") and Version(
+        bound.version.removesuffix(".*")
+    ) < Version("0.2.dev0")
 
 
 def _parsed(text: str) -> Requirement:
@@ -78,6 +89,8 @@ def _module(candidate: Candidate) -> ModuleType:
 
 
 def _import_remedy(candidate: Candidate, error: BaseException) -> str:
+    if isinstance(error, ImportError) and (error.name or "").startswith("kcm_host.api"):
+        return hookimpls.older_api("").remedy
     if isinstance(error, SystemExit):
         return f"a module must not end the program: {report_to_authors(candidate)}"
     if isinstance(error, ModuleNotFoundError):
@@ -117,11 +130,9 @@ def _correct_entry_point(candidate: Candidate) -> str:
     return f"correct the entry point '{entry}' in the pyproject.toml of {candidate.distribution!r}"
 
 
-def validate_plugin(
-    candidate: Candidate, role: Role, *, host_version: str
-) -> tuple[Plugin, object]:
+def validate_plugin(candidate: Candidate, role: Role, *, host_version: str) -> Plugin:
     """
-    Return the validated plugin, and the instance that was created for it.
+    Return the validated plugin; no instance is made.
 
     Raises `BrokenPlugin` at the first stage that fails. The version is checked first, so that a
     plugin for another version of the host is not imported.
@@ -129,66 +140,26 @@ def validate_plugin(
     with guarded(candidate, Stage.VERSION, doing="checking the host's version"):
         check_host_version(candidate, host_version)
     cls = plugin_class(candidate)
-    instance = _constructed(candidate, cls)
     manager = hookimpls.new_manager()
     with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
-        found = hookimpls.implementations(manager, instance)
-        _register(manager, instance, found, candidate=candidate, role=role)
+        found = hookimpls.implementations(manager, cls)
+        # Before the checks of pluggy: their messages name neither the plugin's file nor a remedy.
+        hookimpls.check_names(found, role)
+        hookimpls.check_wrappers(found)
+        hookimpls.check_arguments(manager, found)
     with guarded(candidate, Stage.VALIDATE, doing="checking its hooks"):
-        _validate(instance, found, role)
-    model = workers = None
-    if role is CONTROLLER:
-        with guarded(candidate, Stage.VALIDATE, doing="'kcm_settings'"):
-            model = _settings_model(manager.hook.kcm_settings())
-        with guarded(candidate, Stage.VALIDATE, doing="'kcm_workers'"):
-            workers = validate_workers(manager.hook.kcm_workers())
+        hookimpls.check_role(found, role)
+        hookimpls.check_marked(cls, found, role)
+        hookimpls.check_complete(found, role)
+        hookimpls.check_async(found)
+        hookimpls.check_static(found)
+    before = {one.hook: one.function for one in found if one.hook in hookimpls.STATIC}
+    with guarded(candidate, Stage.VALIDATE, doing="'kcm_settings'"):
+        model = settings_model(before["kcm_settings"]()) if "kcm_settings" in before else None
+    with guarded(candidate, Stage.VALIDATE, doing="'kcm_info'"):
+        info = validate_info(before["kcm_info"]() if "kcm_info" in before else None)
     implemented = tuple(sorted(one.hook for one in found))
-    return Plugin(candidate, cls, implemented, model, workers), instance
-
-
-def _constructed(candidate: Candidate, cls: type) -> object:
-    def remedy(_error: BaseException) -> str:
-        return f"its class must be constructible without arguments: {report_to_authors(candidate)}"
-
-    doing = f"constructing {candidate.value!r}"
-    with guarded(candidate, Stage.CONSTRUCT, doing=doing, remedy=remedy):
-        return cls()
-
-
-def _register(
-    manager: pluggy.PluginManager,
-    instance: object,
-    found: tuple[hookimpls.Implementation, ...],
-    *,
-    candidate: Candidate,
-    role: Role,
-) -> None:
-    # Before the checks of pluggy: their messages name neither the plugin's file nor a remedy.
-    hookimpls.check_names(found, role)
-    hookimpls.check_wrappers(found)
-    hookimpls.check_arguments(manager, found)
-    manager.register(instance, candidate.name)
-    manager.check_pending()
-
-
-def _validate(instance: object, found: tuple[hookimpls.Implementation, ...], role: Role) -> None:
-    hookimpls.check_role(found, role)
-    hookimpls.check_marked(instance, found, role)
-    hookimpls.check_complete(found, role)
-    hookimpls.check_async(found)
-
-
-def _settings_model(result: object) -> type[BaseModel] | None:
-    if result is None:
-        return None
-    if not isinstance(result, type) or not issubclass(result, BaseModel):
-        raise PluginError(
-            f"'kcm_settings' returned {result!r}, no subclass of pydantic's BaseModel",
-            "return the model class itself, or leave 'kcm_settings' out",
-        )
-    # Raises when annotations of the model cannot be resolved.
-    result.model_rebuild()
-    return result
+    return Plugin(candidate, cls, implemented, model, info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +178,7 @@ def load(
     """Load the enabled controllers; the others are not imported."""
 
     def admit(candidate: Candidate) -> Plugin:
-        return validate_plugin(candidate, CONTROLLER, host_version=host_version)[0]
+        return validate_plugin(candidate, CONTROLLER, host_version=host_version)
 
     return load_each(candidates, enabled, admit)
 

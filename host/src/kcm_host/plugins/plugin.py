@@ -1,7 +1,7 @@
 """A validated plugin, and one instance of it with its hooks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +10,10 @@ from pydantic import BaseModel
 
 from kcm_host.api import (
     AnyWatch,
+    ControllerInfo,
     Discovery,
     Done,
+    Enqueue,
     Key,
     Later,
     Metric,
@@ -23,7 +25,7 @@ from kcm_host.api import (
 )
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import new_manager
-from kcm_host.plugins.quarantine import PluginError, Stage, guarded
+from kcm_host.plugins.quarantine import PluginError, Stage, guarded, report_to_authors
 from kcm_host.plugins.validation import (
     validate_dynamic_watches,
     validate_metrics,
@@ -46,8 +48,7 @@ class Plugin:
     #: The hooks it implements, sorted.
     hooks: tuple[str, ...]
     settings_model: type[BaseModel] | None = None
-    #: The result of `kcm_workers`, used when the configuration sets no number.
-    workers: int | None = None
+    info: ControllerInfo = field(default_factory=ControllerInfo)
 
     @property
     def name(self) -> str:
@@ -69,15 +70,26 @@ class Plugin:
         """The module of its entry point."""
         return self.candidate.module
 
-    def new(self) -> "Instance":
-        """Return a new instance for one controller run; raises `BrokenPlugin`."""
-        doing = f"constructing {self.candidate.value!r}"
-        with guarded(self.candidate, Stage.CONSTRUCT, doing=doing):
-            instance = self.cls()
+    def new(self, settings: BaseModel | None = None) -> "Instance":
+        """Return a new instance with these settings; raises `BrokenPlugin`."""
         manager = new_manager()
+        instance = self.construct(settings)
         with guarded(self.candidate, Stage.REGISTER, doing="registering its hooks"):
             manager.register(instance, self.name)
+            manager.check_pending()
         return Instance(self, manager)
+
+    def construct(self, settings: BaseModel | None = None) -> object:
+        """Return an object of the plugin's class; raises `BrokenPlugin`."""
+        arguments = () if self.settings_model is None else (settings,)
+
+        def remedy(_error: BaseException) -> str:
+            takes = "the settings as its only argument" if arguments else "no arguments"
+            return f"its class must take {takes}: {report_to_authors(self.candidate)}"
+
+        doing = f"constructing {self.candidate.value!r}"
+        with guarded(self.candidate, Stage.CONSTRUCT, doing=doing, remedy=remedy):
+            return self.cls(*arguments)
 
 
 class Instance:
@@ -101,40 +113,38 @@ class Instance:
         """Return whether the plugin implements this hook."""
         return hook in self.plugin.hooks
 
-    def watches(self, settings: Any, discovery: Discovery) -> tuple[AnyWatch, ...]:
+    def watches(self, discovery: Discovery) -> tuple[AnyWatch, ...]:
         """Return the result of `kcm_watches`, which may be empty."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_watches'"):
-            result = self._hook.kcm_watches(settings=settings, discovery=discovery)
+            result = self._hook.kcm_watches(discovery=discovery)
             self._watches = validate_watches(result)
         return self._watches
 
-    def dynamic_watches(
-        self, view: View, settings: Any, discovery: Discovery
-    ) -> tuple[AnyWatch, ...]:
+    def dynamic_watches(self, view: View, discovery: Discovery) -> tuple[AnyWatch, ...]:
         """
         Return all dynamic watches; raise `WrongResult` if one is invalid.
 
         A part of them is never used, because the error would not be noticed then.
         """
-        result = self._hook.kcm_dynamic_watches(view=view, settings=settings, discovery=discovery)
+        result = self._hook.kcm_dynamic_watches(view=view, discovery=discovery)
         try:
             return validate_dynamic_watches(result, besides=self._watches)
         except PluginError as error:
             raise self._wrong(error) from None
 
-    def writes(self, settings: Any) -> frozenset[Permission]:
+    def writes(self) -> frozenset[Permission]:
         """Return the permissions that the controller needs."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_writes'"):
-            return validate_writes(self._hook.kcm_writes(settings=settings))
+            return validate_writes(self._hook.kcm_writes())
 
-    def timers(self, settings: Any) -> tuple[Timer, ...]:
+    def timers(self) -> tuple[Timer, ...]:
         """Return the timers."""
         with guarded(self.plugin.candidate, Stage.START, doing="'kcm_timers'"):
-            return validate_timers(self._hook.kcm_timers(settings=settings))
+            return validate_timers(self._hook.kcm_timers())
 
-    async def sync(self, key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """Sync one key and return the outcome."""
-        outcome = await self._sync(key=key, view=view, writer=writer, settings=settings)
+        outcome = await self._sync(key=key, view=view, writer=writer)
         if isinstance(outcome, Done):
             return outcome
         if isinstance(outcome, Later) and isinstance(outcome.after, timedelta):
@@ -144,19 +154,26 @@ class Instance:
             f"return Done() or Later(timedelta(...))"
         )
 
-    def status(self, view: View, settings: Any) -> Mapping[str, Any]:
-        """Return the status of the controller."""
-        status = self._hook.kcm_status(view=view, settings=settings)
+    def synced(self, view: View) -> Iterable[Enqueue]:
+        """Return the keys that `kcm_synced` requests; its exceptions pass."""
+        requests: Iterable[Enqueue] | None = self._hook.kcm_synced(view=view)
+        return requests or ()
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """Return the status of the controller, empty without the hook."""
+        if not self.has("kcm_status"):
+            return {}
+        status = self._hook.kcm_status(view=view)
         if isinstance(status, Mapping):
             return status
         raise WrongResult(
             f"'kcm_status' of plugin {self.plugin.name!r} returned {status!r}; return a dict"
         )
 
-    def metrics(self, view: View, settings: Any) -> tuple[Metric, ...]:
+    def metrics(self, view: View) -> tuple[Metric, ...]:
         """Return the controller's own metrics; their values are validated when they are exposed."""
         try:
-            return validate_metrics(self._hook.kcm_metrics(view=view, settings=settings))
+            return validate_metrics(self._hook.kcm_metrics(view=view))
         except PluginError as error:
             raise self._wrong(error) from None
 

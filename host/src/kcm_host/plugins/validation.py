@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kcm_host.api import AnyWatch, Kind, Metric, Permission, Timer, Watch
+from kcm_host.api import AnyWatch, ControllerInfo, Kind, Metric, Permission, Timer, Watch
 from kcm_host.plugins.quarantine import PluginError
 
+#: The most workers that `ControllerInfo` may ask for, as in the configuration.
+MAX_WORKERS = 1_000
 #: What is invalid, and the remedy.
 ValidationError = tuple[str, str]
 
@@ -193,16 +195,36 @@ def validate_metrics(result: object) -> tuple[Metric, ...]:
     return metrics
 
 
-def validate_workers(result: object) -> int | None:
-    """Return what `kcm_workers` returned; raise `PluginError` if it is invalid."""
+def validate_info(result: object) -> ControllerInfo:
+    """Return what `kcm_info` returned, the default for None; raise `PluginError` if invalid."""
     if result is None:
-        return None
-    if isinstance(result, bool) or not isinstance(result, int) or result < 1:
+        return ControllerInfo()
+    if not isinstance(result, ControllerInfo):
         raise PluginError(
-            f"'kcm_workers' returned {result!r}, no number of workers",
-            "return a whole number of at least 1, or leave 'kcm_workers' out",
+            f"'kcm_info' returned {type_name(result)}", "return a ControllerInfo of kcm_host.api"
         )
+    for fact, remedy in _info_errors(result):
+        raise PluginError(f"'kcm_info': {fact}", remedy)
     return result
+
+
+def _info_errors(info: ControllerInfo) -> Iterator[ValidationError]:
+    if not isinstance(info.aliases, tuple) or not all(map(_is_name, info.aliases)):
+        yield f"aliases is {info.aliases!r}", "give a tuple of names that are not empty"
+    for name in ("service_account", "queue_name"):
+        value = getattr(info, name)
+        if not isinstance(value, str):
+            yield f"{name} is {value!r}", "give a string; empty means the name of the controller"
+    workers = info.workers
+    if type(workers) is not int or not 1 <= workers <= MAX_WORKERS:
+        yield f"workers is {workers!r}", f"give a number from 1 to {MAX_WORKERS:,}"
+    timeout = info.sync_timeout
+    if not isinstance(timeout, timedelta) or timeout <= timedelta(0):
+        yield f"sync_timeout is {timeout!r}", "give a timedelta above zero"
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _sequence(result: object, *, hook: str, remedy: str) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from itertools import takewhile
 from kcm_host.api.kinds import Key
 from kcm_host.reconcile.writer import SyncWriter
 
-SYNC_SECONDS = 60.0
 #: How long a cancelled sync may take to end; less than a stop has after its drain.
 GRACE_SECONDS = 3.0
 
@@ -43,9 +42,10 @@ class SyncTimeLimit:
     than the rest of a sync that has nothing to write.
     """
 
-    def __init__(self, on_stuck: Callable[[RunningSync], None]) -> None:
+    def __init__(self, on_stuck: Callable[[RunningSync], None], *, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_stuck = on_stuck
+        self._seconds = seconds
         # Both in the order of their due times, because every sync has the same limit.
         self._running: dict[RunningSync, None] = {}
         self._cancelled: dict[RunningSync, None] = {}
@@ -56,7 +56,7 @@ class SyncTimeLimit:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a sync runs in a task")
-        running = RunningSync(key, task, writer, self._loop.time() + SYNC_SECONDS)
+        running = RunningSync(key, task, writer, self._loop.time() + self._seconds)
         self._running[running] = None
         if self._timer is None:
             self._timer = self._loop.call_at(running.due, self._on_timer)

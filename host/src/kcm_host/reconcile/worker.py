@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from kcm_host.observe.tracing import NoTracing, SyncSpan, Tracing, WriteLinks
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
-from kcm_host.reconcile.time_limit import SYNC_SECONDS, RunningSync, SyncTimeLimit
+from kcm_host.reconcile.time_limit import RunningSync, SyncTimeLimit
 from kcm_host.reconcile.writer import OnWrite, SyncWriter
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class SyncFunction(Protocol):
     """The `kcm_sync` hook of a plugin."""
 
-    def __call__(self, key: Key, view: View, writer: Writer, settings: Any) -> Awaitable[Outcome]:
+    def __call__(self, key: Key, view: View, writer: Writer) -> Awaitable[Outcome]:
         """Call `kcm_sync`."""
 
 
@@ -40,7 +40,6 @@ class WorkerContext(msgspec.Struct, frozen=True):
 
     controller: str
     sync: SyncFunction
-    settings: Any
     queue: WorkQueue
     stores: Stores
     sender: Sender
@@ -51,6 +50,7 @@ class WorkerContext(msgspec.Struct, frozen=True):
     is_resync_only: Callable[[Key], bool]
     read_your_writes: ReadYourWrites
     failed_syncs: DeduplicatedLog
+    sync_timeout_seconds: float = 60.0
     record_event: RecordEvent = record_nothing
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     write_links: WriteLinks = msgspec.field(default_factory=WriteLinks)
@@ -176,7 +176,7 @@ async def _call_sync(context: WorkerContext, attempt: _Attempt, running: Running
     """Call the plugin's sync and handle its result; raises what ends the worker too."""
     key = attempt.item.key
     try:
-        outcome = await context.sync(key, attempt.view, attempt.writer, context.settings)
+        outcome = await context.sync(key, attempt.view, attempt.writer)
     except BaseException as error:
         running.note_end()
         if _ends_worker(error, running):
@@ -232,7 +232,7 @@ def _handle_error(
     item = attempt.item
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
     if timed_out:
-        text = f"no end after {SYNC_SECONDS:.0f} s"
+        text = f"no end after {context.sync_timeout_seconds:g} s"
     cause = _requeue_cause("retry", attempt.span)
     seconds = context.queue.add_rate_limited(item.key, cause, priority=item.priority)
     pairs = {

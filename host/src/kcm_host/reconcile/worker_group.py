@@ -28,7 +28,7 @@ class WorkerGroup:
     def __init__(self, context: WorkerContext, *, count: int, stuck: set[RunningSync]) -> None:
         self._context = context
         self._stuck = stuck
-        self._limit = SyncTimeLimit(self._on_stuck)
+        self._limit = SyncTimeLimit(self._on_stuck, seconds=context.sync_timeout_seconds)
         self._stopping = False
         self._started = 0
         self._all_ended = asyncio.Event()

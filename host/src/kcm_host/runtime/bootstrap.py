@@ -11,7 +11,7 @@ from kcm_host.client.auth.connection import Connection
 from kcm_host.config.errors import ConfigError, Problem, suggest
 from kcm_host.config.load import Loaded
 from kcm_host.config.models import HostSettings, TracesSettings
-from kcm_host.config.names import SHORT_NAMES, is_other_upstream_controller
+from kcm_host.config.names import distributions, is_other_upstream_controller
 from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 from kcm_host.config.tree import Origin
 from kcm_host.observe.tracing import NoTracing, Tracing, start_tracing
@@ -41,13 +41,14 @@ def missing_plugins(
 
 
 def _remedy(name: str, installed: list[str]) -> str:
-    if name in SHORT_NAMES:
-        return f"install it: pip install kcm-host-{name}"
-    close = suggest(name, [*installed, *SHORT_NAMES])
+    published = distributions()
+    if name in published:
+        return f"install it: pip install {published[name]}"
+    close = suggest(name, [*installed, *published])
     if close in installed:
         return f"did you mean '{close}'?"
     if close is not None:
-        return f"did you mean '{close}'? Then: pip install kcm-host-{close}"
+        return f"did you mean '{close}'? Then: pip install {published[close]}"
     known = f"; installed are: {', '.join(installed)}" if installed else ""
     if is_other_upstream_controller(name):
         return f"no plugin for it is known: leave it to kube-controller-manager{known}"
@@ -59,10 +60,6 @@ def _named_at(loaded: Loaded, section: str, name: str) -> Origin:
     items = parent.value if isinstance(parent.value, list) else []
     node = next((item for item in items if item.value == name), parent.child(name) or parent)
     return node.key or node.origin
-
-
-#: Workers of a controller when neither the configuration nor its plugin sets a number.
-DEFAULT_WORKERS = 5
 
 
 class LoadedPlugins(msgspec.Struct, frozen=True):
@@ -130,10 +127,13 @@ def plugin_verdicts(plugins: LoadedPlugins) -> tuple[PluginVerdict, ...]:
 
 def _controller_config(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
     section = loaded.settings.controllers[name]
+    settings = _settings(loaded, name, plugin)
+    # A constructor that raises is found before the start; each run makes an instance of its own.
+    plugin.construct(settings)
     return ControllerConfig(
         plugin=plugin,
-        settings=_settings(loaded, name, plugin),
-        workers=section.workers or plugin.workers or DEFAULT_WORKERS,
+        settings=settings,
+        workers=section.workers or plugin.info.workers,
         qps=section.qps,
         burst=section.burst_size,
         resync_period=section.resync_period,

@@ -180,6 +180,7 @@ class Controller:
             idle=IDLE if is_running and run and run.is_idle else "",
             problem=self._state.problem or "; ".join([*problems, *watch_problems]),
             workers=self._config.workers,
+            queue_name=self._config.plugin.info.queue_name,
             restarts=self._restarts,
             syncs=sum(self._outcomes.values()),
             errors=self._outcomes["error"] + self._outcomes["timeout"],

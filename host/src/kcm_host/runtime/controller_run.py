@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kcm_host.api.metrics import Metric
-from kcm_host.api.records import SyncRecord
+from kcm_host.api.records import Cause, SyncRecord
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
@@ -90,7 +91,7 @@ class ControllerRun:
         self._config = config
         self._shared = shared
         self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
-        self._instance = config.plugin.new()
+        self._instance = config.plugin.new(config.settings)
         self._stores: dict[WatchName, Store[Any]] = {}
         self._view = CacheView(self.name, self._stores)
         self._dispatcher = EventDispatcher(self.queue, self._view, self.restart)
@@ -98,8 +99,8 @@ class ControllerRun:
         self._optional = self._watch_set()
         self._dynamic = self._dynamic_watches()
         self._discovery = RecordedDiscovery(shared.discovery)
-        self._watches = self._instance.watches(config.settings, self._discovery)
-        self._permissions = self._instance.writes(config.settings)
+        self._watches = self._instance.watches(self._discovery)
+        self._permissions = self._instance.writes()
         self._sender = LiveSender(
             shared.own_clients.get(self.name, shared.client),
             user_agent=user_agent_of(self.name),
@@ -107,7 +108,7 @@ class ControllerRun:
             burst=config.burst,
             on_result=self.refused_writes.record,
         )
-        self._timers = self._instance.timers(config.settings)
+        self._timers = self._instance.timers()
         self._resync = Resync(
             self.queue,
             self._dispatcher,
@@ -150,6 +151,12 @@ class ControllerRun:
 
     def start(self, *, stuck: set[RunningSync]) -> None:
         """Start the workers and the other tasks; see `WorkerGroup` for `stuck`."""
+        if self._instance.has("kcm_synced"):
+            self._dispatcher.call(
+                self._instance.synced,
+                cause=lambda: Cause(reason="synced", received=time.monotonic()),
+                source="'kcm_synced'",
+            )
         events = EventRecorder(self._sender)
         context = self._worker_context(events)
         self._workers = WorkerGroup(context, count=self._config.workers, stuck=stuck)
@@ -224,25 +231,24 @@ class ControllerRun:
         """Return the metrics of the plugin, none without the hook; its exceptions pass."""
         if not self._instance.has("kcm_metrics"):
             return ()
-        return self._instance.metrics(self._view, self._config.settings)
+        return self._instance.metrics(self._view)
 
     def status(self) -> Mapping[str, Any]:
         """Return what `kcm_status` returns; its exceptions pass."""
-        return self._instance.status(self._view, self._config.settings)
+        return self._instance.status(self._view)
 
     def _changed_watches(self) -> str:
         """Return how `kcm_watches` of a new instance differs; empty when it does not."""
         if not self._discovery.used:
             return ""
-        instance = self._config.plugin.new()
-        watches = instance.watches(self._config.settings, self._shared.discovery.api_resources)
+        instance = self._config.plugin.new(self._config.settings)
+        watches = instance.watches(self._shared.discovery.api_resources)
         return difference(self._watches, watches)
 
     def _worker_context(self, events: EventRecorder) -> WorkerContext:
         return WorkerContext(
             controller=self.name,
             sync=self._instance.sync,
-            settings=self._config.settings,
             queue=self.queue,
             stores=self._stores,
             sender=self._sender,
@@ -253,6 +259,7 @@ class ControllerRun:
             is_resync_only=self._resync.is_resync_only,
             read_your_writes=ReadYourWrites(self._stores),
             failed_syncs=failed_sync_log(),
+            sync_timeout_seconds=self._config.plugin.info.sync_timeout.total_seconds(),
             record_event=events.for_stores(self._stores),
         )
 
@@ -283,7 +290,6 @@ class ControllerRun:
             return None
         return DynamicWatches(
             self._instance,
-            self._config.settings,
             discovery=RecordedDiscovery(self._shared.discovery),
             dispatcher=self._dispatcher,
             watches=self._watch_set(),

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Any
 
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
@@ -33,14 +32,12 @@ class DynamicWatches:
     def __init__(
         self,
         instance: Instance,
-        settings: Any,
         *,
         discovery: Discovery,
         dispatcher: EventDispatcher,
         watches: WatchSet,
     ) -> None:
         self._instance = instance
-        self._settings = settings
         self._discovery = discovery
         self._dispatcher = dispatcher
         self._watches = watches
@@ -79,7 +76,7 @@ class DynamicWatches:
             return None
         view = self._dispatcher.view
         try:
-            watches = self._instance.dynamic_watches(view, self._settings, self._discovery)
+            watches = self._instance.dynamic_watches(view, self._discovery)
         except WrongResult as error:
             self._refuse(str(error))
             return None

@@ -13,13 +13,13 @@ from kcm_host import __version__
 from kcm_host.api.records import SyncRecord
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
-from kcm_host.config.names import service_account
 from kcm_host.informer.background import keep_running
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.states import ControllerState, Detail, HostState
 from kcm_host.observe.watchdog import Watchdog
+from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import Quarantined
 from kcm_host.runtime.bootstrap import HostConfig
 from kcm_host.runtime.controller import Controller
@@ -107,16 +107,20 @@ class Host:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._config.connection, on_request))
             own_clients = {}
-            for name in self._own_accounts():
+            for plugin in self._plugins_with_accounts():
                 connection = with_service_account(
-                    service_account(name), client, user_agent=user_agent_of(name)
+                    plugin.info.service_account or plugin.name,
+                    client,
+                    user_agent=user_agent_of(plugin.name),
                 )
-                own_clients[name] = await stack.enter_async_context(Client(connection, on_request))
+                own_clients[plugin.name] = await stack.enter_async_context(
+                    Client(connection, on_request)
+                )
             yield client, own_clients
 
-    def _own_accounts(self) -> list[str]:
+    def _plugins_with_accounts(self) -> list[Plugin]:
         controllers = self._config.controllers if self._config.service_accounts else ()
-        return [one.plugin.name for one in controllers]
+        return [one.plugin for one in controllers]
 
     async def _serve(
         self, client: Client, own_clients: dict[str, Client], stop: asyncio.Event

@@ -8,6 +8,7 @@ from typing import Any
 
 from kcm_host.api import (
     Change,
+    ControllerInfo,
     Done,
     Key,
     Kind,
@@ -56,6 +57,16 @@ class ClusterRoleAggregation:
         #: All aggregated roles: a search in the cache at every change would be quadratic.
         self._aggregated: set[Key] = set()
         self._order = WriteOrder(clock)
+
+    @staticmethod
+    @hookimpl
+    def kcm_info() -> ControllerInfo:
+        """Return the names that kube-controller-manager has for this controller."""
+        return ControllerInfo(
+            aliases=("clusterrole-aggregation-controller",),
+            service_account="clusterrole-aggregation-controller",
+            queue_name="ClusterRoleAggregator",
+        )
 
     @hookimpl
     def kcm_watches(self) -> Sequence[Watch[Role]]:

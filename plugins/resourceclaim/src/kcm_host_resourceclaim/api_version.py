@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kcm_host.api import Discovery, Kind
 from kcm_host_resourceclaim.models.pod import POD_GROUPS
-from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.settings import ClaimSettings
 
 VERSIONS = ("v1", "v1beta2", "v1beta1")
 
@@ -22,7 +22,7 @@ class ServedApi:
     prioritized_list: bool
 
 
-def api_for_version(version: str, settings: Settings, groups: Kind | None) -> ServedApi:
+def api_for_version(version: str, settings: ClaimSettings, groups: Kind | None) -> ServedApi:
     """Return the kinds of one version of resource.k8s.io, with the features of `settings`."""
     groups = groups if settings.generic_workload else None
     return ServedApi(
@@ -45,7 +45,7 @@ def api_for_version(version: str, settings: Settings, groups: Kind | None) -> Se
     )
 
 
-def newest_served_api(settings: Settings, discovery: Discovery) -> ServedApi | None:
+def newest_served_api(settings: ClaimSettings, discovery: Discovery) -> ServedApi | None:
     """Return the newest version that serves claims and templates; None when none does (RC-85)."""
     groups = discovery.first_served(*POD_GROUPS) if settings.generic_workload else None
     for version in VERSIONS:

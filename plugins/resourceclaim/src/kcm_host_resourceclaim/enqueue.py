@@ -34,17 +34,14 @@ class EnqueueHandlers:
     once (RC-4, RC-7).
     """
 
-    def __init__(self, api: ServedApi, state: State, *, watches: int) -> None:
-        """Wait for `watches` watches, each of which calls `on_synced` once."""
+    def __init__(self, api: ServedApi, state: State) -> None:
         self._api = api
         self._state = state
-        self._unsynced = watches
+        self._synced = False
 
     def on_synced(self, view: View) -> Iterable[Key]:
-        """Count one more cache as synced; with the last one return the keys of all objects."""
-        self._unsynced -= 1
-        if self._unsynced:
-            return ()
+        """Return the keys of all objects to sync; from now on changes are judged one by one."""
+        self._synced = True
         cache = self._cache(view)
         keys = _claim_keys(cache.claims(), cache)
         for key, pod in cache.pods():
@@ -62,12 +59,12 @@ class EnqueueHandlers:
         """
         old, new = change.old, change.new
         cache, keys = self._cache(view), []
-        if _uid_and_done(old) != _uid_and_done(new) and not self._unsynced:
+        if _uid_and_done(old) != _uid_and_done(new) and self._synced:
             keys = _claim_keys(cache.claims_referencing_pod(change.key), cache)
         # Most pods have no entries and no claim references them: they are not added.
         if old is not None and _is_gone(old, new) and (old.resource_claims or keys):
             self._state.deleted_uids.add(old.uid)
-        if new is not None and not self._unsynced:
+        if new is not None and self._synced:
             keys += _pod_keys(change.key, new, cache)
         return keys
 
@@ -81,7 +78,7 @@ class EnqueueHandlers:
         own = created.get(change.key)
         if new is not None:
             created.on_update(change.key, change.resource_version)
-        if self._unsynced:
+        if not self._synced:
             return ()
         cache = self._cache(view)
         keys = list(_referrer_keys(BY_CLAIM, change.key, cache))
@@ -100,7 +97,7 @@ class EnqueueHandlers:
 
     def on_template(self, change: Change[Template], view: View) -> Iterable[Key]:
         """Queue the pods and PodGroups that wait for the template (RC-25, RC-26)."""
-        if self._unsynced or change.new is None:
+        if not self._synced or change.new is None:
             return ()
         return list(_referrer_keys(BY_TEMPLATE, change.key, self._cache(view)))
 
@@ -109,11 +106,11 @@ class EnqueueHandlers:
         old, new = change.old, change.new
         cache, keys = self._cache(view), []
         is_other = old is None or _is_gone(old, new)
-        if self._api.workload_claims and is_other and not self._unsynced:
+        if self._api.workload_claims and is_other and self._synced:
             keys = _claim_keys(cache.claims_referencing_group(change.key), cache)
         if old is not None and is_other and (old.resource_claims or keys):
             self._state.deleted_uids.add(old.uid)
-        return keys + _group_keys(change.key, new, cache) if not self._unsynced else ()
+        return keys + _group_keys(change.key, new, cache) if self._synced else ()
 
     def _cache(self, view: View) -> CacheReader:
         return CacheReader(view, self._api, self._state)

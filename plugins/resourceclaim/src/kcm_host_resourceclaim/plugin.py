@@ -1,7 +1,7 @@
 """The hooks of the resourceclaim controller."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from kcm_host.api import (
     EVENT,
     AnyWatch,
+    ControllerInfo,
     Discovery,
     Done,
     Key,
@@ -51,7 +52,7 @@ from kcm_host_resourceclaim.models.pod import (
 )
 from kcm_host_resourceclaim.ownership import owner_values, reference_values
 from kcm_host_resourceclaim.pod_reconciler import sync_group, sync_pod
-from kcm_host_resourceclaim.settings import Settings
+from kcm_host_resourceclaim.settings import ClaimSettings
 
 log = logging.getLogger(__name__)
 
@@ -78,35 +79,56 @@ class ResourceClaims:
     A key is a pod, a claim or a PodGroup, by its `kind`. The scheduler allocates.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: ClaimSettings) -> None:
+        self._settings = settings
         self._state = State()
         #: None: no version of resource.k8s.io is served, and the controller is idle.
         self._api: ServedApi | None = None
+        self._handlers: EnqueueHandlers | None = None
 
+    @staticmethod
     @hookimpl
-    def kcm_settings(self) -> type[Settings]:
+    def kcm_settings() -> type[ClaimSettings]:
         """Return the model of the feature switches."""
-        return Settings
+        return ClaimSettings
+
+    @staticmethod
+    @hookimpl
+    def kcm_info() -> ControllerInfo:
+        """
+        Return the names that kube-controller-manager has, and a high number of workers.
+
+        A sync spends nearly all its time waiting for the server (RC-3).
+        """
+        return ControllerInfo(
+            aliases=("resourceclaim-controller", "resource-claim-controller"),
+            service_account="resource-claim-controller",
+            queue_name="resource_claim",
+            workers=WORKERS,
+        )
 
     @hookimpl
-    def kcm_workers(self) -> int:
-        """Return a high number: a sync spends nearly all its time waiting for the server (RC-3)."""
-        return WORKERS
-
-    @hookimpl
-    def kcm_watches(self, settings: Settings, discovery: Discovery) -> Sequence[AnyWatch]:
+    def kcm_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
         """Watch pods, claims and templates, in the newest served version (RC-85, RC-86)."""
-        self._api = newest_served_api(settings, discovery)
-        return watches_for(self._api, self._state) if self._api is not None else ()
+        self._api = newest_served_api(self._settings, discovery)
+        if self._api is None:
+            return ()
+        self._handlers = EnqueueHandlers(self._api, self._state)
+        return watches_for(self._api, self._handlers)
 
     @hookimpl
-    def kcm_writes(self, settings: Settings) -> Sequence[Permission]:
+    def kcm_synced(self, view: View) -> Iterable[Key]:
+        """Queue every object whose sync would do something (RC-4, RC-7)."""
+        return self._handlers.on_synced(view) if self._handlers is not None else ()
+
+    @hookimpl
+    def kcm_writes(self) -> Sequence[Permission]:
         """
         Return the permissions to write claims, the status of pods and PodGroups, and Events.
 
         Also those to read single objects. All versions are listed: RBAC does not distinguish them.
         """
-        apis = [api_for_version(version, settings, None) for version in VERSIONS]
+        apis = [api_for_version(version, self._settings, None) for version in VERSIONS]
         claims = [
             Permission(kind=api.claims, verb=verb, subresource=subresource)
             for api in apis
@@ -114,7 +136,7 @@ class ResourceClaims:
         ]
         groups = [
             Permission(kind=kind, verb=verb, subresource=subresource)
-            for kind in (POD_GROUPS if settings.workload_claims else ())
+            for kind in (POD_GROUPS if self._settings.workload_claims else ())
             for verb, subresource in (("get", ""), ("patch", "status"))
         ]
         pods = [
@@ -164,16 +186,14 @@ class ResourceClaims:
         return CacheReader(view, self._api, self._state) if self._api is not None else None
 
 
-def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
+def watches_for(api: ServedApi, handlers: EnqueueHandlers) -> list[AnyWatch]:
     """Return the watches; that of PodGroups when they are switched on and served (RC-4)."""
-    handlers = EnqueueHandlers(api, state, watches=3 if api.groups is None else 4)
     references = {BY_CLAIM: _claim_values, BY_TEMPLATE: _template_values}
     watches: list[AnyWatch] = [
         Watch(
             kind=POD,
             model=Pod,
             keys=handlers.on_pod,
-            on_synced=handlers.on_synced,
             indexes={**references, **({BY_GROUP: _group_value} if api.groups is not None else {})},
             resync=partial(_queue_key, POD_KEY),
         ),
@@ -181,7 +201,6 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
             kind=api.claims,
             model=Claim,
             keys=handlers.on_claim,
-            on_synced=handlers.on_synced,
             indexes={BY_OWNER: owner_values, BY_REFERENCE: reference_values},
             full_object=True,
             resync=partial(_queue_key, CLAIM_KEY),
@@ -190,7 +209,6 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
             kind=api.templates,
             model=Template,
             keys=handlers.on_template,
-            on_synced=handlers.on_synced,
         ),
     ]
     if api.groups is not None:
@@ -199,7 +217,6 @@ def watches_for(api: ServedApi, state: State) -> list[AnyWatch]:
                 kind=api.groups,
                 model=PodGroup,
                 keys=handlers.on_group,
-                on_synced=handlers.on_synced,
                 indexes=references if api.workload_claims else {},
                 # Without workload claims PodGroups are only looked up for pods, and never synced.
                 resync=partial(_queue_key, GROUP_KEY) if api.workload_claims else None,

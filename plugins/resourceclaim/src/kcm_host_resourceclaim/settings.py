@@ -2,15 +2,14 @@
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from kcm_host.api import Settings
 
-class Settings(BaseModel):
+
+class ClaimSettings(Settings):
     """The settings of the resourceclaim controller; each should equal that of the API server."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
     admin_access: bool = Field(
         default=True, description="Make claims that ask for admin access (DRAAdminAccess)."

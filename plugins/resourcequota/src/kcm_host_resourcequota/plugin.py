@@ -8,6 +8,7 @@ from typing import Any
 from kcm_host.api import (
     EVENT,
     AnyWatch,
+    ControllerInfo,
     Discovery,
     Enqueue,
     Key,
@@ -26,7 +27,7 @@ from kcm_host_resourcequota.metrics import collect_metrics, status_page
 from kcm_host_resourcequota.models import RESOURCE_QUOTA, QuotaObject
 from kcm_host_resourcequota.reconciler import QuotaReconciler
 from kcm_host_resourcequota.replenishment import Replenishment
-from kcm_host_resourcequota.settings import Settings
+from kcm_host_resourcequota.settings import QuotaSettings
 
 #: The period of expirations and of audit slices: both follow the wall clock, which may be set.
 TICK = timedelta(seconds=1)
@@ -44,27 +45,17 @@ class ResourceQuota:
 
     def __init__(
         self,
+        settings: QuotaSettings,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
-        self._wall = wall
-
-    @hookimpl
-    def kcm_settings(self) -> type[Settings]:
-        """Return the model of the settings."""
-        return Settings
-
-    @hookimpl
-    def kcm_watches(self, settings: Settings, discovery: Discovery) -> Sequence[AnyWatch]:
-        """Watch quotas and pods; other resources are watched when quotas need them (D-12)."""
-        replenishment = Replenishment(
-            clock=self._clock, wall=self._wall, settle_time=settings.settle_time
-        )
+        self._resync_period = settings.resync_period
+        replenishment = Replenishment(clock=clock, wall=wall, settle_time=settings.settle_time)
         monitor = replenishment.monitor
         self._replenishment = replenishment
-        self._reconciler = QuotaReconciler(replenishment, self._clock)
+        self._reconciler = QuotaReconciler(replenishment, clock)
         self._audit = Audit(
             monitor.usage,
             evaluators=monitor.synced_evaluators,
@@ -74,12 +65,33 @@ class ResourceQuota:
         # The audit goes through all records once in a resync period.
         period = settings.resync_period
         self._audit_share = TICK / period if period else 0.0
+
+    @staticmethod
+    @hookimpl
+    def kcm_settings() -> type[QuotaSettings]:
+        """Return the model of the settings."""
+        return QuotaSettings
+
+    @staticmethod
+    @hookimpl
+    def kcm_info() -> ControllerInfo:
+        """Return the names that kube-controller-manager has for this controller."""
+        return ControllerInfo(
+            aliases=("resourcequota-controller",),
+            service_account="resourcequota-controller",
+            queue_name="resourcequota_primary",
+        )
+
+    @hookimpl
+    def kcm_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
+        """Watch quotas and pods; other resources are watched when quotas need them (D-12)."""
+        monitor = self._replenishment.monitor
         monitor.refresh(discovery)
         return [
             Watch(
                 kind=RESOURCE_QUOTA,
                 model=QuotaObject,
-                keys=replenishment.quota_changed,
+                keys=self._replenishment.quota_changed,
                 full_object=True,
                 notify_unchanged=True,
                 resync=lambda key: key,
@@ -102,14 +114,14 @@ class ResourceQuota:
         ]
 
     @hookimpl
-    def kcm_timers(self, settings: Settings) -> Sequence[Timer]:
+    def kcm_timers(self) -> Sequence[Timer]:
         """Run the periodic tasks; the full resync unless it is switched off (RQ-4)."""
         timers = [
             Timer(every=TICK, keys=self._tick),
             Timer(every=WATCH_CLEANUP, keys=lambda _view: (RefreshWatches(),)),
         ]
-        if settings.resync_period:
-            timers.append(Timer(every=settings.resync_period, keys=self._resync, resync=True))
+        if self._resync_period:
+            timers.append(Timer(every=self._resync_period, keys=self._resync, resync=True))
         return timers
 
     @hookimpl

@@ -3,18 +3,15 @@
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from kcm_host.api import Duration
+from kcm_host.api import Duration, Settings
 
 NotNegative = Annotated[Duration, Field(ge=timedelta(0))]
 
 
-class Settings(BaseModel):
+class QuotaSettings(Settings):
     """The settings; `{}` means all defaults."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
     resync_period: NotNegative = Field(
         default=timedelta(minutes=5),

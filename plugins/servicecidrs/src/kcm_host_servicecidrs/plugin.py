@@ -10,6 +10,7 @@ from kcm_host.api import (
     AnyWatch,
     ApiError,
     Change,
+    ControllerInfo,
     Done,
     Key,
     Later,
@@ -63,6 +64,16 @@ class ServiceCidrs:
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
         self._now = now
         self._state = State()
+
+    @staticmethod
+    @hookimpl
+    def kcm_info() -> ControllerInfo:
+        """Return the names that kube-controller-manager has for this controller."""
+        return ControllerInfo(
+            aliases=("service-cidr-controller", "service-cidrs-controller"),
+            service_account="service-cidrs-controller",
+            queue_name="ipaddresses",
+        )
 
     @hookimpl
     def kcm_watches(self) -> Sequence[AnyWatch]:

@@ -8,7 +8,7 @@ import msgspec
 
 from kcm_host.api import (
     Change,
-    Discovery,
+    ControllerInfo,
     Done,
     Key,
     Kind,
@@ -62,18 +62,28 @@ class Ttl:
     def __init__(self) -> None:
         self._count = NodeCount()
 
+    @staticmethod
     @hookimpl
-    def kcm_watches(self, settings: None, discovery: Discovery) -> list[Watch[Node]]:
+    def kcm_info() -> ControllerInfo:
+        """Return the names that kube-controller-manager has for this controller."""
+        return ControllerInfo(
+            aliases=("ttl-controller",),
+            service_account="ttl-controller",
+            queue_name="ttlcontroller",
+        )
+
+    @hookimpl
+    def kcm_watches(self) -> list[Watch[Node]]:
         """Watch all nodes (TTL-6)."""
         return [Watch(kind=NODE, model=Node, keys=self._on_node, resync=lambda key: key)]
 
     @hookimpl
-    def kcm_writes(self, settings: None) -> list[Permission]:
+    def kcm_writes(self) -> list[Permission]:
         """Return the permission to patch nodes (TTL-7, TTL-50)."""
         return [Permission(kind=NODE, verb="patch")]
 
     @hookimpl
-    async def kcm_sync(self, key: Key, view: View, writer: Writer, settings: None) -> Done:
+    async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Done:
         """Patch the annotation of one node if it is not the desired number (TTL-30 to TTL-34)."""
         node = view.of(NODE, Node).get(key.name)
         if node is not None and self._needs_patch(node):
@@ -82,7 +92,7 @@ class Ttl:
         return Done()
 
     @hookimpl
-    def kcm_status(self, view: View, settings: None) -> Mapping[str, Any]:
+    def kcm_status(self) -> Mapping[str, Any]:
         """Return the count and the value that follows from it."""
         return {"nodes": self._count.nodes, "ttlSeconds": self._count.ttl_seconds}
 
