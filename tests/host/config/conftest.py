@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, load_settings
 
@@ -25,9 +26,10 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture
 def load(write: Callable[[str], Path]) -> Callable[..., Loaded]:
     """Loads a text as the config file; keywords as for `load_settings`, by default no variables."""
+    defaults = {"environ": {}, "names": controller_names()}
 
     def loading(text: str, **layers: Any) -> Loaded:
-        return load_settings(file=write(text), **{"environ": {}, **layers})
+        return load_settings(file=write(text), **{**defaults, **layers})
 
     return loading
 

@@ -30,22 +30,20 @@ def test_alias_means_the_name(load: Callable[..., Loaded], alias: str, short: st
     names = controller_names()
     assert names.name_of(alias) == short
     assert alias in names.spellings(short)
-    loaded = load(f"controllers: {{{alias}: {{workers: 3}}}}", names=names)
+    loaded = load(f"controllers: {{{alias}: {{workers: 3}}}}")
     assert list(loaded.settings.controllers) == [short]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "backup", "TTL"])
 def test_other_names_stay_as_they_are(load: Callable[..., Loaded], name: str) -> None:
     """Names of entry points and unknown names are taken as written (design 2)."""
-    assert list(
-        load(f"controllers: {{{name}: }}", names=controller_names()).settings.controllers
-    ) == [name]
+    assert list(load(f"controllers: {{{name}: }}").settings.controllers) == [name]
 
 
 def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
     """Alias and short name together are refused, and both lines are named (design 7)."""
     text = "controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n"
-    assert problems(text, names=controller_names()) == [
+    assert problems(text) == [
         (
             "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' "
             "of config.yaml:2 by another name; keep one of them, best 'ttl'"
@@ -56,7 +54,7 @@ def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., li
 def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
     """Two upstream names of one controller are refused like alias and short name (design 7)."""
     text = "controllers: {service-cidr-controller: , service-cidrs-controller: }"
-    [problem] = problems(text, names=controller_names())
+    [problem] = problems(text)
     assert "best 'servicecidrs'" in problem
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
 from kcm_host.api.duration import Duration
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.effective import rows
 from kcm_host.config.load import Loaded
 from kcm_host.config.plugin_settings import validate_plugin_settings
@@ -99,7 +100,7 @@ def test_schema_describes_the_whole_file() -> None:
 
 def test_schema_has_the_settings_of_each_plugin() -> None:
     """A controller's entry, under any of its names, has its plugin's settings (design 7, H-16)."""
-    found = schema({"ttl": None, "backup": Settings})
+    found = schema({"ttl": None, "backup": Settings}, controller_names())
     controllers = found["properties"]["controllers"]
     assert set(controllers["properties"]) == {"ttl", "ttl-controller", "backup"}
     assert controllers["additionalProperties"] is False

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrong_configs import BEYOND_A_SCHEMA, RUNS, WRONG, WRONG_CONTROLLERS
 
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
 from kcm_host.config.schema import schema
@@ -126,7 +127,8 @@ def test_schema_and_loader_take_the_same_files(path: Path, value: Any) -> None:
 )
 def test_settings_of_a_plugin_are_part_of_the_schema(entry: Any, valid: bool) -> None:
     """An entry that is left empty, and settings that are, are valid as in the loader (F-89)."""
-    validator = jsonschema.Draft202012Validator(schema({"resourcequota": QuotaSettings}))
+    made = schema({"resourcequota": QuotaSettings}, controller_names())
+    validator = jsonschema.Draft202012Validator(made)
     for name in ("resourcequota", "resourcequota-controller"):
         assert validator.is_valid({"controllers": {name: entry}}) is valid
     assert not validator.is_valid({"controllers": {"other": entry}})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, load_settings
 from kcm_host.config.yaml import STDIN
@@ -67,7 +68,9 @@ NOTHING = {
 def test_variables_alone_configure_everything(environ: Mapping[str, str]) -> None:
     """The mapping in KCM_HOST_CONTROLLERS adds controllers, and no file is needed then (F-85)."""
     loaded = load_settings(
-        file=None, environ={**environ, "KCM_HOST_LEADERELECTION__ENABLED": "false"}
+        names=controller_names(),
+        file=None,
+        environ={**environ, "KCM_HOST_LEADERELECTION__ENABLED": "false"},
     )
     assert loaded.settings.controllers["ttl"].workers == 3
     assert str(loaded.origins["controllers.ttl.workers"]).startswith(
@@ -81,7 +84,7 @@ def test_no_controller_is_one_line_with_a_way_out(
 ) -> None:
     """Without a file the error names the three ways to enable a controller (F-85)."""
     with pytest.raises(ConfigError) as caught:
-        load_settings(file=None, environ=environ)
+        load_settings(names=controller_names(), file=None, environ=environ)
     assert [str(problem) for problem in caught.value.problems] == told
 
 
@@ -119,7 +122,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 def test_a_file_may_come_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` reads stdin, and its values have lines (F-85)."""
     piped(monkeypatch, b"controllers:\n  ttl: {workers: 3}\n")
-    loaded = load_settings(file=STDIN, environ={})
+    loaded = load_settings(names=controller_names(), file=STDIN, environ={})
     assert str(loaded.origins["controllers.ttl.workers"]) == "stdin:2"
 
 
@@ -127,21 +130,26 @@ def test_mistakes_on_stdin_are_placed_there(monkeypatch: pytest.MonkeyPatch) -> 
     """The place of a mistake is the line of stdin (F-85)."""
     piped(monkeypatch, b"controllers:\n  ttl: {wrokers: 3}\n")
     with pytest.raises(ConfigError, match=r"^stdin:2:9: controllers\.ttl.wrokers: unknown key"):
-        load_settings(file=STDIN, environ={})
+        load_settings(names=controller_names(), file=STDIN, environ={})
 
 
 def test_a_closed_stdin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a stdin there is one line about it (F-85)."""
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConfigError, match=r"^stdin: the file cannot be read: it is closed"):
-        load_settings(file=STDIN, environ={})
+        load_settings(names=controller_names(), file=STDIN, environ={})
 
 
 def test_a_file_called_dash_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only `-` is stdin, a path to a file of that name is not (F-85)."""
     monkeypatch.chdir(tmp_path)
     Path("-").write_text("controllers: {ttl: {}}")
-    assert "ttl" in load_settings(file=Path("./-"), environ={}).settings.controllers
+    assert (
+        "ttl"
+        in load_settings(
+            names=controller_names(), file=Path("./-"), environ={}
+        ).settings.controllers
+    )
 
 
 @pytest.mark.parametrize("form", ["json", "text", None])

@@ -50,6 +50,7 @@ TTL = ControllerState(
     distribution="kcm-host-ttl",
     version="1.2.3",
     workers=5,
+    queue_name="ttlcontroller",
     queue=QUEUE,
     status={"boundary_nodes": 100},
 )

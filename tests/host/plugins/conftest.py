@@ -24,6 +24,7 @@ GOOD = """
         metadata: dict = {}
 
     NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
+    NAMELESS = Kind(group="", version="", name="", resource="")
 
     class Loop:
         @hookimpl

@@ -5,7 +5,20 @@ from textwrap import dedent
 
 import pytest
 
-from kcm_host.plugins.quarantine import Quarantined, Stage
+from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage
+
+#: A settings model, for the end of a good plugin.
+SETTINGS = """
+    @staticmethod
+    @hookimpl
+    def kcm_settings():
+        return Settings
+
+import pydantic
+
+class Settings(pydantic.BaseModel):
+    depth: int = 1
+"""
 
 
 def broken(site, name="bad", **options) -> Quarantined:
@@ -108,18 +121,72 @@ def test_an_attribute_that_is_no_class(site, good):
     ],
     ids=["raises", "wants arguments", "exits"],
 )
-def test_a_constructor_that_raises(site, body, says):
-    """Kind 5: the class cannot be made without arguments."""
-    site.plugin("bad", f"class Loop:\n    {body}\n")
-    found = broken(site)
+def test_a_constructor_that_raises(site, good, body, says):
+    """Kind 5: the class of a plugin without settings cannot be made without arguments."""
+    site.plugin("bad", good + f"\n    {body}\n")
+    with pytest.raises(BrokenPlugin) as caught:
+        site.load("bad").plugins["bad"].construct()
+    found = caught.value.quarantined
     assert found.stage is Stage.CONSTRUCT
     assert says in found.reason
-    assert "without arguments" in found.remedy
+    assert "must take no arguments" in found.remedy
 
 
-@pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync", "kcm_status"])
+def test_a_constructor_that_takes_no_settings(site, good):
+    """Kind 5: with `kcm_settings` the class gets the settings."""
+    site.plugin("bad", good + SETTINGS)
+    plugin = site.load("bad").plugins["bad"]
+    with pytest.raises(BrokenPlugin) as caught:
+        plugin.construct(plugin.settings_model())
+    assert "must take the settings as its only argument" in caught.value.quarantined.remedy
+
+
+def test_a_hook_that_needs_no_instance_is_static(site, good):
+    """The settings are read before there is an instance."""
+    source = SETTINGS.replace("    @staticmethod\n", "").replace("settings()", "settings(self)")
+    site.plugin("bad", good + source)
+    found = broken(site)
+    assert found.reason.startswith("'kcm_settings' is called before there is an instance")
+    assert found.remedy == "mark it with @staticmethod and leave out 'self'"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("\n    @hookimpl\n    def kcm_workers(self):\n        return 3\n", "'kcm_workers'"),
+        (
+            "\n    @hookimpl\n    def kcm_more_watches(self, view):\n        return ()\n",
+            "'kcm_more_",
+        ),
+        (
+            "\n    @hookimpl\n    def kcm_writes(self, settings):\n        return []\n",
+            "takes 'settings'",
+        ),
+        ("\nfrom kcm_host.api import Wake\n", "cannot import name 'Wake'"),
+    ],
+    ids=["workers", "more watches", "settings", "import"],
+)
+def test_a_plugin_for_0_1(site, good, source, says):
+    """What was written for the API of 0.1 gets one sentence with the remedy."""
+    site.plugin("bad", good + source)
+    found = broken(site)
+    assert says in found.reason
+    assert "a version of it for kcm-host 0.2" in found.remedy
+    assert "'From 0.1 to 0.2' in the changelog" in found.remedy
+
+
+@pytest.mark.parametrize("demand", ["kcm-host>=0.1,<1", "kcm-host~=0.1.3", "kcm-host==0.1.*"])
+def test_a_requirement_that_admits_0_1(site, demand):
+    """Such a distribution is not imported: it is made for another plugin API."""
+    site.plugin("bad", "raise SystemExit", metadata=f"Requires-Dist: {demand}\n")
+    found = broken(site)
+    assert found.stage is Stage.VERSION
+    assert found.reason.startswith("it is written for kcm-host 0.1: it needs 'kcm-host")
+
+
+@pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync"])
 def test_a_required_hook_that_is_missing(site, good, hook):
-    """Kind 6: a controller without one of the three hooks names it."""
+    """Kind 6: a controller without one of the two hooks names it."""
     site.plugin("bad", without_hook(good, hook))
     found = broken(site)
     assert found.stage is Stage.VALIDATE
@@ -130,7 +197,7 @@ def test_a_required_hook_that_is_missing(site, good, hook):
 def test_several_hooks_that_are_missing(site):
     """Kind 6: all of them are named at once."""
     site.plugin("bad", "class Loop: pass")
-    assert broken(site).reason == "it lacks 'kcm_watches' and 'kcm_sync' and 'kcm_status'"
+    assert broken(site).reason == "it lacks 'kcm_watches' and 'kcm_sync'"
 
 
 @pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync", "kcm_status"])
@@ -152,7 +219,7 @@ def test_an_optional_hook_that_is_unmarked(site, good):
 @pytest.mark.parametrize("marker", ["@hookimpl", "@staticmethod"], ids=["marked", "unmarked"])
 def test_an_unknown_hook(site, good, marker):
     """Kind 7: a name that is no hook is refused, marked or not, with the nearest hook."""
-    site.plugin("bad", good + f"\n    {marker}\n    def kcm_write(settings):\n        return []\n")
+    site.plugin("bad", good + f"\n    {marker}\n    def kcm_write(view):\n        return []\n")
     found = broken(site)
     assert found.stage is (Stage.REGISTER if marker == "@hookimpl" else Stage.VALIDATE)
     assert "'kcm_write'" in found.reason
@@ -177,20 +244,18 @@ def test_a_hook_of_a_later_host_may_be_marked_optional(site, good):
     ("argument", "says"),
     [
         ("client", "'kcm_status' has no argument 'client'"),
-        ("settings=None", "'kcm_status' declares 'settings=None'"),
-        ("*, settings", "'kcm_status' declares 'settings'"),
+        ("view=None", "'kcm_status' declares 'view=None'"),
+        ("*, view", "'kcm_status' declares 'view'"),
         ("**rest", "'kcm_status' declares '**rest'"),
     ],
 )
 def test_an_unknown_argument(site, good, argument, says):
     """Kind 8: the hook, the argument and the allowed ones are named."""
-    site.plugin(
-        "bad", good.replace("kcm_status(self, view, settings)", f"kcm_status(self, {argument})")
-    )
+    site.plugin("bad", good.replace("kcm_status(self, view)", f"kcm_status(self, {argument})"))
     found = broken(site)
     assert found.stage is Stage.REGISTER
     assert says in found.reason
-    assert "view, settings" in found.remedy
+    assert "take any of: view" in found.remedy
 
 
 def test_a_sync_that_is_not_async(site, good):

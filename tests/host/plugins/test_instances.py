@@ -53,6 +53,7 @@ def test_a_constructor_that_fails_at_a_later_run(site, good):
 """
     site.plugin("mine", good + once)
     plugin = site.load("mine").plugins["mine"]
+    plugin.new()
     with pytest.raises(BrokenPlugin) as caught:
         plugin.new()
     assert caught.value.quarantined.stage is Stage.CONSTRUCT
@@ -72,10 +73,7 @@ def test_watches_are_returned_as_declared(site, good):
         ("(one for one in ())", "returned a generator, not a list"),
         ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
         ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
-        (
-            "[Watch(kind=Kind(group='', version='', name='', resource=''), model=Node)]",
-            "must not be empty",
-        ),
+        ("[Watch(kind=NAMELESS, model=Node, keys=print)]", "must not be empty"),
         ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
         ("[Watch(kind=NODE, model=Node(), keys=print)]", "no subclass of msgspec.Struct"),
         (
@@ -234,7 +232,7 @@ async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
     """Done and Later pass as they are."""
     more = "\nimport datetime\nDAY = datetime.timedelta(days=1)\n"
     instance = started(site, good + more, "return Done()", f"return {result}")
-    assert await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING) == outcome
+    assert await instance.sync(Key("a"), NOTHING, NOTHING) == outcome
 
 
 @pytest.mark.parametrize(
@@ -244,14 +242,14 @@ async def test_a_sync_that_ends_otherwise_is_an_error(site, good, result):
     """Other results than Done() and Later(timedelta) are errors with a remedy."""
     instance = started(site, good, "return Done()", f"return {result}")
     with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\) or Later"):
-        await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)
+        await instance.sync(Key("a"), NOTHING, NOTHING)
 
 
 async def test_an_exception_of_a_sync_passes(site, good):
     """The plugin's own exception is raised unchanged."""
     instance = started(site, good, "return Done()", "raise LookupError(key.name)")
     with pytest.raises(LookupError, match="a"):
-        await instance.sync(Key("a"), NOTHING, NOTHING, NOTHING)
+        await instance.sync(Key("a"), NOTHING, NOTHING)
 
 
 def test_a_status_that_is_no_mapping_is_an_error(site, good):

@@ -36,13 +36,12 @@ def loaded(site, source: str) -> Instance:
 
 
 def test_missing_hooks_return_nothing(site, good):
-    """There are no dynamic watches, timers, status, metrics; the info is the default."""
+    """There are no dynamic watches, timers, metrics; the info is the default."""
     instance = loaded(site, good)
     instance.watches(NOTHING)
     assert instance.dynamic_watches(NOTHING, NOTHING) == ()
     assert instance.timers() == ()
     assert instance.metrics(NOTHING) == ()
-    assert instance.status(NOTHING) == {}
     assert instance.synced(NOTHING) == ()
     assert instance.plugin.info == ControllerInfo()
     assert instance.has("kcm_sync")
@@ -198,7 +197,7 @@ def test_bad_timers(site, good, result, says):
 def test_metrics_are_returned_as_declared(site, good):
     """A list of metrics is returned as a tuple."""
     more = hook(
-        "kcm_metrics(self, view, settings)",
+        "kcm_metrics(self, view)",
         "[Metric(name='acme_loops', help='Loops.', type='gauge', series=(({}, 1.0),))]",
         "from kcm_host.api import Metric",
     )

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -99,7 +98,7 @@ async def patch_what_may_be_gone(writer: Writer) -> None:
 async def resynced(rig: Rig, act: Act, *, before: Callable[[], None] = bool) -> SyncRecord:
     """Queue the key by the resync and return the record; `before` runs within the sync."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         before()
         await act(writer)
         return Done()
@@ -160,7 +159,7 @@ async def test_a_second_write_of_what_no_store_shows_is_not_counted(
 ) -> None:
     """A sync that reads from before its own last write may write the same again (F-52)."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         server.versions["patch"] = str(int(server.versions["patch"]) + 1)
         await writer.patch(NODE, A, BODY)
         return Done()

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import msgspec
 import orjson
@@ -71,7 +70,7 @@ async def server(rig: Rig) -> Server:
     return server
 
 
-async def patch_once(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def patch_once(key: Key, view: View, writer: Writer) -> Outcome:
     """Patch the object unless that has been done, as a level-based sync does."""
     found = view.of(NODE, Model).get("a")
     if found is not None and not found.written:
@@ -79,14 +78,14 @@ async def patch_once(key: Key, view: View, writer: Writer, settings: Any) -> Out
     return Done()
 
 
-async def create_once(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def create_once(key: Key, view: View, writer: Writer) -> Outcome:
     """Create an object with a generated name if no other exists."""
     if len(view.of(NODE, Model)) == 1:
         await writer.create(NODE, {"metadata": {"generateName": "b-"}})
     return Done()
 
 
-async def update(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def update(key: Key, view: View, writer: Writer) -> Outcome:
     """Update the object as it was read."""
     whole = view.of(NODE, Model).full_object("a")
     assert whole is not None
@@ -94,7 +93,7 @@ async def update(key: Key, view: View, writer: Writer, settings: Any) -> Outcome
     return Done()
 
 
-async def delete(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def delete(key: Key, view: View, writer: Writer) -> Outcome:
     """Delete the object while it exists."""
     if view.of(NODE, Model).get("a") is not None:
         await writer.delete(NODE, A)

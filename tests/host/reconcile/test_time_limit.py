@@ -26,7 +26,7 @@ class Deaf:
         self.writes: list[str] = []
         self._deaf = deaf
 
-    async def sync(self, key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """Wait if the key is a deaf one, then write."""
         while key in self._deaf and not self.let_go.is_set():
             try:
@@ -135,7 +135,7 @@ async def test_a_worker_ends_that_was_cancelled_in_vain(rig: Rig) -> None:
     """A sync that swallows the stop's cancellation and returns is the last of its worker (F-4)."""
     begun = []
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         begun.append(key)
         try:
             await asyncio.Event().wait()
@@ -154,7 +154,7 @@ async def test_a_worker_ends_that_was_cancelled_in_vain(rig: Rig) -> None:
 async def test_a_result_of_a_cancelled_sync_counts_as_none(rig: Rig) -> None:
     """A sync that answers the end of its time with `Done` was cut: it is a time-out (F-4)."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -169,7 +169,7 @@ async def test_a_result_of_a_cancelled_sync_counts_as_none(rig: Rig) -> None:
     assert ends == [("timeout", "no end after 60 s")] * 2
 
 
-async def _await_cancelled_task(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def _await_cancelled_task(key: Key, view: View, writer: Writer) -> Outcome:
     task = asyncio.create_task(asyncio.sleep(1000))
     asyncio.get_running_loop().call_later(1, task.cancel)
     await task

@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
@@ -24,7 +23,7 @@ class Gates:
         self.most_at_once: dict[Key, int] = {}
         self.opened = asyncio.Event()
 
-    async def sync(self, key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """Wait at the gate if this is the blocking key."""
         self.inside.append(key)
         at_once = self.inside.count(key)
@@ -132,7 +131,7 @@ async def test_a_failing_key_leaves_its_worker_alive(rig: Rig) -> None:
 async def test_a_write_is_counted_when_it_was_sent(rig: Rig) -> None:
     """Not when its sync ends, which may be a minute later, or never (F-16)."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await writer.patch(NODE, key, {})
         await asyncio.sleep(30)
         return Done()
@@ -151,7 +150,7 @@ async def test_a_writer_ends_with_its_sync(rig: Rig) -> None:
     """What a plugin keeps of it, or a task of its own goes on with, sends nothing more (F-30)."""
     kept: list[Writer] = []
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         kept.append(writer)
         await writer.patch(NODE, key, {})
         return Done()

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -98,7 +97,7 @@ async def test_a_failure_is_logged_with_what_comes_next(
     }
 
 
-async def endless(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def endless(key: Key, view: View, writer: Writer) -> Outcome:
     """Wait for what never comes."""
     await asyncio.Event().wait()
     return Done()
@@ -117,7 +116,7 @@ async def test_a_sync_without_end_is_ended_after_a_minute(rig: Rig) -> None:
 async def test_a_sync_of_less_than_a_minute_is_left_alone(rig: Rig) -> None:
     """A slow sync that ends in time is done (limit of `kcm_sync`)."""
 
-    async def slow(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def slow(key: Key, view: View, writer: Writer) -> Outcome:
         await asyncio.sleep(59.9)
         return Done()
 
@@ -129,7 +128,7 @@ async def test_a_sync_of_less_than_a_minute_is_left_alone(rig: Rig) -> None:
 async def test_a_time_limit_of_the_plugins_own_is_an_error(rig: Rig) -> None:
     """A `TimeoutError` that the plugin brought about is not told as the host's limit."""
 
-    async def hasty(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def hasty(key: Key, view: View, writer: Writer) -> Outcome:
         async with asyncio.timeout(2):
             await asyncio.Event().wait()
         return Done()
@@ -161,7 +160,7 @@ async def test_a_record_tells_the_whole_sync(rig: Rig) -> None:
     store.put(A, Entry(Node("30"), "u1", "7"))
     rig.stores = {(NODE, Node): store}
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         node = view.of(NODE, Node).get(key.name)
         assert node == Node("30")
         await writer.patch(NODE, key, {"metadata": {}})
@@ -191,7 +190,7 @@ async def test_writes_of_a_failed_sync_are_told_too(
 ) -> None:
     """A write that was refused is in the record with its status, one without answer with 0."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await writer.patch(NODE, key, {})
         return Done()
 
@@ -200,20 +199,6 @@ async def test_writes_of_a_failed_sync_are_told_too(
     (record, *_) = await rig.run(sync, seconds=0.001)
     assert record.outcome == "error"
     assert [write.status for write in record.writes] == [status]
-
-
-async def test_a_sync_gets_the_settings_of_its_controller(rig: Rig) -> None:
-    """`kcm_sync` is called with the key and the validated settings."""
-    rig.settings = {"steps": 3}
-    got = []
-
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
-        got.append((key, settings))
-        return Done()
-
-    rig.queue.add(A, CAUSE)
-    await rig.run(sync, seconds=1)
-    assert got == [(A, {"steps": 3})]
 
 
 async def test_a_plugin_that_exits_ends_only_its_sync(rig: Rig) -> None:

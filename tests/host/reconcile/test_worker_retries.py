@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
@@ -29,7 +28,7 @@ async def test_two_failures_wait_5_and_10_ms(rig: Rig) -> None:
             raise left.pop()
         return WriteResponse(resource_version="8")
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await writer.patch(NODE, key, {"metadata": {}})
         return Done()
 
@@ -79,7 +78,7 @@ async def test_a_change_brings_a_failing_key_forward(rig: Rig) -> None:
 async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
     """Each key waits for its own failures."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         if key == A:
             raise ERROR
         return Done()
@@ -105,7 +104,7 @@ async def test_a_key_comes_again_in_its_lane(
     """A failed or delayed key is neither promoted nor demoted (F-17)."""
     steps = iter([step])
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         if key.name == "c":
             await asyncio.sleep(1)
         step = next(steps, Done())
@@ -130,9 +129,9 @@ async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
         rig.queue.add(Key(f"k{number}"), CAUSE, after=0.004)
     slow = scripted(ValueError("no"), *[Done()] * 4)
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await asyncio.sleep(0.01 if key == Key("k0") else 0)
-        return await slow(key, view, writer, settings)
+        return await slow(key, view, writer)
 
     records = await rig.run(sync, seconds=1)
     assert [record.key.name for record in records] == ["a", "k0", "a", "k1", "k2"]
@@ -143,7 +142,7 @@ async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
     loop = asyncio.get_running_loop()
     limiter, begun, writes = WriteRateLimiter(0.5, 1, loop.time), loop.time(), []
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await limiter.wait()
         writes.append(loop.time() - begun)
         return Later(timedelta(0))
@@ -162,7 +161,7 @@ async def test_the_same_failure_of_many_keys_is_one_line(
     def answer(write: Write) -> WriteResponse:
         raise ApiError(f"patch /api/v1/nodes/{write.key}: 403", status=403, reason="Forbidden")
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await writer.patch(NODE, key, {})
         return Done()
 

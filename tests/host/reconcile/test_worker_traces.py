@@ -55,7 +55,7 @@ def own_id(span: ReadableSpan) -> int:
     return int(span.context.span_id)
 
 
-async def patching(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def patching(key: Key, view: View, writer: Writer) -> Outcome:
     """Write once."""
     await writer.patch(NODE, key, {})
     return Done()

@@ -76,7 +76,6 @@ class Rig:
         self.stores: Mapping[tuple[Kind, type[Any]], Store[Any]] = {}
         self.tracing: Tracing = NoTracing()
         self.write_links = WriteLinks()
-        self.settings: Any = None
         self.stuck: set[RunningSync] = set()
         #: The record of each write.
         self.write_records: list[WriteRecord] = []
@@ -91,7 +90,6 @@ class Rig:
         return WorkerContext(
             controller="ttl",
             sync=sync,
-            settings=self.settings,
             queue=self.queue,
             stores=self.stores,
             sender=self.sender,
@@ -127,7 +125,7 @@ def scripted(*steps: Outcome | BaseException) -> SyncFunction:
     """Return a sync that ends as the steps say, one after the other, whatever the key."""
     left = list(steps)
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         step = left.pop(0)
         if isinstance(step, BaseException):
             raise step

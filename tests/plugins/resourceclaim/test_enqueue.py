@@ -172,7 +172,7 @@ def test_nothing_is_queued_before_all_caches_are_synced() -> None:
     cluster = ClaimCluster()
     fresh = ClaimCluster()
     handlers = fresh.watches["pods"].keys.__self__  # type: ignore[attr-defined] # a bound method
-    handlers._unsynced = 1
+    handlers._synced = False
     assert fresh.put(pod()) == cluster.remove("pods", "none") == []
     assert fresh.put(claim(consumers=[user("q")], allocated=True)) == []
     assert fresh.put(template()) == []

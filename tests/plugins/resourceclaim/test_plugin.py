@@ -11,6 +11,7 @@ from kcm_host.api import Key
 from kcm_host_resourceclaim import ResourceClaims
 from kcm_host_resourceclaim.api_version import api_for_version
 from kcm_host_resourceclaim.cache import State
+from kcm_host_resourceclaim.enqueue import EnqueueHandlers
 from kcm_host_resourceclaim.errors import ReconcileError
 from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 from kcm_host_resourceclaim.plugin import watches_for
@@ -208,7 +209,7 @@ def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: boo
     api = api_for_version("v1", settings, POD_GROUPS[0])
     found = {
         watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""
-        for watch in watches_for(api, State())
+        for watch in watches_for(api, EnqueueHandlers(api, State()))
     }
     assert found == {
         POD: "pod",

@@ -192,7 +192,7 @@ async def test_a_failure_is_retried_without_end() -> None:
     cluster.answers.extend([ApiError("broken", status=500)] * 18)
     rig = Rig()
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         return await cluster.sync(key.name)
 
     rig.queue.add(Key("a"), CAUSE)

@@ -54,7 +54,7 @@ class Cluster:
 
     async def sync(self, name: str) -> Done:
         """Sync one node with the present cache."""
-        return await self.controller.kcm_sync(Key(name), self.view, self, None)
+        return await self.controller.kcm_sync(Key(name), self.view, self)
 
     def status(self) -> Mapping[str, Any]:
         """Return the controller's part of the status page."""

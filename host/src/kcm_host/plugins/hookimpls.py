@@ -184,7 +184,7 @@ def check_static(found: Sequence[Implementation]) -> None:
         if one.hook in STATIC and not one.static:
             raise PluginError(
                 f"{one.hook!r} is called before there is an instance, but it is no static method",
-                "put @staticmethod above @hookimpl and leave out 'self'",
+                "mark it with @staticmethod and leave out 'self'",
             )
 
 
@@ -197,11 +197,6 @@ def check_marked(cls: type, found: Sequence[Implementation], role: Role) -> None
         attribute = inspect.getattr_static(cls, method)
         if not callable(attribute) and not isinstance(attribute, classmethod):
             continue
-        if hasattr(attribute, f"{specs.PROJECT}_impl"):
-            raise PluginError(
-                f"@hookimpl of {method!r} marks the static method, not the function in it",
-                "put @staticmethod above @hookimpl",
-            )
         if any(method in each.hooks for each in ROLES):
             raise PluginError(
                 f"{method!r} lacks @hookimpl, so it would never be called",

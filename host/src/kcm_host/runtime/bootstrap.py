@@ -44,7 +44,8 @@ def _remedy(name: str, installed: list[str]) -> str:
     published = distributions()
     if name in published:
         return f"install it: pip install {published[name]}"
-    close = suggest(name, [*installed, *published])
+    # Without the long names: all of them are like those of other upstream controllers.
+    close = suggest(name, [*installed, *(one for one in published if "controller" not in one)])
     if close in installed:
         return f"did you mean '{close}'?"
     if close is not None:

@@ -1,0 +1,95 @@
+"""Settings have camelCase keys and no unknown ones, whatever a plugin's model says (F-61)."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kcm_host.plugins.settings_model import settings_model
+
+
+class Inner(BaseModel):
+    """A model inside."""
+
+    model_config = ConfigDict(extra="allow")
+
+    max_size: int = 1
+
+
+class Plain(BaseModel):
+    """A model whose author has thought of no convention."""
+
+    resync_period: int = 5
+    one_inner: Inner = Inner()
+    many_inner: list[Inner] = []
+    named_inner: dict[str, Annotated[Inner, Field()]] | None = None
+    own: int = Field(default=1, alias="OWN")
+    itself: "Plain | None" = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "Plain":
+        if self.resync_period == 13:
+            raise ValueError("13 is refused")
+        return self
+
+
+MODEL = settings_model(Plain)
+
+
+def test_keys_are_camel_case() -> None:
+    """At every depth; an alias of the author's stays."""
+    found = MODEL.model_validate(
+        {
+            "resyncPeriod": 3,
+            "oneInner": {"maxSize": 4},
+            "manyInner": [{"maxSize": 2}],
+            "namedInner": {"any name": {"maxSize": 7}},
+            "OWN": 9,
+            "itself": {"resyncPeriod": 8},
+        }
+    )
+    assert (found.resync_period, found.one_inner.max_size, found.own) == (3, 4, 9)
+    assert found.many_inner[0].max_size == 2
+    assert found.named_inner["any name"].max_size == 7
+    assert found.itself.resync_period == 8
+
+
+def test_instances_are_of_the_authors_models() -> None:
+    """The constructor of the plugin gets what it has declared."""
+    found = MODEL.model_validate({"oneInner": {}})
+    assert isinstance(found, Plain)
+    assert isinstance(found.one_inner, Inner)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"resync_period": 3},
+        {"resyncPeriode": 3},
+        {"oneInner": {"max_size": 3}},
+        {"manyInner": [{"maxsize": 3}]},
+        {"namedInner": {"a": {"x": 3}}},
+        {"itself": {"resync_period": 3}},
+    ],
+    ids=str,
+)
+def test_unknown_keys_are_refused(wrong: dict[str, object]) -> None:
+    """Also where the model allows or ignores them."""
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        MODEL.model_validate(wrong)
+
+
+def test_validators_of_the_author_are_kept() -> None:
+    """They see the fields as declared."""
+    with pytest.raises(ValidationError, match="13 is refused"):
+        MODEL.model_validate({"resyncPeriod": 13})
+
+
+def test_a_model_that_follows_the_conventions_is_the_same() -> None:
+    """Values, dump and schema have one form."""
+    found = MODEL.model_validate({"resyncPeriod": 3})
+    assert found.model_dump(by_alias=True)["resyncPeriod"] == 3
+    definitions = MODEL.model_json_schema()["$defs"].values()
+    keys = {key for each in definitions for key in each["properties"]}
+    assert {"resyncPeriod", "maxSize", "OWN"} < keys
+    assert not keys & {"resync_period", "own"}
