@@ -3,31 +3,21 @@
 import json
 import re
 from fractions import Fraction
+from operator import add, sub
 from typing import Any
 
 from fuzz_input import one_input
+from host.api.quantity_vectors import PARSED, REFUSED
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
+from kcm_host.api import Quantity, QuantityError, QuantityFormat
+from kcm_host.api.quantity import MAX_DIGITS, NANO, canonical
 from kcm_host.informer import decoder
 from kcm_host.informer.shared_informer import SharedInformer
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaim
 from kcm_host_resourcequota.evaluators.pods import Pod
 from kcm_host_resourcequota.models import RESOURCE_QUOTA, QuotaObject
-from kcm_host_resourcequota.quantity import (
-    MAX_DIGITS,
-    NANO,
-    Format,
-    Quantity,
-    QuantityError,
-    add,
-    canonical,
-    parse,
-    round_up,
-    subtract,
-    text_of,
-)
 
 VECTORS = [row[1] for row in PARSED] + [row[1] for row in REFUSED]
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -94,27 +84,30 @@ def reference(text: str) -> Fraction | None:
 def test_a_text_has_the_number_of_the_reference_or_is_refused(text: str) -> None:
     """In a moment, also where the number would have billions of digits (RQ-275 to RQ-283, D-16)."""
     with one_input("quantities", refused_by=(QuantityError,)):
-        quantity = parse(text)
+        quantity = Quantity.parse(text)
         expected = reference(text)
         if expected is not None:
             assert quantity.nano == expected
         assert len(f"{abs(quantity.nano)}") <= MAX_DIGITS + len("999999999")
-        for written in (text_of(quantity), *(canonical(quantity.nano, each) for each in Format)):
-            assert parse(written).nano == quantity.nano
+        for written in (
+            str(quantity),
+            *(canonical(quantity.nano, each) for each in QuantityFormat),
+        ):
+            assert Quantity.parse(written).nano == quantity.nano
 
 
 @given(a=texts, b=texts)
 def test_sums_can_be_written_and_read_back(a: str, b: str) -> None:
     """Sums are exact, in nano units, and what is written of them means the same (RQ-303)."""
     with one_input("sums of quantities", refused_by=(QuantityError,)):
-        one, other = parse(a), parse(b)
+        one, other = Quantity.parse(a), Quantity.parse(b)
         for found, number in (
             (add(one, other), one.nano + other.nano),
-            (subtract(one, other), one.nano - other.nano),
+            (sub(one, other), one.nano - other.nano),
         ):
             assert found.nano == number
-            assert parse(text_of(found)).nano == number
-        up = round_up(Quantity(one.nano, one.format))
+            assert Quantity.parse(str(found)).nano == number
+        up = Quantity.round_up(Quantity(one.nano, one.format))
         assert abs(up.nano) >= abs(one.nano)
         assert abs(up.nano) - abs(one.nano) < NANO
 

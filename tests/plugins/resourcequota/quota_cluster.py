@@ -28,10 +28,11 @@ from kcm_host.api import (
     Priority,
     RefreshWatches,
 )
+from kcm_host.api.quantity import canonical
 from kcm_host.informer.cache_view import CacheView
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
-from kcm_host_resourcequota.quantity import canonical, parse
+from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.settings import QuotaSettings
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from kcm_host_resourcequota.evaluators.resourceclaims import (
     ResourceClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.services import SERVICE, ServiceEvaluator
-from kcm_host_resourcequota.quantity import parse
+from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.scopes import Requirement, Selector, selector_for
 
 Manifest = dict[str, Any]

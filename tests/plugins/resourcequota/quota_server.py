@@ -10,7 +10,8 @@ from eventually import eventually
 from kubernetes import client
 from running_host import RunningHost
 
-from kcm_host_resourcequota.quantity import NANO, parse
+from kcm_host.api.quantity import NANO
+from kcm_host_resourcequota.resource_list import parse
 from kcm_host_testing.api_server import ApiServer
 
 CONTROLLER = "resourcequota"

@@ -6,15 +6,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcm_host.api import Key, Kind, View
+from kcm_host.api import Key, Kind, Quantity, QuantityFormat, View
+from kcm_host.api.quantity import NANO
 from kcm_host_resourcequota.calculator import calculate, format_of, plan_evaluation
 from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator
 from kcm_host_resourcequota.models import ParsedSpec, ScopeSelector, Spec
-from kcm_host_resourcequota.quantity import NANO, Format, Quantity
 from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, ScopeAttributes
 from kcm_host_resourcequota.usage_index import Total, UsageIndex
 
-SI, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
+SI, BINARY, EXPONENT = (
+    QuantityFormat.DECIMAL_SI,
+    QuantityFormat.BINARY_SI,
+    QuantityFormat.DECIMAL_EXPONENT,
+)
 IN_SCOPE = ScopeAttributes(frozenset({"Terminating"}))
 
 
@@ -169,7 +173,7 @@ def test_another_namespace_is_empty() -> None:
     ],
 )
 def test_the_format_is_one_that_was_added(
-    formats: dict[Format, int], present: Format | None, expected: Format
+    formats: dict[QuantityFormat, int], present: QuantityFormat | None, expected: QuantityFormat
 ) -> None:
     """The present format if a part has it, else the most frequent, in order (RQ-B26, RQ-304)."""
     known = Quantity(NANO, present) if present else None

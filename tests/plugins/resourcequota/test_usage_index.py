@@ -2,18 +2,20 @@
 
 import pytest
 
-from kcm_host.api import Key
+from kcm_host.api import Key, QuantityFormat
+from kcm_host.api.quantity import NANO
 from kcm_host_resourcequota.evaluators.base import Contribution
-from kcm_host_resourcequota.quantity import NANO, Format
 from kcm_host_resourcequota.scopes import ScopeAttributes
 from kcm_host_resourcequota.usage_index import ContributionChange, UsageIndex
 
-SI, BINARY = Format.DECIMAL_SI, Format.BINARY_SI
+SI, BINARY = QuantityFormat.DECIMAL_SI, QuantityFormat.BINARY_SI
 BEST_EFFORT = ScopeAttributes(frozenset({"BestEffort"}))
 PLAIN = ScopeAttributes()
 
 
-def using(attributes: ScopeAttributes = PLAIN, form: Format = SI, **amounts: int) -> Contribution:
+def using(
+    attributes: ScopeAttributes = PLAIN, form: QuantityFormat = SI, **amounts: int
+) -> Contribution:
     """Return a contribution of these nano amounts."""
     usage = tuple((name, nano, form) for name, nano in sorted(amounts.items()))
     return Contribution(usage, attributes)
@@ -30,7 +32,7 @@ def totals(
     return {name: nano for name, nano in found.items() if nano}
 
 
-def formats(usage_index: UsageIndex) -> dict[Format, int]:
+def formats(usage_index: UsageIndex) -> dict[QuantityFormat, int]:
     """Return how often each format was added to cpu."""
     return usage_index.total("pods", "a", selects=lambda _attributes: True, name="cpu").formats
 

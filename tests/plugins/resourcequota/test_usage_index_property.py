@@ -20,7 +20,7 @@ from plugins.resourcequota.quota_manifests import (
 )
 from plugins.resourcequota.quota_objects import Manifest
 
-from kcm_host.api import Key, Kind
+from kcm_host.api import Key, Kind, QuantityFormat
 from kcm_host_resourcequota.calculator import format_of
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
@@ -29,7 +29,6 @@ from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA, ParsedSpec, QuotaObject
-from kcm_host_resourcequota.quantity import Format
 
 SEEDS = range(24)
 STEPS = 250
@@ -182,7 +181,7 @@ class World:
             numbers, formats = self.recount(quota.key.namespace, quota.spec, names)
             assert calculation.used_nano == numbers, quota.key
             for name in names:
-                allowed = formats.get(name) or {Format.DECIMAL_SI}
+                allowed = formats.get(name) or {QuantityFormat.DECIMAL_SI}
                 total = monitor.total(quota, plan, name)
                 assert total.nano == numbers[name]
                 assert format_of(total, None) in allowed, (quota.key, name)
@@ -195,11 +194,11 @@ class World:
 
     def recount(
         self, namespace: str, spec: ParsedSpec, names: set[str]
-    ) -> tuple[dict[str, int], dict[str, set[Format]]]:
+    ) -> tuple[dict[str, int], dict[str, set[QuantityFormat]]]:
         """Return numbers and possible formats from all objects, by RQ-70 to RQ-77."""
         monitor = self.cluster.controller._replenishment.monitor
         sums: Counter[str] = Counter(dict.fromkeys(names, 0))
-        formats: dict[str, set[Format]] = {}
+        formats: dict[str, set[QuantityFormat]] = {}
         for evaluator in monitor.synced_evaluators():
             if not any(evaluator.handles(name) for name in spec.hard):
                 continue
@@ -211,7 +210,7 @@ class World:
 
     def _usages(
         self, evaluator: Evaluator, namespace: str, spec: ParsedSpec
-    ) -> Sequence[tuple[str, int, Format]]:
+    ) -> Sequence[tuple[str, int, QuantityFormat]]:
         view = self.cluster.view
         found = []
         for key, each in view.of(evaluator.kind, evaluator.model).items():

@@ -26,7 +26,7 @@ from plugins.resourcequota.quota_population import (
     volume_claims,
 )
 
-from kcm_host_resourcequota.quantity import parse
+from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.scopes import Requirement, selector_for
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.reference import Reference

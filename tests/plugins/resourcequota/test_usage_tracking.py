@@ -7,14 +7,14 @@ from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
 from plugins.resourcequota.quota_manifests import named, pod
 from plugins.resourcequota.quota_objects import Manifest
 
-from kcm_host.api import Key
+from kcm_host.api import Key, QuantityFormat
+from kcm_host.api.quantity import NANO
 from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
-from kcm_host_resourcequota.quantity import NANO, Format
 from kcm_host_resourcequota.usage_index import UsageTracker
 
 
@@ -173,7 +173,7 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
     usage_index = usage_tracker(cluster).index
     namespace_usage = usage_index.namespace_usage("pods", "a")
     assert namespace_usage is not None
-    wrong = Contribution((("cpu", 9 * NANO, Format.DECIMAL_SI),))
+    wrong = Contribution((("cpu", 9 * NANO, QuantityFormat.DECIMAL_SI),))
     if what == "record":
         namespace_usage.records["p0"] = wrong
     elif what == "stray":
@@ -239,7 +239,7 @@ def test_a_resource_that_is_not_synced_has_no_number() -> None:
     key = cluster.quota(hard=hard, status=status)
     cluster.start()
     evaluator = cluster.controller._replenishment.monitor.pods
-    half = Contribution((("pods", NANO, Format.DECIMAL_SI),))
+    half = Contribution((("pods", NANO, QuantityFormat.DECIMAL_SI),))
     usage_tracker(cluster).index.apply(evaluator.resource, Key("p", "a"), half)
     cluster.advance(20)
     assert cluster.used(key) == {"pods": "3", "services": "1"}

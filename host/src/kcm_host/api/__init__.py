@@ -18,7 +18,17 @@ from kcm_host.api.errors import (
 from kcm_host.api.hooks import hookimpl
 from kcm_host.api.info import ControllerInfo
 from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.metadata import (
+    Condition,
+    Model,
+    ObjectMeta,
+    OwnerReference,
+    find_condition,
+    owner_reference,
+    set_condition,
+)
 from kcm_host.api.metrics import Metric
+from kcm_host.api.quantity import Quantity, QuantityError, QuantityFormat
 from kcm_host.api.raw import decode_object
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.result import Done, Later, Outcome
@@ -34,6 +44,7 @@ __all__ = [
     "ApiError",
     "Cause",
     "Change",
+    "Condition",
     "Conflict",
     "ControllerInfo",
     "Discovery",
@@ -47,11 +58,17 @@ __all__ = [
     "Kind",
     "Later",
     "Metric",
+    "Model",
     "NotFound",
+    "ObjectMeta",
     "Objects",
     "Outcome",
+    "OwnerReference",
     "Permission",
     "Priority",
+    "Quantity",
+    "QuantityError",
+    "QuantityFormat",
     "RefreshWatches",
     "Resource",
     "Settings",
@@ -69,5 +86,8 @@ __all__ = [
     "Writer",
     "WriterClosed",
     "decode_object",
+    "find_condition",
     "hookimpl",
+    "owner_reference",
+    "set_condition",
 ]

@@ -5,14 +5,18 @@ from typing import Any
 
 import msgspec
 
+from kcm_host.api import Quantity, QuantityFormat
 from kcm_host_resourcequota.deferred_release import ReleaseDecision
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.models import ParsedSpec, Quota
-from kcm_host_resourcequota.quantity import Format, Quantity, canonical
 from kcm_host_resourcequota.usage_index import Total, UsageIndex
 
 #: The order of preference among formats that are equally frequent (RQ-B26).
-_FORMAT_ORDER = {Format.DECIMAL_SI: 0, Format.BINARY_SI: 1, Format.DECIMAL_EXPONENT: 2}
+_FORMAT_ORDER = {
+    QuantityFormat.DECIMAL_SI: 0,
+    QuantityFormat.BINARY_SI: 1,
+    QuantityFormat.DECIMAL_EXPONENT: 2,
+}
 
 
 class EvaluationPlan(msgspec.Struct, frozen=True):
@@ -95,7 +99,7 @@ def total_of(
     return result
 
 
-def format_of(total: Total, present: Quantity | None) -> Format:
+def format_of(total: Total, present: Quantity | None) -> QuantityFormat:
     """
     Return the format to write a total in (RQ-B26).
 
@@ -105,7 +109,7 @@ def format_of(total: Total, present: Quantity | None) -> Format:
     if present is not None and present.format in total.formats:
         return present.format
     if not total.formats:
-        return Format.DECIMAL_SI
+        return QuantityFormat.DECIMAL_SI
     return min(total.formats, key=lambda form: (-total.formats[form], _FORMAT_ORDER[form]))
 
 
@@ -174,5 +178,5 @@ def render_status(
         if is_deferred or name not in desired.calculation.used_nano:
             texts[name] = present[name]
         else:
-            texts[name] = canonical(nano, format_of(total(name), quantity))
+            texts[name] = str(Quantity(nano, format_of(total(name), quantity)))
     return {"hard": dict((full_object.get("spec") or {}).get("hard") or {}), "used": texts}

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from kcm_host.api import Key, Kind
+from kcm_host.api import Key, Kind, Quantity
 from kcm_host_resourcequota.evaluators.base import Evaluator
-from kcm_host_resourcequota.quantity import Quantity, parse
+from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.scopes import (
     Requirement,
     ScopeAttributes,

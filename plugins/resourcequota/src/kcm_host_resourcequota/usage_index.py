@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from kcm_host.api import Key, Undecodable, View
+from kcm_host.api import Key, QuantityFormat, Undecodable, View
 from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator, Usage
 from kcm_host_resourcequota.expirations import Expirations
-from kcm_host_resourcequota.quantity import Format
 from kcm_host_resourcequota.scopes import ScopeAttributes, ScopeFilter
 
 
@@ -48,9 +47,9 @@ class Total(msgspec.Struct):
 
     nano: int = 0
     objects: int = 0
-    formats: dict[Format, int] = {}
+    formats: dict[QuantityFormat, int] = {}
 
-    def add(self, nano: int, form: Format, *, times: int = 1) -> None:
+    def add(self, nano: int, form: QuantityFormat, *, times: int = 1) -> None:
         """Add the amount of a number of objects; a negative number subtracts it."""
         self.nano += nano * times
         self.objects += times
@@ -64,7 +63,7 @@ class Total(msgspec.Struct):
         for form, times in other.formats.items():
             self._count(form, times)
 
-    def _count(self, form: Format, times: int) -> None:
+    def _count(self, form: QuantityFormat, times: int) -> None:
         remaining = self.formats.get(form, 0) + times
         if remaining:
             self.formats[form] = remaining

@@ -3,14 +3,14 @@
 import msgspec
 from msgspec.structs import force_setattr
 
-from kcm_host.api import Key, Kind, View
+from kcm_host.api import Key, Kind, Quantity, View
 from kcm_host_resourcequota.evaluators.base import (
     Contribution,
     Evaluator,
     contribution_of,
     usage_of,
 )
-from kcm_host_resourcequota.quantity import NANO, Quantity, parse, round_up
+from kcm_host_resourcequota.resource_list import NANO, parse
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
 PERSISTENT_VOLUME_CLAIM = Kind(
@@ -145,11 +145,11 @@ def _size(spec: ClaimSpec, status: ClaimStatus) -> Quantity | None:
     requested = _parse_storage(spec.resources.requests if spec.resources is not None else None)
     if requested is None:
         return None
-    size = round_up(requested)
+    size = requested.round_up()
     allocated = _parse_storage(status.allocated_resources)
     if allocated is None or allocated.nano <= size.nano:
         return size
-    return round_up(allocated)
+    return allocated.round_up()
 
 
 def _parse_storage(amounts: Storage | None) -> Quantity | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kcm_host_resourcequota.quantity import (
+from kcm_host_resourcequota.resource_list import (
     NO_RESOURCES,
     RawRequirements,
     RawResourceList,

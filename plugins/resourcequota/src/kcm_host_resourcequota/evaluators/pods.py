@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import force_setattr
 
-from kcm_host.api import Key, Kind, View
+from kcm_host.api import Key, Kind, Quantity, View
 from kcm_host_resourcequota.evaluators.base import (
     Contribution,
     Evaluator,
@@ -30,7 +30,7 @@ from kcm_host_resourcequota.evaluators.pod_requests import (
     pod_requests_and_limits,
     specified_requests_and_limits,
 )
-from kcm_host_resourcequota.quantity import NANO, Quantity
+from kcm_host_resourcequota.resource_list import NANO
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
 POD = Kind(group="", version="v1", name="Pod", resource="pods")

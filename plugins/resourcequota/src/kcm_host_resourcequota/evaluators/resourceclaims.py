@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import force_setattr
 
-from kcm_host.api import Key, Kind, Undecodable, View
+from kcm_host.api import Key, Kind, Quantity, Undecodable, View
 from kcm_host_resourcequota.evaluators.base import (
     Contribution,
     Evaluator,
@@ -23,7 +23,7 @@ from kcm_host_resourcequota.evaluators.extended_resources import (
     is_extended_request,
 )
 from kcm_host_resourcequota.evaluators.pods import POD, Pod
-from kcm_host_resourcequota.quantity import NANO, Quantity
+from kcm_host_resourcequota.resource_list import NANO
 
 RESOURCE_CLAIM = Kind(
     group="resource.k8s.io", version="v1", name="ResourceClaim", resource="resourceclaims"

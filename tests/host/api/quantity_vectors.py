@@ -1,8 +1,8 @@
 """The vectors of the specification's section on quantities (QV-1 to QV-141, QA-1 to QA-56)."""
 
-from kcm_host_resourcequota.quantity import Format
+from kcm_host.api import QuantityFormat
 
-D, B, E = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
+D, B, E = QuantityFormat.DECIMAL_SI, QuantityFormat.BINARY_SI, QuantityFormat.DECIMAL_EXPONENT
 
 #: ID, text, shown right after reading, canonical, format, number. QV-53 is shown as D-16 wants it.
 PARSED = [

@@ -1,18 +1,15 @@
-"""Exact quantities and resource lists: parsing of texts such as `1.5Gi`, arithmetic, formats."""
+"""Exact quantities: parsing of texts such as `1.5Gi`, arithmetic, comparison, formats."""
 
 import re
-from collections.abc import Iterable, Mapping
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 NANO = 10**9
-"""Nano units in one unit: no quantity is finer (RQ-283)."""
-
+# Longer numbers are rejected: their arithmetic would block the event loop.
 MAX_DIGITS = 4000
-"""The maximum number of digits in nano units; longer numbers are rejected (D-16)."""
 
 _LARGEST_BINARY = 2**63 - 1
 _LARGEST_EXPONENT = 2**31 - 1
@@ -27,7 +24,7 @@ _QUANTITY = re.compile(
 _EXPONENT = re.compile(r"[eE](?P<sign>[+-]?)0*+(?P<size>[0-9]{0,10})(?<=[0-9])")
 
 
-class Format(Enum):
+class QuantityFormat(StrEnum):
     """The family of suffixes that a quantity is written with; it does not change the number."""
 
     DECIMAL_SI = "DecimalSI"
@@ -35,17 +32,73 @@ class Format(Enum):
     DECIMAL_EXPONENT = "DecimalExponent"
 
 
-class Quantity(msgspec.Struct, frozen=True, gc=False):
+class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
     """
-    A number of nano units and its format (RQ-270).
+    An exact number of nano units, and the format that it is written in.
 
-    Compare `nano`: equal quantities may differ in format and text. `text` is the parsed text if it
-    is kept although it is not canonical (RQ-288); otherwise it is empty.
+    Comparison, equality and hash are those of the number: `1Gi` equals `1024Mi`. Sums and
+    differences have the format of the left operand, or of the right one if the left is 0. `str()`
+    is the text that the API server returns: for a parsed quantity it is often the parsed text.
     """
+
+    NANO: ClassVar[int] = NANO
+    """Nano units in one unit: no quantity is finer."""
 
     nano: int
-    format: Format = Format.DECIMAL_SI
+    format: QuantityFormat = QuantityFormat.DECIMAL_SI
+    #: The parsed text, if it is kept although it is not canonical; otherwise empty.
     text: str = ""
+
+    @classmethod
+    def parse(cls, text: str | float | None) -> "Quantity":
+        """
+        Return the quantity of a value in a manifest; results are cached by text.
+
+        A JSON number is parsed as its text, null is 0. Raises `QuantityError` for a text that is
+        no quantity: one with white space or an unknown suffix, or with more than 4,000 digits.
+        """
+        if text is None:
+            return ZERO
+        return _parse_text(text if type(text) is str else repr(text))
+
+    def round_up(self) -> "Quantity":
+        """Return the next whole number away from 0; a whole one is returned as it is."""
+        if not self.nano % NANO:
+            return self
+        return Quantity(_quotient_away_from_zero(self.nano, NANO) * NANO, self.format)
+
+    def __str__(self) -> str:
+        return self.text or canonical(self.nano, self.format)
+
+    def __eq__(self, other: object) -> bool:
+        return self.nano == other.nano if isinstance(other, Quantity) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.nano)
+
+    def __lt__(self, other: "Quantity") -> bool:
+        return self.nano < other.nano
+
+    def __le__(self, other: "Quantity") -> bool:
+        return self.nano <= other.nano
+
+    def __gt__(self, other: "Quantity") -> bool:
+        return self.nano > other.nano
+
+    def __ge__(self, other: "Quantity") -> bool:
+        return self.nano >= other.nano
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
+
+    def __sub__(self, other: "Quantity") -> "Quantity":
+        return Quantity(self.nano - other.nano, self.format if self.nano else other.format)
+
+    def __neg__(self) -> "Quantity":
+        return Quantity(-self.nano, self.format)
+
+    def __bool__(self) -> bool:
+        return bool(self.nano)
 
 
 class QuantityError(ValueError):
@@ -57,7 +110,6 @@ class QuantityError(ValueError):
 
 
 ZERO = Quantity(0)
-"""The start value of every sum (RQ-70)."""
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -65,32 +117,18 @@ _DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIXES = ("", *_BINARY)
 
 
-def parse(text: str | float | None) -> Quantity:
+def canonical(nano: int, format: QuantityFormat) -> str:  # noqa: A002 (the word of the API for it)
     """
-    Return the quantity of a value in a manifest; results are cached by text.
-
-    A JSON number is parsed as its text, null is 0 (RQ-271). Raise `QuantityError` for a text that
-    does not match the grammar of RQ-275, for an unknown suffix, and for a number without digits
-    where the exact path needs one (RQ-278). White space is not trimmed.
-    """
-    if text is None:
-        return ZERO
-    return _parse_text(text if type(text) is str else repr(text))
-
-
-def text_of(quantity: Quantity) -> str:
-    """Return the text that the API server returns for a quantity (RQ-290)."""
-    return quantity.text or canonical(quantity.nano, quantity.format)
-
-
-def canonical(nano: int, format: Format) -> str:  # noqa: A002 (the word of the API for it)
-    """
-    Return the canonical text of a number, without fraction or rounding (RQ-295 to RQ-300).
+    Return the canonical text of a number, without fraction or rounding.
 
     It always parses to the same number: beyond the largest suffix it has a decimal exponent or is
-    a plain integer (D-16).
+    a plain integer.
     """
-    if format is Format.BINARY_SI and not nano % NANO and not -1024 * NANO < nano < 1024 * NANO:
+    if (
+        format is QuantityFormat.BINARY_SI
+        and not nano % NANO
+        and not -1024 * NANO < nano < 1024 * NANO
+    ):
         return _binary_text(nano // NANO)
     if not nano:
         return "0"
@@ -98,35 +136,13 @@ def canonical(nano: int, format: Format) -> str:  # noqa: A002 (the word of the 
     while not nano % 1000:
         nano //= 1000
         exponent += 3
-    if format is not Format.DECIMAL_EXPONENT and exponent in _DECIMAL_SUFFIXES:
+    if format is not QuantityFormat.DECIMAL_EXPONENT and exponent in _DECIMAL_SUFFIXES:
         return f"{nano}{_DECIMAL_SUFFIXES[exponent]}"
     return f"{nano}e{exponent}" if exponent else str(nano)
 
 
-def add(a: Quantity, b: Quantity) -> Quantity:
-    """Return the exact sum, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
-    return Quantity(a.nano + b.nano, a.format if a.nano else b.format)
-
-
-def subtract(a: Quantity, b: Quantity) -> Quantity:
-    """Return the exact difference, in the format of `a`, or of `b` if `a` is 0 (RQ-303)."""
-    return Quantity(a.nano - b.nano, a.format if a.nano else b.format)
-
-
-def round_up(quantity: Quantity) -> Quantity:
-    """Return the next whole number away from 0; a whole one is returned as it is (RQ-302)."""
-    if not quantity.nano % NANO:
-        return quantity
-    return Quantity(_quotient_away_from_zero(quantity.nano, NANO) * NANO, quantity.format)
-
-
-def maximum(a: Quantity, b: Quantity) -> Quantity:
-    """Return `b` if it is strictly greater, else `a` (RQ-305)."""
-    return b if b.nano > a.nano else a
-
-
 def _binary_text(units: int) -> str:
-    """Return whole units with the largest binary suffix; plain beyond the maximum (RQ-297)."""
+    """Return whole units with the largest binary suffix; plain beyond the maximum."""
     if abs(units) > _LARGEST_BINARY:
         return str(units)
     power = ((units & -units).bit_length() - 1) // 10
@@ -181,14 +197,14 @@ def _parse_binary(text: str, whole: str, fraction: str, suffix: str) -> tuple[Qu
     units_of_fraction = 10 ** len(fraction)
     nano = _quotient_away_from_zero((number << exponent) * NANO, units_of_fraction)
     if not fraction and len(whole) <= 14 - 3 * exponent // 10:
-        return Quantity(nano, Format.BINARY_SI, text if number % 8 else ""), True
-    kept = Format.DECIMAL_SI if 0 < nano < NANO else Format.BINARY_SI
+        return Quantity(nano, QuantityFormat.BINARY_SI, text if number % 8 else ""), True
+    kept = QuantityFormat.DECIMAL_SI if 0 < nano < NANO else QuantityFormat.BINARY_SI
     return Quantity(min(nano, _LARGEST_BINARY * NANO), kept), False
 
 
 def _parse_decimal(text: str, whole: str, fraction: str, suffix: str) -> tuple[Quantity, bool]:
     """Return the absolute quantity of a decimal text, and whether it took the fast path."""
-    kind = Format.DECIMAL_SI if suffix in _DECIMAL else Format.DECIMAL_EXPONENT
+    kind = QuantityFormat.DECIMAL_SI if suffix in _DECIMAL else QuantityFormat.DECIMAL_EXPONENT
     exponent = _exponent(text, suffix) - len(fraction)
     digits = whole + fraction
     nano = _scaled(text, digits, exponent + 9)
@@ -198,7 +214,7 @@ def _parse_decimal(text: str, whole: str, fraction: str, suffix: str) -> tuple[Q
 
 
 def _exponent(text: str, suffix: str) -> int:
-    """Return the power of 10 of a suffix (RQ-277, RQ-279)."""
+    """Return the power of 10 of a suffix."""
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
     match = _EXPONENT.fullmatch(suffix)
@@ -212,7 +228,7 @@ def _exponent(text: str, suffix: str) -> int:
 
 
 def _scaled(text: str, digits: str, exponent: int) -> int:
-    """Return digits x 10^exponent, rounded up to a whole number (RQ-280, RQ-282)."""
+    """Return digits x 10^exponent, rounded up to a whole number."""
     number = int(digits or "0")
     if exponent >= 0:
         if number and len(digits) + exponent > MAX_DIGITS:
@@ -220,53 +236,3 @@ def _scaled(text: str, digits: str, exponent: int) -> int:
         return number and number * 10**exponent
     # A power with an exponent of billions would fill the memory, and the result is 0 or 1 anyway.
     return _quotient_away_from_zero(number, 10 ** min(-exponent, len(digits)))
-
-
-ResourceList = Mapping[str, Quantity]
-
-#: A resource list as it is in JSON.
-RawResourceList = dict[str, str | int | float | None]
-
-NO_RESOURCES: ResourceList = {}
-
-
-class RawRequirements(msgspec.Struct, frozen=True, gc=False):
-    """Requests and limits as they are in JSON."""
-
-    requests: RawResourceList | None = None
-    limits: RawResourceList | None = None
-
-
-def parse_list(raw: RawResourceList | None) -> ResourceList:
-    """Return the quantities of a list; raise ValueError with the invalid resource (RQ-75)."""
-    try:
-        return {name: parse(text) for name, text in raw.items()} if raw else NO_RESOURCES
-    except QuantityError as error:
-        name = next(name for name, text in (raw or {}).items() if not _is_quantity(text))
-        raise ValueError(f"resource {name!r}: {error}") from error
-
-
-def sum_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
-    """Return the sum name by name, in the order given (RQ-303)."""
-    result: dict[str, Quantity] = {}
-    for each in lists:
-        for name, quantity in each.items():
-            result[name] = add(result[name], quantity) if name in result else quantity
-    return result
-
-
-def max_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
-    """Return the maximum name by name; of equal quantities the earlier one is kept (RQ-305)."""
-    result: dict[str, Quantity] = {}
-    for each in lists:
-        for name, quantity in each.items():
-            result[name] = maximum(result[name], quantity) if name in result else quantity
-    return result
-
-
-def _is_quantity(text: str | float | None) -> bool:
-    try:
-        parse(text)
-    except QuantityError:
-        return False
-    return True

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from host.api.quantity_vectors import PARSED, REFUSED
 from kubernetes import client
-from plugins.resourcequota.quantity_vectors import PARSED, REFUSED
 
-from kcm_host_resourcequota.quantity import NANO, QuantityError, canonical, parse, text_of
+from kcm_host.api import Quantity, QuantityError
+from kcm_host.api.quantity import NANO, canonical
 from kcm_host_testing.api_server import ApiServer
 
 MILLI = NANO // 1000
@@ -52,21 +53,22 @@ def refusal(served: Served, text: str) -> tuple[int, str]:
 
 def as_served(text: str) -> str:
     """Return the text that the server returns, rounded away from 0 to milli units (RQ-291)."""
-    quantity = parse(text)
+    quantity = Quantity.parse(text)
     if not quantity.nano % MILLI:
-        return SHOWN_OTHERWISE.get(text) or text_of(quantity)
+        return SHOWN_OTHERWISE.get(text) or str(quantity)
     up = -(-abs(quantity.nano) // MILLI) * MILLI
     return canonical(up if quantity.nano > 0 else -up, quantity.format)
 
 
 def test_the_server_formats_the_vectors_as_we_do(served: Served) -> None:
     """Every text of the vectors is rounded to milli and formatted alike (RQ-271 to RQ-300)."""
-    texts = [text for text in TEXTS.values() if parse(text).nano >= 0]
+    texts = [text for text in TEXTS.values() if Quantity.parse(text).nano >= 0]
     assert dict(zip(texts, served(texts), strict=True)) == {text: as_served(text) for text in texts}
 
 
 @pytest.mark.parametrize(
-    "text", [text for text in TEXTS.values() if parse(text).nano < 0] + ["-8Ei", "-1e-10", "-.1n"]
+    "text",
+    [text for text in TEXTS.values() if Quantity.parse(text).nano < 0] + ["-8Ei", "-1e-10", "-.1n"],
 )
 def test_the_server_parses_negative_texts_as_we_do(served: Served, text: str) -> None:
     """No quota has a negative limit, but the error has the parsed number (RQ-282, RQ-291)."""
@@ -93,7 +95,7 @@ def test_the_server_reads_other_json_values(kubectl: Kubectl, namespace: str) ->
     command = ("create", "-n", namespace, "-f", "-", "--dry-run=server", "--validate=ignore")
     answer = kubectl(*command, "-o", "json", stdin=json.dumps(quota | {"spec": {"hard": hard}}))
     assert json.loads(answer)["spec"]["hard"] == {
-        **{name: text_of(parse(hard[name])) for name in ("pods", "cpu", "memory")},
+        **{name: str(Quantity.parse(hard[name])) for name in ("pods", "cpu", "memory")},
         "requests.storage": "1Gi",
         "services": "2",
     }
@@ -103,7 +105,7 @@ def test_texts_of_the_server_are_parsed_unchanged(served: Served) -> None:
     """A half kibibyte is a decimal `512` after the first read (RQ-291)."""
     (text,) = served(["0.5Ki"])
     assert text == "512"
-    assert parse(text).format is not parse("0.5Ki").format
+    assert Quantity.parse(text).format is not Quantity.parse("0.5Ki").format
 
 
 def random_texts(seed: int, count: int) -> list[str]:
@@ -125,7 +127,7 @@ def random_texts(seed: int, count: int) -> list[str]:
 def sort_of(text: str) -> str:
     """Return why a text is rejected; empty if it is valid."""
     try:
-        parse(text)
+        Quantity.parse(text)
     except QuantityError as error:
         return error.part
     return ""
@@ -135,7 +137,11 @@ def sort_of(text: str) -> str:
 def test_the_server_agrees_about_random_texts(served: Served, seed: int) -> None:
     """Valid texts are formatted alike, invalid ones have the same reason (RQ-275 to RQ-300)."""
     sorts = {text: sort_of(text) for text in random_texts(seed, 600)}
-    read = [text for text, sort in sorts.items() if not sort and parse(text).nano < 10**21 * NANO]
+    read = [
+        text
+        for text, sort in sorts.items()
+        if not sort and Quantity.parse(text).nano < 10**21 * NANO
+    ]
     assert len(read) > 300
     assert dict(zip(read, served(read), strict=True)) == {text: as_served(text) for text in read}
     for text, sort in [(text, sort) for text, sort in sorts.items() if sort][:25]:

@@ -4,23 +4,13 @@ import itertools
 import random
 from fractions import Fraction
 from functools import reduce
+from operator import add, sub
 
 import pytest
-from plugins.resourcequota.quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
+from host.api.quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
 
-from kcm_host_resourcequota.quantity import (
-    NANO,
-    ZERO,
-    Format,
-    Quantity,
-    add,
-    canonical,
-    maximum,
-    parse,
-    round_up,
-    subtract,
-    text_of,
-)
+from kcm_host.api import Quantity, QuantityFormat
+from kcm_host.api.quantity import NANO, ZERO, canonical
 
 #: Suffix -> factor and format.
 SUFFIXES = {
@@ -32,44 +22,44 @@ SUFFIXES = {
 
 def sum_of(*texts: str) -> Quantity:
     """Add from left to right, starting at 0, as for a namespace."""
-    return reduce(add, map(parse, texts), ZERO)
+    return reduce(add, map(Quantity.parse, texts), ZERO)
 
 
 @pytest.mark.parametrize(
     ("addends", "text", "kind"),
     [pytest.param(*fields, id=vector) for vector, *fields in SUMS],
 )
-def test_sums(addends: str, text: str, kind: Format) -> None:
+def test_sums(addends: str, text: str, kind: QuantityFormat) -> None:
     """Number and format of a sum are those of the vectors (RQ-303, RQ-304, D-16)."""
     total = sum_of(*addends.split(" + "))
-    assert (text_of(total), total.format) == (text, kind)
-    assert parse(text).nano == total.nano
+    assert (str(total), total.format) == (text, kind)
+    assert Quantity.parse(text).nano == total.nano
 
 
 @pytest.mark.parametrize(
     ("terms", "text", "kind"),
     [pytest.param(*fields, id=vector) for vector, *fields in DIFFERENCES],
 )
-def test_differences(terms: str, text: str, kind: Format) -> None:
+def test_differences(terms: str, text: str, kind: QuantityFormat) -> None:
     """Number and format of a difference are those of the vectors (RQ-303)."""
-    difference = subtract(*map(parse, terms.split(" - ")))
-    assert (text_of(difference), difference.format) == (text, kind)
+    difference = sub(*map(Quantity.parse, terms.split(" - ")))
+    assert (str(difference), difference.format) == (text, kind)
 
 
 @pytest.mark.parametrize(
     ("text", "rounded", "kind"),
     [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED],
 )
-def test_rounding_up(text: str, rounded: str, kind: Format) -> None:
+def test_rounding_up(text: str, rounded: str, kind: QuantityFormat) -> None:
     """The next whole number away from 0, in the same format (RQ-302)."""
-    result = round_up(parse(text))
-    assert (text_of(result), result.format) == (rounded, kind)
+    result = Quantity.round_up(Quantity.parse(text))
+    assert (str(result), result.format) == (rounded, kind)
 
 
 @pytest.mark.parametrize("text", ["0", "+1", "007", "1.250k", "12E6", "1001Ki", "-3"])
 def test_whole_quantities_are_not_rounded(text: str) -> None:
     """A whole quantity keeps its text too (RQ-302)."""
-    assert round_up(parse(text)) is parse(text)
+    assert Quantity.round_up(Quantity.parse(text)) is Quantity.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +74,7 @@ def test_whole_quantities_are_not_rounded(text: str) -> None:
 )
 def test_the_second_must_be_strictly_greater(a: str, b: str, greater: str) -> None:
     """Of equal numbers the first stays, with its format and text (RQ-301, RQ-305)."""
-    assert maximum(parse(a), parse(b)) is parse(greater)
+    assert max(Quantity.parse(a), Quantity.parse(b)) is Quantity.parse(greater)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +99,13 @@ def test_the_second_must_be_strictly_greater(a: str, b: str, greater: str) -> No
         pytest.param(10**21 * NANO, B, "1000000000000000000000", id="D-16: plain"),
     ],
 )
-def test_canonical_text(nano: int, kind: Format, text: str) -> None:
+def test_canonical_text(nano: int, kind: QuantityFormat, text: str) -> None:
     """No fraction, the largest suffix that is exact (RQ-295 to RQ-300, D-16)."""
     assert canonical(nano, kind) == text
-    assert parse(text).nano == nano
+    assert Quantity.parse(text).nano == nano
 
 
-def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
+def random_text(rnd: random.Random) -> tuple[str, Fraction, QuantityFormat]:
     """Return a random text with its exact value and format."""
     suffix = rnd.choice(list(SUFFIXES))
     factor, kind = SUFFIXES[suffix]
@@ -127,7 +117,7 @@ def random_text(rnd: random.Random) -> tuple[str, Fraction, Format]:
     return f"{sign}{whole}{point}{fraction}{suffix.strip()}", value, kind
 
 
-def nano_of(value: Fraction, kind: Format) -> int:
+def nano_of(value: Fraction, kind: QuantityFormat) -> int:
     """Round away from 0, with the maximum of RQ-282."""
     size = -(-abs(value) * NANO // 1)
     if kind is B:
@@ -142,7 +132,10 @@ def test_random_texts_mean_what_the_rules_say(seed: int) -> None:
     for text, value, kind in (random_text(rnd) for _ in range(500)):
         nano = nano_of(value, kind)
         small = kind is B and 0 < abs(nano) < NANO
-        assert (parse(text).nano, parse(text).format) == (nano, D if small else kind), text
+        assert (Quantity.parse(text).nano, Quantity.parse(text).format) == (
+            nano,
+            D if small else kind,
+        ), text
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -155,13 +148,13 @@ def test_formatted_texts_parse_to_the_same_number(seed: int) -> None:
     """
     rnd = random.Random(seed)
     for _ in range(500):
-        read = parse(random_text(rnd)[0])
-        total = reduce(add, (parse(random_text(rnd)[0]) for _ in range(3)), read)
+        read = Quantity.parse(random_text(rnd)[0])
+        total = reduce(add, (Quantity.parse(random_text(rnd)[0]) for _ in range(3)), read)
         for quantity in (read, total):
-            again = parse(text_of(quantity))
+            again = Quantity.parse(str(quantity))
             assert again.nano == quantity.nano
             if quantity.format is not B:
-                assert text_of(again) == text_of(quantity)
+                assert str(again) == str(quantity)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -173,15 +166,18 @@ def test_sums_are_exact_in_any_order(seed: int) -> None:
         expected = sum(map(nano_of, values, kinds))
         totals = [sum_of(*order) for order in itertools.permutations(texts)]
         assert {total.nano for total in totals} == {expected}
-        assert {total.format for total in totals} <= {D, *(parse(text).format for text in texts)}
-        assert reduce(subtract, map(parse, texts), totals[0]).nano == 0
+        assert {total.format for total in totals} <= {
+            D,
+            *(Quantity.parse(text).format for text in texts),
+        }
+        assert reduce(sub, map(Quantity.parse, texts), totals[0]).nano == 0
 
 
-@pytest.mark.parametrize("kind", Format)
-def test_a_sum_takes_the_format_of_the_first_that_is_not_zero(kind: Format) -> None:
+@pytest.mark.parametrize("kind", QuantityFormat)
+def test_a_sum_takes_the_format_of_the_first_that_is_not_zero(kind: QuantityFormat) -> None:
     """Earlier zeros do not count, and a sum that is 0 again starts anew (RQ-303, RQ-304)."""
     one = Quantity(NANO, kind)
-    for zero in Format:
+    for zero in QuantityFormat:
         assert add(Quantity(0, zero), one).format is kind
         assert add(one, Quantity(0, zero)).format is kind
-        assert add(subtract(one, one), Quantity(0, zero)).format is zero
+        assert add(sub(one, one), Quantity(0, zero)).format is zero
