@@ -60,4 +60,4 @@ def test_it_labels_namespaces(installed, api_server, namespace):
 
 def test_it_states_the_bounds_of_the_host():
     """Its distribution asks for this major version of the host and no other."""
-    assert PROJECT["project"]["dependencies"] == ["kcm-host>=0.1,<1"]
+    assert PROJECT["project"]["dependencies"] == ["kcm-host>=0.2,<1"]
