@@ -53,7 +53,7 @@ def create(core: Any, key: Key, *finalizers: str) -> Any:
 
 def unheld(key: Key) -> Write:
     """Return the patch that takes all finalizers away."""
-    return requests.patch(CLAIM, key, {"metadata": {"finalizers": None}}, "")
+    return requests.patch(CLAIM, key, {"metadata": {"finalizers": None}})
 
 
 async def test_the_last_finalizer_takes_the_object_along(

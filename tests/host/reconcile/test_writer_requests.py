@@ -31,7 +31,7 @@ PERMISSIONS = frozenset(
     | {Permission(kind=QUOTA, verb="patch", subresource="status")}
 )
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-STRATEGIC = "application/strategic-merge-patch+json"
+MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 
@@ -78,14 +78,14 @@ def told(request: Request) -> dict[str, Any]:
 async def test_a_patch_of_a_namespaced_object(
     writer: SyncWriter, fault_proxy: FaultProxy, core: Any, namespace: str
 ) -> None:
-    """One strategic merge patch with the changed fields alone, and no field manager."""
+    """One merge patch with the changed fields alone, and no field manager."""
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "one"}, "data": {"a": "1"}})
     receipt = await writer.patch(CONFIG_MAP, Key("one", namespace), {"data": {"b": "2"}})
     request = only(fault_proxy, f"/api/v1/namespaces/{namespace}/configmaps/one")
     assert told(request) == {
         "method": "PATCH",
         "query": {},
-        "content-type": STRATEGIC,
+        "content-type": MERGE,
         "body": {"data": {"b": "2"}},
     }
     assert request.user_agent == user_agent_of("ttl")
@@ -108,7 +108,7 @@ async def test_a_patch_of_a_cluster_wide_object(
     assert told(only(fault_proxy, path)) == {
         "method": "PATCH",
         "query": {},
-        "content-type": STRATEGIC,
+        "content-type": MERGE,
         "body": {"metadata": {"labels": {"x": "y"}}},
     }
     assert rbac.read_cluster_role(role_name).metadata.labels == {"x": "y"}

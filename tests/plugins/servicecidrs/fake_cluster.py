@@ -139,10 +139,16 @@ class Cluster:
         return self.controller.kcm_status(self.view)
 
     async def patch(
-        self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
+        self,
+        kind: Kind,
+        key: Key,
+        body: Mapping[str, Any],
+        *,
+        type: str = "merge",  # noqa: A002 - as `Writer.patch`
+        subresource: str = "",
     ) -> WriteResponse:
         """Note a change of the finalizers."""
-        assert (kind, subresource) == (SERVICE_CIDR, "")
+        assert (kind, type, subresource) == (SERVICE_CIDR, "strategic", "")
         sort = {json.dumps(ADD): FIN_PLUS, json.dumps(REMOVE): FIN_MINUS}[json.dumps(body)]
         return self._note(key.name, sort)
 

@@ -61,10 +61,16 @@ class Cluster:
         return self.controller.kcm_status()
 
     async def patch(
-        self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
+        self,
+        kind: Kind,
+        key: Key,
+        body: Mapping[str, Any],
+        *,
+        type: str = "merge",  # noqa: A002 - as `Writer.patch`
+        subresource: str = "",
     ) -> WriteResponse:
         """Note a write."""
-        assert (kind, subresource) == (NODE, "")
+        assert (kind, type, subresource) == (NODE, "strategic", "")
         self.written.append((key.name, body))
         return WriteResponse()
 

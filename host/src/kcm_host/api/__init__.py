@@ -36,7 +36,7 @@ from kcm_host.api.settings import Settings
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
 from kcm_host.api.watch import AnyWatch, Change, Watch
-from kcm_host.api.writes import EVENT, Permission, Write, Writer, WriteResponse
+from kcm_host.api.writes import EVENT, PatchType, Permission, Write, Writer, WriteResponse
 
 __all__ = [
     "EVENT",
@@ -64,6 +64,7 @@ __all__ = [
     "Objects",
     "Outcome",
     "OwnerReference",
+    "PatchType",
     "Permission",
     "Priority",
     "Quantity",

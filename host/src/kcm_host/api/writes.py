@@ -1,7 +1,7 @@
 """Writes: what a controller may write, and the writer."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -44,6 +44,8 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     full_object: bool = False
 
 
+#: How a patch is merged into the object: RFC 7386, as Kubernetes does for its own kinds, RFC 6902.
+PatchType = Literal["merge", "strategic", "json"]
 #: The HTTP status of a response to the creation of an object.
 CREATED = 201
 
@@ -85,9 +87,22 @@ class Writer(Protocol):
     """
 
     async def patch(
-        self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
+        self,
+        kind: Kind,
+        key: Key,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        type: PatchType = "merge",  # noqa: A002 - the word of the Kubernetes API
+        subresource: str = "",
     ) -> WriteResponse:
-        """Send a strategic merge patch; `body` holds only the changed fields."""
+        """
+        Send a patch; `body` holds only the changed fields.
+
+        A `merge` patch replaces a list as a whole, and removes a field whose value is None. A
+        `strategic` patch merges some lists item by item; custom resources do not support it. For
+        `json`, `body` is a sequence of operations (RFC 6902). Raises `ValueError` for another type
+        and `TypeError` for a body of the wrong form; nothing is sent.
+        """
 
     async def apply(
         self,

@@ -12,7 +12,7 @@ import msgspec
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT, Write
 from kcm_host.client.rest import JSON
-from kcm_host.reconcile.requests import STRATEGIC_MERGE, encode
+from kcm_host.reconcile.requests import PATCHES, encode
 
 #: The namespace of Events about objects without a namespace (IQ-121).
 CLUSTER_NAMESPACE = "default"
@@ -83,7 +83,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
             key=self.key,
             verb="patch",
             body=encode(self._changed_fields()),
-            content_type=STRATEGIC_MERGE,
+            content_type=PATCHES["strategic"],
         )
 
     def _body(self) -> dict[str, Any]:

@@ -1,30 +1,51 @@
 """The requests of `Writer` methods, as `Write` values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.writes import Write
+from kcm_host.api.writes import PatchType, Write
 from kcm_host.client.rest import JSON
 
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+PATCHES: dict[PatchType, str] = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
 APPLY = "application/apply-patch+yaml"
 
 #: Fields of type `msgspec.Raw` are sent unchanged.
 encode = msgspec.json.Encoder().encode
 
 
-def patch(kind: Kind, key: Key, body: Mapping[str, Any], subresource: str) -> Write:
+def patch(
+    kind: Kind,
+    key: Key,
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    patch_type: PatchType = "merge",
+    subresource: str = "",
+) -> Write:
     """See `Writer.patch`."""
+    if patch_type not in PATCHES:
+        raise ValueError(
+            f"patch of type {patch_type!r}; use 'merge', 'strategic' (kinds of Kubernetes itself "
+            "only) or 'json'; for server-side apply, use writer.apply"
+        )
+    if isinstance(body, Mapping) == (patch_type == "json"):
+        form = "a list of operations" if patch_type == "json" else "a dict of the changed fields"
+        raise TypeError(
+            f"the body of a patch of type '{patch_type}' is {form}, not a {type(body).__name__}"
+        )
     return Write(
         kind=kind,
         key=key,
         verb="patch",
         body=encode(body),
-        content_type=STRATEGIC_MERGE,
+        content_type=PATCHES[patch_type],
         subresource=subresource,
     )
 

@@ -1,14 +1,14 @@
 """The writer of a sync: its only way to the API server."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
-from kcm_host.api.writes import EVENT, Permission, Write, WriteResponse
+from kcm_host.api.writes import EVENT, PatchType, Permission, Write, WriteResponse
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
@@ -61,10 +61,17 @@ class SyncWriter:
         self._closed = self._closed or reason
 
     async def patch(
-        self, kind: Kind, key: Key, body: Mapping[str, Any], *, subresource: str = ""
+        self,
+        kind: Kind,
+        key: Key,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        type: PatchType = "merge",  # noqa: A002 - see `Writer.patch`
+        subresource: str = "",
     ) -> WriteResponse:
         """See `Writer.patch`."""
-        return await self._write(requests.patch(kind, key, body, subresource))
+        write = requests.patch(kind, key, body, patch_type=type, subresource=subresource)
+        return await self._write(write)
 
     async def apply(
         self,

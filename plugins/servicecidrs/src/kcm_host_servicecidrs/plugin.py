@@ -199,6 +199,6 @@ class ServiceCidrs:
 async def _patch(key: Key, body: Mapping[str, Any], writer: Writer) -> None:
     """Patch the finalizers; an object that is gone needs no patch (SC-71, SC-72)."""
     try:
-        await writer.patch(SERVICE_CIDR, key, body)
+        await writer.patch(SERVICE_CIDR, key, body, type="strategic")
     except NotFound:
         return

@@ -87,8 +87,9 @@ class Ttl:
         """Patch the annotation of one node if it is not the desired number (TTL-30 to TTL-34)."""
         node = view.of(NODE, Node).get(key.name)
         if node is not None and self._needs_patch(node):
-            seconds = str(self._count.ttl_seconds)
-            await writer.patch(NODE, key, {"metadata": {"annotations": {ANNOTATION: seconds}}})
+            annotations = {ANNOTATION: str(self._count.ttl_seconds)}
+            body = {"metadata": {"annotations": annotations}}
+            await writer.patch(NODE, key, body, type="strategic")
         return Done()
 
     @hookimpl
