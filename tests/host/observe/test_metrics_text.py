@@ -105,6 +105,7 @@ def test_state_is_counted(
     ("name", "labels"),
     [
         ("kcm_host_syncs_total", {"controller": "ttl", "outcome": "error"}),
+        ("kcm_host_syncs_total", {"controller": "ttl", "outcome": "terminal"}),
         ("kcm_host_syncs_total", {"controller": "ttl", "outcome": "timeout"}),
         ("workqueue_queue_duration_seconds_count", {"name": "ttlcontroller"}),
         ("workqueue_work_duration_seconds_bucket", {"name": "ttlcontroller", "le": "+Inf"}),

@@ -230,6 +230,17 @@ def test_exception_through_a_span_is_an_error(collector) -> None:
     assert traced(collector, work)["sync ttl"].status.message == "KeyError: 'zone'"
 
 
+def test_a_terminal_failure_is_an_error(collector) -> None:
+    """A sync that failed for good has the status ERROR, with its text."""
+
+    def work(tracing) -> None:
+        with begin(tracing) as span:
+            span.finish("terminal", reads=0, error="give a size")
+
+    span = traced(collector, work)["sync ttl"]
+    assert (span.status.code, span.status.message) == (ERROR, "give a size")
+
+
 def test_cancelled_sync_is_no_error(collector) -> None:
     """A sync that is cancelled at the stop ends its span without blame."""
 

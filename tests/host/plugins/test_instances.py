@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcm_host.api import Done, Key, Kind, Later, Permission
+from kcm_host.api import Done, Key, Kind, Later, Permission, Terminal
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
 
@@ -225,23 +225,29 @@ def test_reads_and_events_are_declared_like_writes(site, good):
     [
         ("Done()", Done()),
         ("__import__('kcm_host.api').api.Later(DAY)", Later(timedelta(days=1))),
+        ("__import__('kcm_host.api').api.Terminal('bad')", Terminal("bad")),
     ],
-    ids=["done", "later"],
+    ids=["done", "later", "terminal"],
 )
 async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
-    """Done and Later pass as they are."""
+    """Done, Later and Terminal pass as they are."""
     more = "\nimport datetime\nDAY = datetime.timedelta(days=1)\n"
     instance = started(site, good + more, "return Done()", f"return {result}")
     assert await instance.sync(Key("a"), NOTHING, NOTHING) == outcome
 
 
-@pytest.mark.parametrize(
-    "result", ["None", "True", "Done", "__import__('kcm_host.api').api.Later(5)"]
-)
+@pytest.mark.parametrize("result", ["True", "Done"])
 async def test_a_sync_that_ends_otherwise_is_an_error(site, good, result):
-    """Other results than Done() and Later(timedelta) are errors with a remedy."""
+    """Other results than Done(), Later(timedelta) and Terminal(text) are errors with a remedy."""
     instance = started(site, good, "return Done()", f"return {result}")
-    with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\) or Later"):
+    with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\), Later"):
+        await instance.sync(Key("a"), NOTHING, NOTHING)
+
+
+async def test_a_sync_without_result_is_an_error(site, good):
+    """A path of a sync that ends without a result gets a sentence of its own (F-68)."""
+    instance = started(site, good, "return Done()", "pass")
+    with pytest.raises(WrongResult, match=r"returned None; end kcm_sync with 'return Done\(\)'"):
         await instance.sync(Key("a"), NOTHING, NOTHING)
 
 

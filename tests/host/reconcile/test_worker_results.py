@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, failing, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig, failing, scripted
 
 from kcm_host.api.errors import ApiError, Conflict, UndeclaredRead, Unreachable
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
-from kcm_host.api.result import Done, Later, Outcome
+from kcm_host.api.result import Done, Later, Outcome, Terminal
 from kcm_host.api.views import View
 from kcm_host.api.writes import Writer
 from kcm_host.informer.store import Entry, Store
@@ -43,13 +43,49 @@ async def test_later_runs_again_after_its_time(rig: Rig) -> None:
     assert [cause.reason for cause in records[1].causes] == ["timer"]
 
 
-async def test_later_of_nothing_runs_again_behind_the_others(rig: Rig) -> None:
-    """`Later` with no time is once more at once, after keys that were queued before."""
+async def test_a_terminal_failure_is_not_retried(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The key waits for its next change, its failures are forgotten, and the log has an error."""
     rig.queue.add(A, CAUSE)
-    rig.queue.add(B, CAUSE)
-    records = await rig.run(scripted(Later(timedelta(0)), Done(), Done()), seconds=10)
-    assert [record.key for record in records] == [A, B, A]
-    assert rig.syncs.times == [0, 0, 0]
+    steps = scripted(ValueError("no"), Terminal("spec.size is 0; give a size"), Done())
+    records = await rig.run(steps, seconds=10_000)
+    assert [(one.outcome, one.error) for one in records] == [
+        ("error", "ValueError: no"),
+        ("terminal", "spec.size is 0; give a size"),
+    ]
+    assert records[1].retry_after_seconds is None
+    assert rig.queue.failures(A) == 0
+    (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert line.message == "sync failed"
+    assert line.__dict__["kv"] == {
+        "controller": "ttl",
+        "key": "a",
+        "error": "spec.size is 0; give a size",
+        "retry_in": "never",
+    }
+
+
+async def test_a_terminal_failure_ends_with_a_change(rig: Rig) -> None:
+    """A key that failed for good is synced like any other when it is queued again."""
+    rig.queue.add(A, CAUSE)
+    async with rig.working(scripted(Terminal("bad"), Done())):
+        await asyncio.sleep(1)
+        rig.queue.add(A, CAUSE)
+        await asyncio.sleep(1)
+    assert [record.outcome for record in rig.syncs.records] == ["terminal", "done"]
+
+
+async def test_terminal_failures_of_many_keys_are_one_line(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many keys that fail for good make one line and a count, as with other failures (F-82)."""
+    for number in range(400):
+        rig.queue.add(Key(f"k{number}"), CAUSE)
+    await rig.run(scripted(*[Terminal("bad")] * 400), seconds=11)
+    lines = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [line.message for line in lines] == ["sync failed", "sync failed, again"]
+    assert lines[1].__dict__["kv"]["times"] == "399"
 
 
 async def test_an_exception_is_a_retry(rig: Rig) -> None:

@@ -145,7 +145,7 @@ async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:
     async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await limiter.wait()
         writes.append(loop.time() - begun)
-        return Later(timedelta(0))
+        return Later(timedelta(microseconds=1))
 
     for number in range(50):
         rig.queue.add(Key(f"k{number}"), CAUSE)

@@ -1,6 +1,5 @@
 """PodGroups and their pods, with the two feature switches."""
 
-import logging
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from plugins.resourceclaim.objects import (
     template,
 )
 
-from kcm_host.api import ApiError
+from kcm_host.api import ApiError, Terminal
 from kcm_host_resourceclaim.errors import ReconcileError
 
 CREATE, RECORD, RECORD_GROUP = (
@@ -191,17 +190,13 @@ async def test_a_group_seen_being_removed_is_not_asked_for() -> None:
     assert cluster.reads == []
 
 
-async def test_pods_in_groups_are_refused_without_the_switch(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Logged, no event, no retry (T-76, RC-31, RC-71)."""
+async def test_pods_in_groups_are_refused_without_the_switch() -> None:
+    """A terminal failure: logged by the host, no event, no retry (T-76, RC-31, RC-71)."""
     cluster = ClaimCluster(MEMBER, template())
-    with caplog.at_level(logging.WARNING):
-        assert await cluster.sync("pod", "p") == []
+    assert await cluster.sync("pod", "p") == []
     assert cluster.events == []
-    (line,) = caplog.records
     text = "Pod is a member of PodGroup g but GenericWorkload feature is disabled"
-    assert vars(line)["kv"] == {"key": "pod:ns/p", "error": text}
+    assert cluster.outcome == Terminal(text)
 
 
 async def test_claims_of_groups_are_refused_without_the_switch() -> None:

@@ -30,8 +30,8 @@ from kcm_host.api.metadata import (
 from kcm_host.api.metrics import Metric
 from kcm_host.api.quantity import Quantity, QuantityError, QuantityFormat
 from kcm_host.api.raw import decode_object
-from kcm_host.api.records import Cause, SyncRecord, WriteRecord
-from kcm_host.api.result import Done, Later, Outcome
+from kcm_host.api.records import Cause, SyncOutcome, SyncRecord, WriteRecord
+from kcm_host.api.result import Done, Later, Outcome, Terminal
 from kcm_host.api.settings import Settings
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
@@ -73,7 +73,9 @@ __all__ = [
     "RefreshWatches",
     "Resource",
     "Settings",
+    "SyncOutcome",
     "SyncRecord",
+    "Terminal",
     "Timer",
     "UndeclaredRead",
     "UndeclaredWrite",

@@ -7,6 +7,8 @@ import msgspec
 
 from kcm_host.api.kinds import Key
 
+_AT_ONCE = timedelta(0)
+
 
 class Priority(IntEnum):
     """
@@ -22,12 +24,27 @@ class Priority(IntEnum):
 
 
 class EnqueueRequest(msgspec.Struct, frozen=True, gc=False):
-    """A key that is queued with another priority, or after a time."""
+    """
+    A key that is queued with another priority, or after a time.
+
+    Raises `ValueError` if `after` is negative.
+    """
 
     key: Key
     priority: Priority = Priority.NORMAL
     #: Of several times for one key the earliest counts.
-    after: timedelta = timedelta(0)
+    after: timedelta = _AT_ONCE
+
+    def __post_init__(self) -> None:
+        if self.after is _AT_ONCE:
+            return
+        if not isinstance(self.after, timedelta):
+            raise TypeError(f"after={self.after!r}; write after=timedelta(seconds=...)")
+        if self.after < _AT_ONCE:
+            raise ValueError(
+                f"after={self.after!r} is negative; write max(after, timedelta(0)) to queue the "
+                "key at once when its time has passed"
+            )
 
 
 class RefreshWatches(msgspec.Struct, frozen=True):

@@ -1,8 +1,13 @@
 """Records of syncs that have ended: plain values, no live objects."""
 
+from typing import Literal
+
 import msgspec
 
 from kcm_host.api.kinds import Key
+
+#: How a sync ended: by its result, by an exception (`error`), by the time limit, or from outside.
+SyncOutcome = Literal["done", "later", "terminal", "error", "timeout", "cancelled"]
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -38,15 +43,15 @@ class SyncRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     One sync, after it ended.
 
-    `outcome` is `done`, `later`, `error`, `timeout` or `cancelled`; `retry_after_seconds` is the
-    time until the key runs again after an error, a timeout or `Later`. At most 16 `causes` are
+    `retry_after_seconds` is the time until the key runs again after an error, a timeout or
+    `Later`; `error` is the text of an error, a timeout or `Terminal`. At most 16 `causes` are
     kept; `merged` counts all of them. `missed_wakeup` is true if the sync wrote although only the
     periodic resync had queued the key: `keys` of a watch should have returned it.
     """
 
     controller: str
     key: Key
-    outcome: str
+    outcome: SyncOutcome
     attempt: int
     queued_seconds: float
     seconds: float

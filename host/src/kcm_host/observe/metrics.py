@@ -1,12 +1,14 @@
 """Counters and histograms of the host: syncs, writes and requests."""
 
 from bisect import bisect_left
+from typing import get_args
 
-from kcm_host.api.records import SyncRecord, WriteRecord
+from kcm_host.api.records import SyncOutcome, SyncRecord, WriteRecord
 from kcm_host.observe.plugin_metrics import PluginMetrics
 from kcm_host.observe.states import RequestRecord
 
-OUTCOMES = ("done", "later", "error", "timeout", "cancelled")
+OUTCOMES: tuple[SyncOutcome, ...] = get_args(SyncOutcome)
+FAILED: frozenset[SyncOutcome] = frozenset({"error", "timeout", "terminal"})
 #: H-71: 10 ns x 10^k.
 QUEUE_BOUNDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 SYNC_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -83,7 +85,7 @@ class Metrics:
         syncs = self.syncs.get(record.controller)
         if syncs is None:
             syncs = self.syncs[record.controller] = SyncMetrics()
-        syncs.outcomes[record.outcome] = syncs.outcomes.get(record.outcome, 0) + 1
+        syncs.outcomes[record.outcome] += 1
         syncs.missed += record.missed_wakeup
         syncs.queued.observe(record.queued_seconds)
         syncs.worked.observe(record.seconds)

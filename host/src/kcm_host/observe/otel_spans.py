@@ -23,13 +23,13 @@ from opentelemetry.trace import (
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
+from kcm_host.api.records import Cause, SyncOutcome
 from kcm_host.api.writes import Write
 from kcm_host.observe.logging import one_line
+from kcm_host.observe.metrics import FAILED
 from kcm_host.observe.trace_context import SpanIds, enter_span, leave_span
 
 MAX_CAUSE_EVENTS = 16
-FAILED = frozenset({"error", "timeout"})
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 #: The parent of a sync span is never the span that is current in the worker.
 _ROOT = Context()
@@ -91,7 +91,7 @@ class OtelSyncSpan:
 
     def finish(
         self,
-        outcome: str,
+        outcome: SyncOutcome,
         *,
         reads: int,
         error: str = "",

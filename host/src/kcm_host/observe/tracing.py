@@ -12,7 +12,7 @@ from typing import Literal, Protocol, Self
 import msgspec
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
+from kcm_host.api.records import Cause, SyncOutcome
 from kcm_host.api.writes import Write, WriteResponse
 
 Exporter = Literal["otlp", "console"]
@@ -45,7 +45,7 @@ class SyncSpan(Protocol):
 
     def finish(
         self,
-        outcome: str,
+        outcome: SyncOutcome,
         *,
         reads: int,
         error: str = "",
@@ -122,7 +122,7 @@ class NoSpan:
 
     def finish(
         self,
-        outcome: str,
+        outcome: SyncOutcome,
         *,
         reads: int,
         error: str = "",

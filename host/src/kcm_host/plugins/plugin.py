@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import pluggy
@@ -19,6 +18,7 @@ from kcm_host.api import (
     Metric,
     Outcome,
     Permission,
+    Terminal,
     Timer,
     View,
     Writer,
@@ -145,13 +145,13 @@ class Instance:
     async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """Sync one key and return the outcome."""
         outcome = await self._sync(key=key, view=view, writer=writer)
-        if isinstance(outcome, Done):
+        if isinstance(outcome, Done | Later | Terminal):
             return outcome
-        if isinstance(outcome, Later) and isinstance(outcome.after, timedelta):
-            return outcome
+        remedy = "return Done(), Later(timedelta(...)) or Terminal(text)"
+        if outcome is None:
+            remedy = "end kcm_sync with 'return Done()' on every path"
         raise WrongResult(
-            f"'kcm_sync' of plugin {self.plugin.name!r} returned {outcome!r}; "
-            f"return Done() or Later(timedelta(...))"
+            f"'kcm_sync' of plugin {self.plugin.name!r} returned {outcome!r}; {remedy}"
         )
 
     def synced(self, view: View) -> Iterable[Enqueue]:

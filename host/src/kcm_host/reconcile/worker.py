@@ -11,8 +11,8 @@ import msgspec
 
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncRecord
-from kcm_host.api.result import Done, Later, Outcome
+from kcm_host.api.records import Cause, SyncOutcome, SyncRecord
+from kcm_host.api.result import Done, Later, Outcome, Terminal
 from kcm_host.api.views import View
 from kcm_host.api.writes import Permission, Write, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
@@ -64,7 +64,7 @@ def failed_sync_log() -> DeduplicatedLog:
 class _Result(msgspec.Struct, frozen=True):
     """How one sync ended, and after how many seconds its key is requeued."""
 
-    outcome: str
+    outcome: SyncOutcome
     requeue_seconds: float | None = None
     error: str = ""
 
@@ -224,6 +224,15 @@ def _handle_result(context: WorkerContext, attempt: _Attempt, outcome: Outcome) 
             cause = _requeue_cause("timer", attempt.span)
             context.queue.add_after(item.key, cause, after=seconds, priority=item.priority)
             return _Result("later", seconds)
+        case Terminal(text):
+            pairs = {
+                "controller": context.controller,
+                "key": str(item.key),
+                "error": text,
+                "retry_in": "never",
+            }
+            context.failed_syncs.log("terminal", pairs, level=logging.ERROR)
+            return _Result("terminal", error=text)
 
 
 def _handle_error(

@@ -12,6 +12,7 @@ from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.metrics import Metric
 from kcm_host.api.records import SyncRecord
 from kcm_host.informer.backoff import Backoff
+from kcm_host.observe.metrics import FAILED, OUTCOMES
 from kcm_host.observe.states import ControllerState
 from kcm_host.plugins.quarantine import BrokenPlugin
 from kcm_host.reconcile.time_limit import RunningSync
@@ -88,7 +89,7 @@ class Controller:
         self._state: State = Starting()
         self._restarts = 0
         self._draining = False
-        self._outcomes = {"done": 0, "later": 0, "error": 0, "timeout": 0, "cancelled": 0}
+        self._outcomes = dict.fromkeys(OUTCOMES, 0)
         #: Syncs, also of earlier runs, that go on though they were cancelled.
         self._stuck: set[RunningSync] = set()
         self._backoff = Backoff(asyncio.get_running_loop().time, random.random)
@@ -183,7 +184,7 @@ class Controller:
             queue_name=self._config.plugin.info.queue_name,
             restarts=self._restarts,
             syncs=sum(self._outcomes.values()),
-            errors=self._outcomes["error"] + self._outcomes["timeout"],
+            errors=sum(self._outcomes[outcome] for outcome in FAILED),
             queue=run.queue.state() if run else None,
             write_pause_seconds=round(run.write_pause_seconds, 3) if run else 0.0,
             status=self._status() if with_status else {},

@@ -1,6 +1,5 @@
 """The hooks of the resourceclaim controller."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -17,6 +16,7 @@ from kcm_host.api import (
     Metric,
     Outcome,
     Permission,
+    Terminal,
     View,
     Watch,
     Writer,
@@ -53,8 +53,6 @@ from kcm_host_resourceclaim.models.pod import (
 from kcm_host_resourceclaim.ownership import owner_values, reference_values
 from kcm_host_resourceclaim.pod_reconciler import sync_group, sync_pod
 from kcm_host_resourceclaim.settings import ClaimSettings
-
-log = logging.getLogger(__name__)
 
 WORKERS = 50
 #: Longer than a cache lags behind the server; a watch may be interrupted for longer.
@@ -149,7 +147,7 @@ class ResourceClaims:
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """
-        Reconcile a pod, a claim or a PodGroup; what the settings forbid is not retried.
+        Reconcile a pod, a claim or a PodGroup; what the settings forbid is a terminal failure.
 
         The key is synced again after a while if the result relied on an object that no cache has.
         """
@@ -157,12 +155,12 @@ class ResourceClaims:
         reconcile = RECONCILERS.get(key.kind)
         if cache is None or reconcile is None:
             raise ValueError(f"key '{key}' is of no kind that is synced here; it must be a bug")
+        outcome: Outcome = Done()
         try:
             await reconcile(Key(key.name, key.namespace), cache, writer)
         except TerminalError as error:
-            pairs = {"key": str(key), "error": str(error)}
-            log.warning("sync not retried, settings forbid it", extra={"kv": pairs})
-        return Later(RECHECK_INTERVAL) if cache.relies_on_live_read else Done()
+            outcome = Terminal(str(error))
+        return Later(RECHECK_INTERVAL) if cache.relies_on_live_read else outcome
 
     @hookimpl
     def kcm_metrics(self) -> Sequence[Metric]:
