@@ -111,7 +111,8 @@ class World:
 
     def failing(self) -> dict[str, int]:
         """Return the keys whose last sync failed, with the number of failures."""
-        return self.controller._state.run.queue.state().failing
+        failing = self.controller._state.run.queue.state().failing
+        return {key: one.failures for key, one in failing.items()}
 
     def _on_sync(self, record: SyncRecord) -> None:
         self.syncs.append(record)

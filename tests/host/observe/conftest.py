@@ -12,7 +12,13 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from kcm_host.observe.states import ControllerState, HostState, QueueState, StreamState
+from kcm_host.observe.states import (
+    ControllerState,
+    FailingKey,
+    HostState,
+    QueueState,
+    StreamState,
+)
 
 DEADLINE_SECONDS = 60.0
 
@@ -24,7 +30,7 @@ QUEUE = QueueState(
     retries=3,
     unfinished_seconds=1.5,
     longest_seconds=1.5,
-    failing={"n1": 4},
+    failing={"n1": FailingKey(4, "409: Conflict")},
 )
 NODES = StreamState(
     group="",

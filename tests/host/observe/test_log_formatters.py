@@ -4,11 +4,12 @@ import io
 import json
 import logging
 import re
+import warnings
 from collections.abc import Iterator
 
 import pytest
 
-from kcm_host.observe.logging import start_logging
+from kcm_host.observe.logging import log_warnings, start_logging
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 log = logging.getLogger("kcm_host.reconcile.worker")
@@ -185,3 +186,17 @@ def test_unknown_level_is_refused_with_the_known_ones() -> None:
     """An unknown level is an error that names those there are."""
     with pytest.raises(ValueError, match="'loud' is unknown; use debug, info, warning or error"):
         start_logging("loud")
+
+
+def test_warnings_of_python_are_log_lines() -> None:
+    """A warning is one JSON line with its place, not text on stderr (F-63)."""
+    stream = io.StringIO()
+    start_logging(form="json", stream=stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        log_warnings()
+        warnings.warn("coroutine 'tidy' was never awaited", RuntimeWarning, stacklevel=1)
+    line = json.loads(stream.getvalue())
+    assert (line["level"], line["event"]) == ("warning", "python warning")
+    assert line["warning"] == "RuntimeWarning: coroutine 'tidy' was never awaited"
+    assert line["at"].startswith(f"{__file__}:")

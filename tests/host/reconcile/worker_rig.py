@@ -76,6 +76,8 @@ class Rig:
         self.stores: Mapping[tuple[Kind, type[Any]], Store[Any]] = {}
         self.tracing: Tracing = NoTracing()
         self.write_links = WriteLinks()
+        #: A module of the plugin.
+        self.module = ""
         self.stuck: set[RunningSync] = set()
         #: The record of each write.
         self.write_records: list[WriteRecord] = []
@@ -90,6 +92,7 @@ class Rig:
         return WorkerContext(
             controller="ttl",
             sync=sync,
+            module=self.module,
             queue=self.queue,
             stores=self.stores,
             sender=self.sender,

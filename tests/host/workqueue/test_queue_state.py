@@ -9,9 +9,9 @@ import pytest
 from host.workqueue.queue_steps import A, B, C, why
 
 from kcm_host.api.kinds import Key
-from kcm_host.observe.states import QueueState
+from kcm_host.observe.states import FailingKey, QueueState
 from kcm_host.workqueue.queue import WorkQueue
-from kcm_host.workqueue.rate_limiter import RetryRateLimiter
+from kcm_host.workqueue.rate_limiter import MAX_ERROR_LENGTH, MAX_ERRORS, RetryRateLimiter
 
 pytestmark = pytest.mark.virtual_time
 
@@ -59,14 +59,30 @@ async def test_the_ages_of_running_syncs(queue: WorkQueue) -> None:
 
 
 async def test_failing_keys_are_named_with_their_failures(queue: WorkQueue) -> None:
-    """Keys are named as people write them, until they succeed."""
+    """Keys are named as people write them, with their last error, until they succeed (F-68)."""
     key = Key("claim", "team", "resourceclaim")
-    queue.add_rate_limited(key, why())
-    queue.add_rate_limited(key, why())
-    queue.add_rate_limited(A, why())
-    assert queue.state().failing == {"resourceclaim:team/claim": 2, "a": 1}
+    queue.add_rate_limited(key, why(), error="first")
+    queue.add_rate_limited(key, why(), error="second")
+    queue.add_rate_limited(A, why(), error="x" * 500)
+    assert queue.state().failing == {
+        "resourceclaim:team/claim": FailingKey(2, "second"),
+        "a": FailingKey(1, "x" * MAX_ERROR_LENGTH),
+    }
     queue.forget(key)
-    assert queue.state().failing == {"a": 1}
+    assert queue.state().failing.keys() == {"a"}
+
+
+async def test_errors_of_failing_keys_are_bounded(queue: WorkQueue) -> None:
+    """Of very many failing keys the first thousand keep their last error (F-68)."""
+    for number in range(MAX_ERRORS + 10):
+        queue.add_rate_limited(Key(f"k{number}"), why(), error="no")
+    queue.add_rate_limited(Key("k0"), why(), error="again")
+    late = Key(f"k{MAX_ERRORS}")
+    queue.add_rate_limited(late, why(), error="no")
+    failing = queue.state().failing
+    assert failing["k0"] == FailingKey(2, "again")
+    assert failing[str(late)] == FailingKey(2, "")
+    assert len(queue._rate_limiter._errors) == MAX_ERRORS
 
 
 async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
@@ -76,7 +92,7 @@ async def test_at_most_ten_failing_keys_are_named(queue: WorkQueue) -> None:
             queue.add_rate_limited(Key(f"k{number}"), why())
     failing = queue.state().failing
     assert set(failing) == {f"k{number}" for number in range(0, 30, 3)}
-    assert set(failing.values()) == {2}
+    assert {one.failures for one in failing.values()} == {2}
 
 
 def test_the_most_failing_keys_are_found_without_a_sort() -> None:
@@ -88,7 +104,7 @@ def test_the_most_failing_keys_are_found_without_a_sort() -> None:
         for _ in range(times):
             limiter.next_delay(key)
     expected = sorted(failures, reverse=True)[:10]
-    assert list(limiter.most_failing(10).values()) == expected
+    assert [one.failures for one in limiter.most_failing(10).values()] == expected
     sort = min(_cpu_seconds(lambda: sorted(keys, key=limiter.failures)) for _ in range(5))
     assert min(_cpu_seconds(lambda: limiter.most_failing(10)) for _ in range(5)) < sort / 2
 

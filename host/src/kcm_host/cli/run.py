@@ -14,7 +14,7 @@ from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.endpoints import AddressUnusable
-from kcm_host.observe.logging import start_logging
+from kcm_host.observe.logging import log_warnings, start_logging
 from kcm_host.observe.tracing import TracingUnavailable
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined
 from kcm_host.runtime.bootstrap import LoadedPlugins, bootstrap, load_plugins
@@ -46,6 +46,7 @@ def run(loaded: Loaded) -> None:
     settings = loaded.settings
     form = settings.log.format
     start_logging(settings.log.level, form=form)
+    log_warnings()
     if sys.__stderr__ is None:
         click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)

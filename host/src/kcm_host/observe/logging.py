@@ -4,7 +4,10 @@ import json
 import logging
 import os
 import sys
+import traceback
+import warnings
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
@@ -27,7 +30,10 @@ COLOURS = {
 }
 RESET = "\x1b[0m"
 #: The names of other loggers than this one and those below it are shown in the line.
-OWN_LOGGER = "kcm_host"
+OWN_LOGGER = "kcm_host."
+
+#: The controller whose worker runs, for the log lines of its plugin.
+current_controller: ContextVar[str] = ContextVar("kcm_host_controller", default="")
 
 
 class TextFormatter(logging.Formatter):
@@ -47,7 +53,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of one record, without the line end."""
         pairs = pairs_of(record)
-        if not record.name.startswith(OWN_LOGGER):
+        if not f"{record.name}.".startswith(OWN_LOGGER):
             pairs.setdefault("logger", record.name)
         line = f"{timestamp(record)} {self._level(record)} {printable(record.getMessage())}"
         if pairs:
@@ -96,7 +102,8 @@ def pairs_of(record: logging.LogRecord) -> dict[str, Any]:
     """
     Return the key-value pairs of a record; an exception is the pair `error`, in one line.
 
-    To be called in the context of the log call: in a traced sync, its trace ids are added.
+    To be called in the context of the log call: in a sync, the controller is added, and the trace
+    ids if it is traced.
     """
     values = getattr(record, "kv", None)
     pairs = (
@@ -105,12 +112,31 @@ def pairs_of(record: logging.LogRecord) -> dict[str, Any]:
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         pairs.setdefault("error", one_line(error))
+    controller = current_controller.get()
+    if controller and "controller" not in pairs:
+        pairs = {"controller": controller, **pairs}
     return pairs | trace_pairs()
 
 
 def one_line(error: BaseException) -> str:
     """Return the type and message of an exception."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def place_of(error: BaseException, *, module: str) -> str:
+    """
+    Return the innermost `file:line` of an exception within the top package of `module`.
+
+    Empty when there is none.
+    """
+    package = module.partition(".")[0]
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    if not place and isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}"
+    return place
 
 
 def timestamp(record: logging.LogRecord) -> str:
@@ -176,6 +202,23 @@ def start_logging(
     root.setLevel(number)
     for name in THIRD_PARTY:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
+
+
+def log_warnings() -> None:
+    """Log the warnings of Python, which would go to stderr as text of several lines."""
+    warnings.showwarning = _log_warning
+
+
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    pairs = {"warning": f"{category.__name__}: {message}", "at": f"{filename}:{lineno}"}
+    logging.getLogger("py.warnings").warning("python warning", extra={"kv": pairs})
 
 
 def _formatter(form: Form, stream: TextIO, *, stacks: bool) -> logging.Formatter:

@@ -7,6 +7,13 @@ from typing import Any
 import msgspec
 
 
+class FailingKey(msgspec.Struct, frozen=True, gc=False):
+    """The failures of a key since its last success, and the text of the last error."""
+
+    failures: int
+    error: str = ""
+
+
 class QueueState(msgspec.Struct, frozen=True, rename="camel"):
     """One controller's work queue. Ages are seconds; `failing` holds at most ten keys."""
 
@@ -17,8 +24,7 @@ class QueueState(msgspec.Struct, frozen=True, rename="camel"):
     retries: int
     unfinished_seconds: float
     longest_seconds: float
-    #: Key -> failures since its last success.
-    failing: Mapping[str, int]
+    failing: Mapping[str, FailingKey]
 
 
 class StreamState(msgspec.Struct, frozen=True, rename="camel"):

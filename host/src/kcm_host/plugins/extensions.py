@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable
 import pluggy
 
 from kcm_host.api import SyncRecord
+from kcm_host.observe.logging import place_of
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import EXTENSION, new_manager
 from kcm_host.plugins.loader import LoadResult, load_each, validate_plugin
 from kcm_host.plugins.plugin import Plugin
-from kcm_host.plugins.quarantine import Stage, guarded, one_line, place_of, report_to_authors
+from kcm_host.plugins.quarantine import Stage, guarded, one_line, report_to_authors
 
 logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kcm_host.observe.logging import place_of
 from kcm_host.plugins.finder import Candidate
 
 _MESSAGE_LENGTH = 400
@@ -105,18 +106,6 @@ def one_line(error: BaseException, *, module: str) -> str:
     place = place_of(error, module=module)
     message = textwrap.shorten(message, _MESSAGE_LENGTH, placeholder=" ...")
     return f"{message} at {place}" if place else message
-
-
-def place_of(error: BaseException, *, module: str) -> str:
-    """Return the `file:line` of the plugin that raised an exception, empty when there is none."""
-    package = module.partition(".")[0]
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
-            place = f"{frame.f_code.co_filename}:{line}"
-    if not place and isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}"
-    return place
 
 
 def _broken(

@@ -14,13 +14,15 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause, SyncOutcome, SyncRecord
 from kcm_host.api.result import Done, Later, Outcome, Terminal
 from kcm_host.api.views import View
-from kcm_host.api.writes import Permission, Write, Writer
+from kcm_host.api.writes import Permission, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
 from kcm_host.observe.deduplication import DeduplicatedLog, fingerprint
+from kcm_host.observe.logging import current_controller, place_of
 from kcm_host.observe.tracing import NoTracing, SyncSpan, Tracing, WriteLinks
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
+from kcm_host.reconcile.sync_log import log_hot_key, log_missed_wakeup, log_sync
 from kcm_host.reconcile.time_limit import RunningSync, SyncTimeLimit
 from kcm_host.reconcile.writer import OnWrite, SyncWriter
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
@@ -52,6 +54,8 @@ class WorkerContext(msgspec.Struct, frozen=True):
     failed_syncs: DeduplicatedLog
     sync_timeout_seconds: float = 60.0
     record_event: RecordEvent = record_nothing
+    #: A module of the plugin, whose package is named where a sync has failed.
+    module: str = ""
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     write_links: WriteLinks = msgspec.field(default_factory=WriteLinks)
 
@@ -81,6 +85,7 @@ class _Attempt(msgspec.Struct, frozen=True):
 
 async def run_worker(context: WorkerContext, limit: SyncTimeLimit) -> None:
     """Sync keys until the queue is shut down, the task is cancelled, or a sync in it is stuck."""
+    current_controller.set(context.controller)
     while True:
         try:
             item = await context.queue.get()
@@ -103,6 +108,8 @@ async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) ->
 
     Return whether the worker continues: it was neither replaced nor cancelled meanwhile.
     """
+    if item.is_newly_hot:
+        log_hot_key(context.controller, item)
     if not await context.read_your_writes.wait_until_visible(item.key):
         # It reads a state from before its own last write, so it may repeat that write.
         context.queue.clear_resync_only(item.key)
@@ -147,7 +154,7 @@ async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _A
 def _report(context: WorkerContext, attempt: _Attempt, result: _Result, *, seconds: float) -> None:
     item, writer = attempt.item, attempt.writer
     if writer.missed is not None:
-        _log_missed_wakeup(context, item.key, writer.missed)
+        log_missed_wakeup(context.controller, item.key, writer.missed)
     attempt.span.finish(
         result.outcome,
         reads=attempt.view.reads,
@@ -169,6 +176,7 @@ def _report(context: WorkerContext, attempt: _Attempt, result: _Result, *, secon
         retry_after_seconds=result.requeue_seconds,
         missed_wakeup=writer.missed is not None,
     )
+    log_sync(record, item)
     context.on_sync(record)
 
 
@@ -203,16 +211,6 @@ def _ends_worker(error: BaseException, running: RunningSync) -> bool:
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
 
 
-def _log_missed_wakeup(context: WorkerContext, key: Key, write: Write) -> None:
-    pairs = {
-        "controller": context.controller,
-        "key": str(key),
-        "write": f"{write.verb} {write.kind} '{write.key}'",
-        "remedy": "report it to the author of the controller",
-    }
-    log.warning("wake-up missed, found by the periodic resync", extra={"kv": pairs})
-
-
 def _handle_result(context: WorkerContext, attempt: _Attempt, outcome: Outcome) -> _Result:
     item = attempt.item
     context.queue.forget(item.key)
@@ -243,13 +241,15 @@ def _handle_error(
     if timed_out:
         text = f"no end after {context.sync_timeout_seconds:g} s"
     cause = _requeue_cause("retry", attempt.span)
-    seconds = context.queue.add_rate_limited(item.key, cause, priority=item.priority)
+    seconds = context.queue.add_rate_limited(item.key, cause, priority=item.priority, error=text)
     pairs = {
         "controller": context.controller,
         "key": str(item.key),
         "error": text,
         "retry_in": f"{seconds:.3g}s",
     }
+    if place := place_of(error, module=context.module):
+        pairs["at"] = place
     context.failed_syncs.log("timeout" if timed_out else fingerprint(error), pairs)
     return _Result("timeout" if timed_out else "error", seconds, text)
 

@@ -16,6 +16,7 @@ from kcm_host.reconcile import requests
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
 from kcm_host.reconcile.sender import Sender
+from kcm_host.reconcile.sync_log import log_write
 
 #: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]
@@ -215,6 +216,7 @@ class SyncWriter:
                 seconds=seconds,
             )
             self.records.append(record)
+            log_write(self._controller, record, write.subresource)
             self._on_write(self._controller, record)
         return response
 

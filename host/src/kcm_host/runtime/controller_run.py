@@ -249,6 +249,7 @@ class ControllerRun:
         return WorkerContext(
             controller=self.name,
             sync=self._instance.sync,
+            module=self._config.plugin.candidate.module,
             queue=self.queue,
             stores=self._stores,
             sender=self._sender,

@@ -10,6 +10,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.observe.states import QueueState
 from kcm_host.workqueue.delaying import DelayingQueue, Pending
+from kcm_host.workqueue.hot_keys import HotKeys
 from kcm_host.workqueue.priority import PriorityQueue
 from kcm_host.workqueue.rate_limiter import RetryRateLimiter
 
@@ -26,6 +27,8 @@ class Item(msgspec.Struct, frozen=True):
     merged: int
     queued_seconds: float
     priority: Priority = Priority.NORMAL
+    #: Whether the key has become hot with this sync, see `HotKeys`.
+    is_newly_hot: bool = False
 
 
 class QueueShutDown(Exception):
@@ -49,6 +52,9 @@ class WorkQueue:
         self._delayed = DelayingQueue(loop, self._mark_dirty)
         self._getters: deque[asyncio.Future[None]] = deque()
         self._rate_limiter = RetryRateLimiter(loop.time)
+        self._hot_keys = HotKeys()
+        #: Hot keys that are dirty and wait for the time of their next sync.
+        self._deferred: set[Key] = set()
         #: Queued or processing, and requested by nothing but the resync.
         self._resync_only: set[Key] = set()
         #: How many keys of the resync no worker has taken yet.
@@ -121,10 +127,10 @@ class WorkQueue:
         await self._resync_taken.wait()
 
     def add_rate_limited(
-        self, key: Key, cause: Cause, *, priority: Priority = Priority.NORMAL
+        self, key: Key, cause: Cause, *, priority: Priority = Priority.NORMAL, error: str = ""
     ) -> float:
         """Queue `key` after a failure and return the seconds until its retry (IQ-87)."""
-        delay = self._rate_limiter.next_delay(key)
+        delay = self._rate_limiter.next_delay(key, error)
         self._retries += 1
         self.add(key, cause, after=delay, priority=priority)
         return delay
@@ -163,12 +169,15 @@ class WorkQueue:
         self._processing[key] = now
         queued_seconds = now - pending.since
         causes = tuple(pending.causes)
-        return Item(key, causes, pending.merged, queued_seconds, pending.priority)
+        is_newly_hot = self._hot_keys.count(key, now)
+        return Item(key, causes, pending.merged, queued_seconds, pending.priority, is_newly_hot)
 
     def done(self, key: Key) -> None:
         """Record that the worker has finished `key`; it is queued again if it was added since."""
         del self._processing[key]
         self._resync_only.discard(key)
+        if self._hot_keys.due:
+            self._hot_keys.ended(key, self._loop.time())
         if key in self._dirty:
             self._push(key)
 
@@ -198,7 +207,7 @@ class WorkQueue:
             retries=self._retries,
             unfinished_seconds=sum(ages),
             longest_seconds=max(ages, default=0.0),
-            failing={str(key): failures for key, failures in failing.items()},
+            failing={str(key): failing_key for key, failing_key in failing.items()},
         )
 
     def _mark_dirty(self, key: Key, pending: Pending) -> None:
@@ -215,8 +224,26 @@ class WorkQueue:
             self._push(key)
 
     def _push(self, key: Key) -> None:
+        if self._hot_keys.due and self._defer_hot(key):
+            return
         self._ready.push(key, self._dirty[key].priority)
         self._notify_getter()
+
+    def _defer_hot(self, key: Key) -> bool:
+        """Return whether `key` is hot and has to wait; it is pushed again after that time."""
+        due = self._hot_keys.due.get(key, 0.0)
+        if due <= self._loop.time():
+            return False
+        if key not in self._deferred:
+            # Not in the delaying queue: a delayed add of the key is a sync of its own (IQ-86).
+            self._deferred.add(key)
+            self._loop.call_at(due, self._push_deferred, key)
+        return True
+
+    def _push_deferred(self, key: Key) -> None:
+        self._deferred.discard(key)
+        if key in self._dirty and key not in self._processing:
+            self._push(key)
 
     def _is_current(self, key: Key, priority: Priority) -> bool:
         pending = self._dirty.get(key)

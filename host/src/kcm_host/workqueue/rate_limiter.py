@@ -6,9 +6,13 @@ from collections.abc import Callable
 from operator import itemgetter
 
 from kcm_host.api.kinds import Key
+from kcm_host.observe.states import FailingKey
 
 BASE_SECONDS = 0.005
 MAX_SECONDS = 1000.0
+#: Of so many failing keys the last errors are kept, cut off after so many characters.
+MAX_ERRORS = 1000
+MAX_ERROR_LENGTH = 400
 BUCKET_RATE = 10.0
 BUCKET_SIZE = 100.0
 
@@ -98,10 +102,14 @@ class RetryRateLimiter:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._failures: dict[Key, int] = {}
+        self._errors: dict[Key, str] = {}
         self._bucket = TokenBucket(BUCKET_RATE, BUCKET_SIZE, clock)
 
-    def next_delay(self, key: Key) -> float:
+    def next_delay(self, key: Key, error: str = "") -> float:
         """Record one more failure of `key` and return the seconds until its retry."""
+        # The first keys that fail are those that come to fail most often.
+        if key in self._errors or len(self._errors) < MAX_ERRORS:
+            self._errors[key] = error[:MAX_ERROR_LENGTH]
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # 2^18 x 5 ms is above the maximum; larger exponents would only overflow the float.
@@ -111,11 +119,13 @@ class RetryRateLimiter:
     def forget(self, key: Key) -> None:
         """Reset the failures of `key`: the next one waits the shortest time again."""
         self._failures.pop(key, None)
+        self._errors.pop(key, None)
 
     def failures(self, key: Key) -> int:
         """Return the number of failures of `key` since its last success."""
         return self._failures.get(key, 0)
 
-    def most_failing(self, limit: int) -> dict[Key, int]:
-        """Return the keys with the most failures in a row and these, at most `limit` of them."""
-        return dict(heapq.nlargest(limit, self._failures.items(), key=itemgetter(1)))
+    def most_failing(self, limit: int) -> dict[Key, FailingKey]:
+        """Return at most `limit` keys, those with the most failures in a row."""
+        most = heapq.nlargest(limit, self._failures.items(), key=itemgetter(1))
+        return {key: FailingKey(failures, self._errors.get(key, "")) for key, failures in most}
