@@ -1,4 +1,4 @@
-"""What the log says about syncs: where one failed, what it did, and which keys never come to rest."""
+"""What the log says about syncs: where one failed, what it did, which keys never come to rest."""
 
 import asyncio
 import io

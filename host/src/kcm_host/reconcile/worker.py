@@ -24,6 +24,7 @@ from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.sync_log import log_hot_key, log_missed_wakeup, log_sync
 from kcm_host.reconcile.time_limit import RunningSync, SyncTimeLimit
+from kcm_host.reconcile.unawaited import check_awaited, close_unawaited
 from kcm_host.reconcile.writer import OnWrite, SyncWriter
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
 
@@ -185,8 +186,11 @@ async def _call_sync(context: WorkerContext, attempt: _Attempt, running: Running
     key = attempt.item.key
     try:
         outcome = await context.sync(key, attempt.view, attempt.writer)
+        if attempt.writer.calls:
+            check_awaited(attempt.writer.calls)
     except BaseException as error:
         running.note_end()
+        close_unawaited(attempt.writer.calls)
         if _ends_worker(error, running):
             raise
         pairs = {"controller": context.controller, "key": str(key)}

@@ -17,6 +17,7 @@ from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.sync_log import log_write
+from kcm_host.reconcile.unawaited import Calls, recorded
 
 #: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]
@@ -54,6 +55,7 @@ class SyncWriter:
         #: Whether the sync has read a state that no store shows yet: its event will wake the key.
         self._read_ahead = False
         self.records: list[WriteRecord] = []
+        self.calls: Calls = []
         #: The first write that changed something although only the resync requested the key.
         self.missed: Write | None = None
 
@@ -61,6 +63,7 @@ class SyncWriter:
         """Refuse all further requests; `reason` completes the sentence of the error."""
         self._closed = self._closed or reason
 
+    @recorded
     async def patch(
         self,
         kind: Kind,
@@ -74,6 +77,7 @@ class SyncWriter:
         write = requests.patch(kind, key, body, patch_type=type, subresource=subresource)
         return await self._write(write)
 
+    @recorded
     async def apply(
         self,
         kind: Kind,
@@ -97,6 +101,7 @@ class SyncWriter:
         )
         return await self._write(write)
 
+    @recorded
     async def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str = ""
     ) -> dict[str, Any]:
@@ -104,6 +109,7 @@ class SyncWriter:
         write = requests.create(kind, body, namespace)
         return _object(write, await self._write(write))
 
+    @recorded
     async def update(
         self, kind: Kind, full_object: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
@@ -116,6 +122,7 @@ class SyncWriter:
             raise
         return _object(write, response)
 
+    @recorded
     async def delete(
         self, kind: Kind, key: Key, *, uid: str = "", resource_version: str = ""
     ) -> None:
@@ -123,6 +130,7 @@ class SyncWriter:
         write = requests.delete(kind, key, uid=uid, resource_version=resource_version)
         await self._write(write)
 
+    @recorded
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         """See `Writer.read`."""
         write = requests.read(kind, key)

@@ -1,0 +1,101 @@
+"""A write that was not awaited is a failure of the sync, not a success without a write (F-63)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig
+
+from kcm_host.api.kinds import Key
+from kcm_host.api.result import Done, Outcome
+from kcm_host.api.views import View
+from kcm_host.api.writes import Permission, Writer
+from kcm_host.reconcile.worker import SyncFunction
+
+pytestmark = pytest.mark.virtual_time
+
+OBJECT = {"metadata": {"name": "a", "resourceVersion": "1"}}
+CALLS: dict[str, Callable[[Writer], Any]] = {
+    "patch": lambda writer: writer.patch(NODE, A, {}),
+    "apply": lambda writer: writer.apply(NODE, A, {}, field_manager="m"),
+    "create": lambda writer: writer.create(NODE, OBJECT),
+    "update": lambda writer: writer.update(NODE, OBJECT),
+    "delete": lambda writer: writer.delete(NODE, A),
+    "read": lambda writer: writer.read(NODE, A),
+}
+
+
+def calling(name: str) -> SyncFunction:
+    """Return a sync that calls a method of the writer and forgets to await it."""
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        CALLS[name](writer)
+        return Done()
+
+    return sync
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_forgotten_await_is_an_error(rig: Rig, name: str) -> None:
+    """The sync fails with what to write; nothing was sent, and Python does not warn (F-63)."""
+    rig.permissions = frozenset(
+        Permission(kind=NODE, verb=verb) for verb in ("patch", "create", "update", "delete", "get")
+    )
+    rig.queue.add(A, CAUSE)
+    (record,) = await rig.run(calling(name), seconds=0.001)
+    assert record.outcome == "error"
+    assert record.error == (
+        f"writer.{name}(...) was not awaited, so nothing was sent; "
+        f"write 'await writer.{name}(...)'"
+    )
+    assert record.writes == ()
+
+
+async def test_one_forgotten_among_others_is_an_error(rig: Rig) -> None:
+    """Writes that were awaited stay; the one that was not is named (F-63)."""
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        await writer.patch(NODE, key, {"a": 1})
+        await asyncio.gather(writer.patch(NODE, key, {"b": 1}), writer.patch(NODE, key, {"c": 1}))
+        writer.patch(NODE, key, {"d": 1})  # type: ignore[unused-coroutine] # the mistake
+        await writer.patch(NODE, key, {"e": 1})
+        return Done()
+
+    rig.sender = sender = RecordingSender()
+    rig.queue.add(A, CAUSE)
+    (record,) = await rig.run(sync, seconds=0.001)
+    assert record.error.startswith("writer.patch(...) was not awaited")
+    assert [write.body for write in sender.writes] == [
+        b'{"a":1}',
+        b'{"b":1}',
+        b'{"c":1}',
+        b'{"e":1}',
+    ]
+
+
+async def test_an_error_of_the_sync_comes_first(rig: Rig) -> None:
+    """Calls that were prepared when a sync failed are closed; its own error is told (F-63)."""
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        prepared = [writer.patch(NODE, key, {})]
+        raise LookupError(len(prepared))
+
+    rig.queue.add(A, CAUSE)
+    (record,) = await rig.run(sync, seconds=0.001)
+    assert record.error == "LookupError: 1"
+
+
+async def test_a_write_of_a_task_is_left_to_the_task(rig: Rig) -> None:
+    """A task that starts after its sync gets the error of a closed writer (F-30)."""
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+        tasks.append(asyncio.create_task(writer.patch(NODE, key, {})))  # type: ignore[arg-type] # a coroutine
+        return Done()
+
+    rig.queue.add(A, CAUSE)
+    (record,) = await rig.run(sync, seconds=0.001)
+    assert record.outcome == "done"
+    with pytest.raises(Exception, match="its sync has ended"):
+        await tasks[0]
