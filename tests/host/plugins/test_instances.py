@@ -189,6 +189,30 @@ def test_bad_writes(site, good, result, says):
     assert says in caught.value.quarantined.reason
 
 
+@pytest.mark.parametrize(
+    ("verb", "remedy"),
+    [
+        ("'apply'", "use 'patch', which the API server checks for applies"),
+        ("'read'", "use 'get', which the API server checks for Writer.read"),
+        ("'replace'", "use 'update'"),
+        ("'event'", "use EVENTS of kcm_host.api: '[..., *EVENTS]'"),
+        ("'*'", "name each verb that the controller needs"),
+        ("['get']", "use a verb of RBAC: get, list, watch, create, update, patch, delete,"),
+    ],
+)
+def test_a_verb_that_is_none_of_rbac_gets_the_right_one(site, good, verb, remedy):
+    """The usual mistakes are told what to write instead (F-67)."""
+    writes = f"""
+    @hookimpl
+    def kcm_writes(self, settings):
+        from kcm_host.api import Permission
+        return [Permission(kind=NODE, verb={verb})]
+"""
+    with pytest.raises(BrokenPlugin) as caught:
+        started(site, good + writes).writes(NOTHING)
+    assert caught.value.quarantined.remedy.startswith(remedy)
+
+
 def test_writes_are_a_set_and_may_be_left_out(site, good):
     """Without kcm_writes nothing may be written."""
     assert started(site, good).writes() == frozenset()

@@ -46,8 +46,7 @@ async def test_a_forgotten_await_is_an_error(rig: Rig, name: str) -> None:
     (record,) = await rig.run(calling(name), seconds=0.001)
     assert record.outcome == "error"
     assert record.error == (
-        f"writer.{name}(...) was not awaited, so nothing was sent; "
-        f"write 'await writer.{name}(...)'"
+        f"writer.{name}(...) was not awaited, so nothing was sent; write 'await writer.{name}(...)'"
     )
     assert record.writes == ()
 

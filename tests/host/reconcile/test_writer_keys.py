@@ -82,8 +82,21 @@ async def test_a_refusal_names_the_mistake() -> None:
     with pytest.raises(InvalidKey) as refusal:
         await writer.delete(CLAIM, Key("one"))
     assert str(refusal.value) == (
-        "no request for 'configmaps' name='one' in '': a ConfigMap is in a namespace: name it"
+        "no request for 'configmaps' name='one' in '': a ConfigMap is in a namespace; "
+        "give it as namespace='...'"
     )
+
+
+@pytest.mark.parametrize("name", ["name", "generateName"])
+async def test_a_creation_needs_the_scope_of_its_kind(name: str) -> None:
+    """A namespace that is missing, or one too many, is told before anything is sent (F-67)."""
+    sender = RecordingSender()
+    writer = SyncWriter("ttl", sender, EVERYTHING)
+    with pytest.raises(InvalidKey, match=r"is in a namespace; give it as namespace='\.\.\.'"):
+        await writer.create(CLAIM, {"metadata": {name: "one", "namespace": "team"}})
+    with pytest.raises(InvalidKey, match=r"a Node has no namespace; leave 'namespace' out"):
+        await writer.create(NODE, {"metadata": {name: "one"}}, namespace="team")
+    assert sender.writes == []
 
 
 async def test_a_delete_without_name_leaves_the_collection(

@@ -36,10 +36,20 @@ from kcm_host.api.settings import Settings
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
 from kcm_host.api.watch import AnyWatch, Change, Watch
-from kcm_host.api.writes import EVENT, PatchType, Permission, Write, Writer, WriteResponse
+from kcm_host.api.writes import (
+    EVENT,
+    EVENTS,
+    PatchType,
+    Permission,
+    Verb,
+    Write,
+    Writer,
+    WriteResponse,
+)
 
 __all__ = [
     "EVENT",
+    "EVENTS",
     "AnyWatch",
     "ApiError",
     "Cause",
@@ -81,6 +91,7 @@ __all__ = [
     "UndeclaredWrite",
     "Undecodable",
     "Unreachable",
+    "Verb",
     "View",
     "Watch",
     "Write",

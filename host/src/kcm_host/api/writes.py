@@ -7,24 +7,45 @@ import msgspec
 
 from kcm_host.api.kinds import Key, Kind
 
+#: The verbs of RBAC that a write may need.
+Verb = Literal[
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "approve",
+    "attest",
+    "bind",
+    "escalate",
+    "impersonate",
+    "sign",
+    "use",
+]
+
 
 class Permission(msgspec.Struct, frozen=True, kw_only=True):
     """
     One kind of write, in the terms of RBAC.
 
     `verb` is the RBAC verb that the API server checks: `patch` for patches and for applies, `get`
-    for `Writer.read`. A controller that uses `Writer.event` declares `create` and `patch` on
-    `EVENT`. Verbs that only extend what a write may contain (`escalate`) are declared too: the
-    permissions that operators are shown are derived from this list.
+    for `Writer.read`. A controller that uses `Writer.event` declares `EVENTS`. Verbs that only
+    extend what a write may contain (`escalate`) are declared too: the permissions that operators
+    are shown are derived from this list.
     """
 
     kind: Kind
-    verb: str
+    verb: Verb
     subresource: str = ""
 
 
 #: What `Writer.event` writes.
 EVENT = Kind(group="", version="v1", name="Event", resource="events")
+#: The permissions that `Writer.event` needs: `return [..., *EVENTS]` in `kcm_writes`.
+EVENTS = (Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch"))
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +55,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     #: For a creation with a generated name: the part of the name that is known.
     key: Key
     #: The RBAC verb: create, update, patch, delete, or get for a single read.
-    verb: str
+    verb: Verb
     body: bytes = b""
     content_type: str = ""
     subresource: str = ""

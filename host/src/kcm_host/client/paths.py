@@ -38,9 +38,10 @@ def _problem(kind: Kind, key: Key) -> str:
     if not _is_segment(key.name):
         return f"that is no name of a {kind.name}; {_SEGMENT_RULE}"
     if not kind.namespaced:
-        return f"a {kind.name} has no namespace: leave it out" if key.namespace else ""
+        no_namespace = f"a {kind.name} has no namespace; leave 'namespace' out"
+        return no_namespace if key.namespace else ""
     if not key.namespace:
-        return f"a {kind.name} is in a namespace: name it"
+        return f"a {kind.name} is in a namespace; give it as namespace='...'"
     return "" if _is_segment(key.namespace) else f"that is no namespace; {_SEGMENT_RULE}"
 
 

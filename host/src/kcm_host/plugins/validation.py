@@ -3,15 +3,24 @@
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from kcm_host.api import AnyWatch, ControllerInfo, Kind, Metric, Permission, Timer, Watch
+from kcm_host.api import AnyWatch, ControllerInfo, Kind, Metric, Permission, Timer, Verb, Watch
 from kcm_host.plugins.quarantine import PluginError
 
 #: The most workers that `ControllerInfo` may ask for, as in the configuration.
 MAX_WORKERS = 1_000
+VERBS: tuple[Verb, ...] = get_args(Verb)
+#: What authors write for a verb of RBAC -> the remedy.
+NO_VERBS = {
+    "apply": "use 'patch', which the API server checks for applies",
+    "read": "use 'get', which the API server checks for Writer.read",
+    "replace": "use 'update'",
+    "event": "use EVENTS of kcm_host.api: '[..., *EVENTS]'",
+    "*": "name each verb that the controller needs",
+}
 #: What is invalid, and the remedy.
 ValidationError = tuple[str, str]
 
@@ -162,10 +171,10 @@ def validate_writes(result: object) -> frozenset[Permission]:
             raise PluginError(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
         for fact, advice in kind_errors(write.kind):
             raise PluginError(f"write {number} of 'kcm_writes': {fact}", advice)
-        if not write.verb or not isinstance(write.verb, str):
+        if write.verb not in VERBS:
             raise PluginError(
-                f"write {number} of 'kcm_writes' has the verb {write.verb!r}",
-                "use a verb of RBAC: get, create, update, patch, delete",
+                f"write {number} of 'kcm_writes' ({write.kind}) has the verb {write.verb!r}",
+                NO_VERBS.get(str(write.verb), f"use a verb of RBAC: {', '.join(VERBS)}"),
             )
     return frozenset(writes)
 

@@ -8,7 +8,7 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, W
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
-from kcm_host.api.writes import EVENT, PatchType, Permission, Write, WriteResponse
+from kcm_host.api.writes import EVENTS, PatchType, Permission, Verb, Write, WriteResponse
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
@@ -157,8 +157,8 @@ class SyncWriter:
         component: str = "",
     ) -> None:
         """See `Writer.event`."""
-        for verb in ("create", "patch"):
-            self._check_declared(EVENT, verb)
+        for permission in EVENTS:
+            self._check_declared(permission.kind, permission.verb)
         self._record_event(
             kind,
             key,
@@ -184,7 +184,7 @@ class SyncWriter:
         self._check_declared(write.kind, write.verb, write.subresource)
         check_key(write.kind, write.key)
 
-    def _check_declared(self, kind: Kind, verb: str, subresource: str = "") -> None:
+    def _check_declared(self, kind: Kind, verb: Verb, subresource: str = "") -> None:
         if self._closed:
             raise WriterClosed(
                 f"{self._controller} tried to {verb} '{kind}' with a writer that is closed: "

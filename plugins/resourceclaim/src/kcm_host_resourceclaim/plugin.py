@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from kcm_host.api import (
-    EVENT,
+    EVENTS,
     AnyWatch,
     ControllerInfo,
     Discovery,
@@ -17,6 +17,7 @@ from kcm_host.api import (
     Outcome,
     Permission,
     Terminal,
+    Verb,
     View,
     Watch,
     Writer,
@@ -59,7 +60,7 @@ WORKERS = 50
 RECHECK_INTERVAL = timedelta(seconds=30)
 #: Verb and subresource. `binding` is no request of its own: the server asks for it beside `status`
 #: when consumers or allocations change.
-CLAIM_WRITES = (
+CLAIM_WRITES: tuple[tuple[Verb, str], ...] = (
     ("get", ""),
     ("create", ""),
     ("update", ""),
@@ -67,6 +68,7 @@ CLAIM_WRITES = (
     ("update", "status"),
     ("update", "binding"),
 )
+GROUP_WRITES: tuple[tuple[Verb, str], ...] = (("get", ""), ("patch", "status"))
 RECONCILERS = {POD_KEY: sync_pod, CLAIM_KEY: sync_claim, GROUP_KEY: sync_group}
 
 
@@ -135,14 +137,13 @@ class ResourceClaims:
         groups = [
             Permission(kind=kind, verb=verb, subresource=subresource)
             for kind in (POD_GROUPS if self._settings.workload_claims else ())
-            for verb, subresource in (("get", ""), ("patch", "status"))
+            for verb, subresource in GROUP_WRITES
         ]
         pods = [
             Permission(kind=POD, verb="get"),
             Permission(kind=POD, verb="patch", subresource="status"),
         ]
-        events = [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
-        return [*claims, *groups, *pods, *events]
+        return [*claims, *groups, *pods, *EVENTS]
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: View, writer: Writer) -> Outcome:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from kcm_host.api import (
-    EVENT,
+    EVENTS,
     AnyWatch,
     ControllerInfo,
     Discovery,
@@ -109,8 +109,7 @@ class ResourceQuota:
         """Update the status of quotas, and record Events."""
         return [
             Permission(kind=RESOURCE_QUOTA, verb="update", subresource="status"),
-            Permission(kind=EVENT, verb="create"),
-            Permission(kind=EVENT, verb="patch"),
+            *EVENTS,
         ]
 
     @hookimpl

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from kcm_host.api import (
-    EVENT,
+    EVENTS,
     AnyWatch,
     ApiError,
     Change,
@@ -94,8 +94,7 @@ class ServiceCidrs:
         return [
             Permission(kind=SERVICE_CIDR, verb="patch"),
             Permission(kind=SERVICE_CIDR, verb="patch", subresource="status"),
-            Permission(kind=EVENT, verb="create"),
-            Permission(kind=EVENT, verb="patch"),
+            *EVENTS,
         ]
 
     @hookimpl
