@@ -16,12 +16,15 @@ from kcm_host.reconcile.worker import SyncFunction
 pytestmark = pytest.mark.virtual_time
 
 OBJECT = {"metadata": {"name": "a", "resourceVersion": "1"}}
+META: Any = None
 CALLS: dict[str, Callable[[Writer], Any]] = {
     "patch": lambda writer: writer.patch(NODE, A, {}),
     "apply": lambda writer: writer.apply(NODE, A, {}, field_manager="m"),
     "create": lambda writer: writer.create(NODE, OBJECT),
     "update": lambda writer: writer.update(NODE, OBJECT),
     "delete": lambda writer: writer.delete(NODE, A),
+    "ensure_finalizer": lambda writer: writer.ensure_finalizer(NODE, META, "x"),
+    "release_finalizer": lambda writer: writer.release_finalizer(NODE, META, "x"),
     "read": lambda writer: writer.read(NODE, A),
 }
 

@@ -39,6 +39,7 @@ from kcm_host.api.watch import AnyWatch, Change, Watch
 from kcm_host.api.writes import (
     EVENT,
     EVENTS,
+    FinalizerMetadata,
     PatchType,
     Permission,
     Verb,
@@ -62,6 +63,7 @@ __all__ = [
     "Duration",
     "Enqueue",
     "EnqueueRequest",
+    "FinalizerMetadata",
     "HostError",
     "InvalidKey",
     "Key",

@@ -65,7 +65,11 @@ class ApiError(HostError):
 
 
 class Conflict(ApiError):
-    """409: the object has changed since it was read, or a field has another owner."""
+    """
+    The object has changed since it was read, or a field has another owner.
+
+    `status` is 409, or 422 where the finalizers of an object have changed.
+    """
 
 
 class NotFound(ApiError):

@@ -95,6 +95,26 @@ class WriteResponse(msgspec.Struct, frozen=True, kw_only=True):
         return self.status == CREATED
 
 
+class FinalizerMetadata(Protocol):
+    """The fields of an object's metadata that changes of its finalizers need."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace, empty for a cluster-scoped object."""
+
+    @property
+    def uid(self) -> str:
+        """Return the uid."""
+
+    @property
+    def finalizers(self) -> Sequence[str] | None:
+        """Return the finalizers; None and empty are the same."""
+
+
 class Writer(Protocol):
     """
     The only way for a sync to send a request.
@@ -173,6 +193,29 @@ class Writer(Protocol):
         Delete an object.
 
         With `uid` or `resource_version`, raise `Conflict` if the object has another one.
+        """
+
+    async def ensure_finalizer(
+        self, kind: Kind, metadata: FinalizerMetadata, finalizer: str
+    ) -> bool:
+        """
+        Add a finalizer if the object does not have it; return whether a write was sent.
+
+        `metadata` is that of an object of the view. Other finalizers stay, and no other object of
+        the same name is changed: raises `Conflict`, so that the key is retried, if the finalizers
+        have changed since, or the object was deleted and created again. An object that is being
+        deleted gets no finalizer: the API server refuses that with an `ApiError` (422), so look at
+        its `deletionTimestamp` first. Needs the permission `patch`; works for custom resources.
+        """
+
+    async def release_finalizer(
+        self, kind: Kind, metadata: FinalizerMetadata, finalizer: str
+    ) -> bool:
+        """
+        Remove a finalizer if the object has it; return whether a write was sent.
+
+        As `ensure_finalizer`. An object that does not exist any more needs no release: that is no
+        error.
         """
 
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:

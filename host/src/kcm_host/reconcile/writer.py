@@ -8,12 +8,21 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, W
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.raw import raw_object
 from kcm_host.api.records import WriteRecord
-from kcm_host.api.writes import EVENTS, PatchType, Permission, Verb, Write, WriteResponse
+from kcm_host.api.writes import (
+    EVENTS,
+    FinalizerMetadata,
+    PatchType,
+    Permission,
+    Verb,
+    Write,
+    WriteResponse,
+)
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
+from kcm_host.reconcile.finalizers import Operations, addition, removal
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.sync_log import log_write
@@ -21,6 +30,8 @@ from kcm_host.reconcile.unawaited import Calls, recorded
 
 #: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]
+#: The status of a JSON patch of which a test has failed.
+UNPROCESSABLE = 422
 _Send = Callable[[Write], Awaitable[WriteResponse]]
 
 
@@ -131,6 +142,23 @@ class SyncWriter:
         await self._write(write)
 
     @recorded
+    async def ensure_finalizer(
+        self, kind: Kind, metadata: FinalizerMetadata, finalizer: str
+    ) -> bool:
+        """See `Writer.ensure_finalizer`."""
+        return await self._patch_finalizers(kind, metadata, addition(metadata, finalizer))
+
+    @recorded
+    async def release_finalizer(
+        self, kind: Kind, metadata: FinalizerMetadata, finalizer: str
+    ) -> bool:
+        """See `Writer.release_finalizer`."""
+        try:
+            return await self._patch_finalizers(kind, metadata, removal(metadata, finalizer))
+        except NotFound:
+            return True
+
+    @recorded
     async def read(self, kind: Kind, key: Key) -> dict[str, Any] | None:
         """See `Writer.read`."""
         write = requests.read(kind, key)
@@ -167,6 +195,30 @@ class SyncWriter:
             warning=warning,
             component=component or self._controller,
         )
+
+    async def _patch_finalizers(
+        self, kind: Kind, metadata: FinalizerMetadata, operations: Operations
+    ) -> bool:
+        if not operations:
+            return False
+        key = Key(metadata.name, metadata.namespace)
+        write = requests.patch(kind, key, operations, patch_type="json")
+        version = self._tracker.newest_version(write)
+        try:
+            await self._write(write)
+        except ApiError as error:
+            if error.status != UNPROCESSABLE or error.causes:
+                raise
+            # A test has failed; a failed validation has causes.
+            self._tracker.conflicted(write, version)
+            raise Conflict(
+                f"the finalizers of {kind} '{key}' were not changed: they are others than those "
+                "that were read, or it is another object of this name",
+                status=error.status,
+                reason=error.reason,
+                server_message=error.server_message,
+            ) from error
+        return True
 
     async def _write(self, write: Write) -> WriteResponse:
         self._check(write)
