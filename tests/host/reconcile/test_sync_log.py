@@ -37,7 +37,7 @@ def pairs(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
     return [one.__dict__["kv"] for one in caplog.records if one.message == event]
 
 
-async def failing(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def failing(key: Key, view: View, writer: Writer) -> Outcome:
     """Fail in the code of the plugin."""
     return Done() if key.namespace else int(key.name)  # type: ignore[return-value] # raises
 
@@ -73,7 +73,7 @@ async def test_the_last_error_of_a_key_is_in_the_state(rig: Rig) -> None:
     assert one.error == "ValueError: invalid literal for int() with base 10: 'a'"
 
 
-async def patching(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def patching(key: Key, view: View, writer: Writer) -> Outcome:
     """Patch the status of a node."""
     await writer.patch(NODE, key, {"metadata": {}})
     return Done()
@@ -117,7 +117,7 @@ async def test_many_causes_are_cut_short(rig: Rig, caplog: pytest.LogCaptureFixt
     assert line["because"] == f"{names} and 26 more"
 
 
-async def logging_sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+async def logging_sync(key: Key, view: View, writer: Writer) -> Outcome:
     """Log a line as plugins do, here and in a task of its own."""
     plugin_log.info("counted", extra={"kv": {"nodes": 3}})
     await asyncio.create_task(log_in_a_task())
@@ -153,7 +153,7 @@ async def test_lines_outside_of_workers_name_none(lines: io.StringIO) -> None:
 async def test_a_hot_key_is_one_warning(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     """A sync that wakes itself is told once, with key and causes, and slowed down (F-62)."""
 
-    async def busy(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def busy(key: Key, view: View, writer: Writer) -> Outcome:
         rig.queue.add(key, CAUSE)
         return Done()
 

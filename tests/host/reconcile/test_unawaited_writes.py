@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[Writer], Any]] = {
 def calling(name: str) -> SyncFunction:
     """Return a sync that calls a method of the writer and forgets to await it."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         CALLS[name](writer)
         return Done()
 
@@ -57,7 +57,7 @@ async def test_a_forgotten_await_is_an_error(rig: Rig, name: str) -> None:
 async def test_one_forgotten_among_others_is_an_error(rig: Rig) -> None:
     """Writes that were awaited stay; the one that was not is named (F-63)."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         await writer.patch(NODE, key, {"a": 1})
         await asyncio.gather(writer.patch(NODE, key, {"b": 1}), writer.patch(NODE, key, {"c": 1}))
         writer.patch(NODE, key, {"d": 1})  # type: ignore[unused-coroutine] # the mistake
@@ -79,7 +79,7 @@ async def test_one_forgotten_among_others_is_an_error(rig: Rig) -> None:
 async def test_an_error_of_the_sync_comes_first(rig: Rig) -> None:
     """Calls that were prepared when a sync failed are closed; its own error is told (F-63)."""
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         prepared = [writer.patch(NODE, key, {})]
         raise LookupError(len(prepared))
 
@@ -92,7 +92,7 @@ async def test_a_write_of_a_task_is_left_to_the_task(rig: Rig) -> None:
     """A task that starts after its sync gets the error of a closed writer (F-30)."""
     tasks: list[asyncio.Task[Any]] = []
 
-    async def sync(key: Key, view: View, writer: Writer, settings: Any) -> Outcome:
+    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         tasks.append(asyncio.create_task(writer.patch(NODE, key, {})))  # type: ignore[arg-type] # a coroutine
         return Done()
 
