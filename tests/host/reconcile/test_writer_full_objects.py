@@ -102,7 +102,7 @@ async def test_an_update_of_a_status(writer: SyncWriter, core: Any, namespace: s
 
 async def test_an_update_that_would_overwrite_any_version_is_refused(writer: SyncWriter) -> None:
     """Without a resourceVersion nothing is sent, and the message says what to do."""
-    with pytest.raises(HostError, match=r"change the object of Objects\.whole"):
+    with pytest.raises(HostError, match=r"change the object of Objects\.full_object"):
         await writer.update(MAP, {"metadata": {"name": "one", "namespace": "default"}})
     assert writer.records == []
 
