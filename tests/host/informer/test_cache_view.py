@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 from host.informer.stream_lines import POD, ROLE, A, B, Phase, Pod, entry, undecodable_entry
+from view_stores import stores_of
 
 from kcm_host.api.errors import UndeclaredRead, Undecodable
-from kcm_host.api.kinds import Key
-from kcm_host.informer.cache_view import CacheView, SyncView
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.informer.cache_view import CacheView, Stores, SyncView
 from kcm_host.informer.store import Store
 
 
@@ -14,7 +15,7 @@ from kcm_host.informer.store import Store
 def view(store: Store[Pod]) -> CacheView:
     """The view of a controller that follows pods, of which there is one."""
     store.put(A, entry("1", node="n1"))
-    return CacheView("quota", {(POD, Pod): store})
+    return CacheView("quota", stores_of("quota", {(POD, Pod): store}))
 
 
 def test_objects_are_found_by_name_and_namespace(view: CacheView) -> None:
@@ -30,7 +31,7 @@ def test_objects_without_a_namespace_are_found_by_name(store: Store[Pod]) -> Non
     """`get` and `whole` need no namespace for a kind that has none (IQ-58)."""
     store.keep_full_objects = True
     store.put(Key("n"), msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
-    view = CacheView("quota", {(POD, Pod): store})
+    view = CacheView("quota", stores_of("quota", {(POD, Pod): store}))
     pods = view.of(POD, Pod)
     assert pods.get("n") == Pod("n1")
     assert pods.full_object("n") == {}
@@ -62,7 +63,7 @@ def test_a_declared_kind_in_another_model_is_refused(view: CacheView) -> None:
 
 def test_each_read_is_counted(view: CacheView, store: Store[Pod]) -> None:
     """Reads of every sort count, so that a sync can say how many it made."""
-    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
+    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda _key, _error: None)
     pods = view.of(POD, Pod)
     assert view.reads == 0
     pods.get("a", "team")
@@ -74,7 +75,7 @@ def test_each_read_is_counted(view: CacheView, store: Store[Pod]) -> None:
 
 def test_views_count_apart(view: CacheView, store: Store[Pod]) -> None:
     """The reads of one sync are not counted in another's view."""
-    other = CacheView("quota", {(POD, Pod): store})
+    other = CacheView("quota", stores_of("quota", {(POD, Pod): store}))
     other.of(POD, Pod).get("a", "team")
     assert (view.reads, other.reads) == (0, 1)
 
@@ -112,7 +113,7 @@ def test_undecodable_objects_are_named_by_namespace(view: CacheView, store: Stor
 def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
     """By whatever read of one object; what it has not read is as the store has it now."""
     store.keep_full_objects = True
-    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda error: None)
+    store.add_index("quota", "node", lambda key, pod: [pod.node], lambda _key, _error: None)
     reads = {
         "get": lambda pods: pods.get("a", "team"),
         "by_index": lambda pods: list(pods.by_index("node", "n1")),
@@ -120,7 +121,7 @@ def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
     }
     for read in reads.values():
         store.put(A, entry("1", uid="first", node="n1"))
-        view = SyncView("quota", {(POD, Phase): Store(POD), (POD, Pod): store})
+        view = SyncView("quota", stores_of("quota", {(POD, Phase): Store(POD), (POD, Pod): store}))
         assert view.uid_read(POD, A) == "first"
         read(view.of(POD, Pod))
         store.put(A, entry("2", uid="second", node="n1"))
@@ -133,7 +134,7 @@ def test_a_sync_knows_the_uid_of_what_it_read(store: Store[Pod]) -> None:
 
 def test_a_read_of_nothing_is_no_uid(store: Store[Pod]) -> None:
     """An object that came after the sync looked for it has the uid that it has now."""
-    view = SyncView("quota", {(POD, Pod): store})
+    view = SyncView("quota", stores_of("quota", {(POD, Pod): store}))
     assert view.of(POD, Pod).get("a", "team") is None
     store.put(A, entry("1", uid="new"))
     assert view.uid_read(POD, A) == "new"
@@ -143,7 +144,7 @@ def test_whole_objects_are_kept_on_request(store: Store[Pod]) -> None:
     """Each call gives a dict of its own, of the version that the model was read from."""
     store.keep_full_objects = True
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b'{"spec": {"x": 1}}'))
-    view = CacheView("quota", {(POD, Pod): store})
+    view = CacheView("quota", stores_of("quota", {(POD, Pod): store}))
     pods = view.of(POD, Pod)
     first = pods.full_object("a", "team")
     assert view.reads == 1
@@ -158,7 +159,12 @@ def test_a_version_that_misfits_has_no_whole_object(store: Store[Pod]) -> None:
     store.keep_full_objects = True
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=b"{}"))
     store.put(A, undecodable_entry("2"))
-    assert CacheView("quota", {(POD, Pod): store}).of(POD, Pod).full_object("a", "team") is None
+    assert (
+        CacheView("quota", stores_of("quota", {(POD, Pod): store}))
+        .of(POD, Pod)
+        .full_object("a", "team")
+        is None
+    )
 
 
 @pytest.mark.parametrize("value", [b'"\xff"', rb'"\ud800"', b"[" * 9_999 + b"]" * 9_999, b"1e999"])
@@ -168,7 +174,9 @@ def test_a_whole_object_that_cannot_be_decoded_is_told(store: Store[Pod], value:
     whole = b'{"metadata": {"other": %b}}' % value
     store.put(A, msgspec.structs.replace(entry("1", node="n1"), full_object=whole))
     with pytest.raises(Undecodable, match="pods 'team/a' holds fields that cannot be decoded"):
-        CacheView("quota", {(POD, Pod): store}).of(POD, Pod).full_object("a", "team")
+        CacheView("quota", stores_of("quota", {(POD, Pod): store})).of(POD, Pod).full_object(
+            "a", "team"
+        )
 
 
 def test_whole_objects_must_be_asked_for(view: CacheView) -> None:
@@ -179,3 +187,69 @@ def test_whole_objects_must_be_asked_for(view: CacheView) -> None:
         "'pods' is kept without its full objects; write full_object=True in the watch that quota "
         "declares for it"
     )
+
+
+@pytest.fixture
+def two() -> CacheView:
+    """The view of a controller with two watches of pods in one model, and one in another."""
+    stores = Stores()
+    for name, key in (("ours", A), ("theirs", B)):
+        store: Store[Pod] = Store(POD)
+        store.put(key, entry("1", node=name))
+        store.add_index(name, "node", lambda key, pod: [pod.node], lambda _key, _error: None)
+        stores.add(name, Pod, store, index_owner=name)
+    stores.add("phases", Phase, Store(POD), index_owner="phases")
+    return CacheView("quota", stores)
+
+
+def test_watches_of_one_kind_and_model_are_read_by_their_names(two: CacheView) -> None:
+    """Each has its objects and its indexes; a sole watch needs no name, and may be named."""
+    assert dict(two.of(POD, Pod, "ours").items()) == {A: Pod("ours")}
+    assert dict(two.of(POD, Pod, "theirs").by_index("node", "theirs")) == {B: Pod("theirs")}
+    assert len(two.of(POD, Phase)) == len(two.of(POD, Phase, "phases")) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "name", "says"),
+    [
+        (POD, Pod, "", "which the watches 'ours' and 'theirs' follow; name one of them in View.of"),
+        (POD, Pod, "phases", "of watch 'phases', which follows 'pods' as Phase"),
+        (ROLE, Pod, "ours", "of watch 'ours', which follows 'pods' as Pod"),
+        (POD, Pod, "x", "which it does not have; its watches: 'ours', 'theirs', 'phases'"),
+        (ROLE, Pod, "", "which none of its watches declare"),
+    ],
+    ids=["ambiguous", "another model", "another kind", "unknown", "undeclared"],
+)
+def test_a_read_that_is_of_no_single_watch_is_refused(
+    two: CacheView, kind: Kind, model: type[msgspec.Struct], name: str, says: str
+) -> None:
+    """The error lists the names that there are."""
+    with pytest.raises(UndeclaredRead) as refusal:
+        two.of(kind, model, name)
+    assert says in str(refusal.value)
+
+
+def test_a_watch_that_ends_makes_the_other_the_only_one() -> None:
+    """Dynamic watches come and go; one that comes again is another store."""
+    stores = Stores()
+    view = CacheView("quota", stores)
+    first, second = Store[Pod](POD), Store[Pod](POD)
+    stores.add("ours", Pod, first, index_owner="ours")
+    stores.add("theirs", Pod, second, index_owner="theirs")
+    assert stores.of_kind(POD) == [first, second]
+    stores.remove("ours")
+    second.put(B, entry("1"))
+    assert len(view.of(POD, Pod)) == 1
+    stores.add("theirs", Phase, Store(POD), index_owner="theirs")
+    assert len(view.of(POD, Phase)) == 0
+    with pytest.raises(UndeclaredRead):
+        view.of(POD, Pod)
+
+
+def test_a_store_that_two_watches_share_is_one_of_its_kind(store: Store[Pod]) -> None:
+    """A write is waited for in each store once."""
+    stores = Stores()
+    for name in ("ours", "theirs"):
+        stores.add(name, Pod, store, index_owner=name)
+    assert stores.of_kind(POD) == [store]
+    assert stores.of_kind(ROLE) == []

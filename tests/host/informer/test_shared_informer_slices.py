@@ -179,7 +179,7 @@ def _apply(objects: dict[Key, str], key: Key, node: str | int | None) -> None:
         objects[key] = cast(str, node)
 
 
-def _fail(error: BaseException) -> None:
+def _fail(_key: Key, error: BaseException) -> None:
     raise AssertionError from error
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, undecodable_entry
+from view_stores import stores_of
 
 from kcm_host.api.errors import UndeclaredRead
 from kcm_host.api.kinds import Key
@@ -16,7 +17,7 @@ def by_node(key: Key, pod: Pod) -> list[str]:
     return [pod.node] if pod.node else []
 
 
-def unfailing(error: Exception) -> None:
+def unfailing(key: Key, error: BaseException) -> None:
     """Fail the test: the index was not meant to fail."""
     raise AssertionError("an index failed") from error
 
@@ -126,38 +127,38 @@ def test_an_object_made_anew_is_found_under_its_new_value_only(indexed: Store[Po
 
 def test_a_failing_function_is_told_to_its_owner(store: Store[Pod]) -> None:
     """The object is found under no value; store and other indexes go on (instead of IQ-57)."""
-    failures: list[Exception] = []
+    failures: list[tuple[Key, BaseException]] = []
 
     def choosy(key: Key, pod: Pod) -> Iterable[str]:
         return {"n1": ["first"]}[pod.node]
 
-    store.add_index("broken", "choosy", choosy, failures.append)
+    store.add_index("broken", "choosy", choosy, lambda *failure: failures.append(failure))
     store.add_index("quota", "node", by_node, unfailing)
     store.put(A, entry("1", node="n1"))
     assert store.put(A, entry("2", node="n2")) is not None
-    assert [type(failure) for failure in failures] == [KeyError]
+    assert [(key, type(error)) for key, error in failures] == [(A, KeyError)]
     assert list(store.by_index("broken", "choosy", "first")) == []
     assert found(store, "n2") == {A}
 
 
 def test_a_failure_while_values_are_being_given_is_told_too(store: Store[Pod]) -> None:
     """A generator that breaks off half-way counts as failed and gives no value (IQ-57)."""
-    failures: list[Exception] = []
+    failures: list[tuple[Key, BaseException]] = []
 
     def half(key: Key, pod: Pod) -> Iterable[str]:
         yield "one"
         raise ValueError(pod.node)
 
-    store.add_index("quota", "half", half, failures.append)
+    store.add_index("quota", "half", half, lambda *failure: failures.append(failure))
     store.put(A, entry("1", node="n1"))
-    assert [str(failure) for failure in failures] == ["n1"]
+    assert [(key, str(error)) for key, error in failures] == [(A, "n1")]
     assert found(store, "one", index="half") == set()
 
 
 def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Pod]) -> None:
     """The message names the kind, the indexes there are, and where to declare one."""
     indexed.add_index("quota", "zone", by_node, unfailing)
-    pods = CacheView("quota", {(POD, Pod): indexed}).of(POD, Pod)
+    pods = CacheView("quota", stores_of("quota", {(POD, Pod): indexed})).of(POD, Pod)
     with pytest.raises(UndeclaredRead) as refusal:
         pods.by_index("nodes", "n1")
     assert str(refusal.value) == (
@@ -167,7 +168,7 @@ def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Po
 
 def test_another_controllers_index_is_not_declared(indexed: Store[Pod]) -> None:
     """A controller sees its own indexes alone, also on a shared store."""
-    pods = CacheView("claims", {(POD, Pod): indexed}).of(POD, Pod)
+    pods = CacheView("claims", stores_of("claims", {(POD, Pod): indexed})).of(POD, Pod)
     with pytest.raises(UndeclaredRead, match=r"'node' on 'pods' \(declared: none\)"):
         pods.by_index("node", "n1")
 
@@ -205,7 +206,7 @@ def test_an_index_that_fails_in_a_relist_is_told(store: Store[Pod]) -> None:
     def failing(key: Key, pod: Pod) -> list[str]:
         raise LookupError(pod.node)
 
-    store.add_index("quota", "node", failing, lambda error: told.append(str(error)))
+    store.add_index("quota", "node", failing, lambda _key, error: told.append(str(error)))
     replace_list(store, {A: entry("1", node="n1")})
     assert told == ["n1"]
 

@@ -24,7 +24,6 @@ GOOD = """
         metadata: dict = {}
 
     NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
-    NAMELESS = Kind(group="", version="", name="", resource="")
 
     class Loop:
         @hookimpl

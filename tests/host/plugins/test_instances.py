@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 
 from kcm_host.api import Done, Key, Kind, Later, Permission, Terminal
+from kcm_host.api.watch import name_of
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 NOTHING: Any = None
+
+
+def kind(**parts: object) -> str:
+    """Return a watch of nodes with these parts of its kind."""
+    given = {"group": "", "version": "v1", "name": "Node", "resource": "nodes", **parts}
+    return f"[Watch(kind=Kind(**{given!r}), model=Node)]"
 
 
 def started(site, source: str, old: str = "", new: str = "") -> Instance:
@@ -73,7 +80,39 @@ def test_watches_are_returned_as_declared(site, good):
         ("(one for one in ())", "returned a generator, not a list"),
         ("[NODE]", "watch 1 of 'kcm_watches': it is a Kind, no Watch"),
         ("[Watch(kind='nodes', model=Node, keys=len)]", "kind is 'nodes', no Kind"),
-        ("[Watch(kind=NAMELESS, model=Node, keys=print)]", "must not be empty"),
+        (kind(version=""), "the version of kind 'Node' is ''"),
+        (kind(version="apps/v1"), "the version of kind 'Node' is 'apps/v1'"),
+        (kind(version="1.0"), "the version of kind 'Node' is '1.0'"),
+        (kind(group="acme.example/v1"), "the group of kind 'Node' is 'acme.example/v1'"),
+        (kind(group="acme."), "the group of kind 'Node' is 'acme.'"),
+        (kind(name=""), "the name of kind '' is ''"),
+        (kind(name="acme/Node"), "the name of kind 'acme/Node' is 'acme/Node'"),
+        (kind(resource=""), "the resource of kind 'Node' is ''"),
+        (kind(resource="Nodes"), "the resource of kind 'Node' is 'Nodes'"),
+        (kind(resource="nodes/status"), "the resource of kind 'Node' is 'nodes/status'"),
+        (kind(resource=None), "the resource of kind 'Node' is None"),
+        (kind(namespaced="no"), "namespaced of kind 'Node' is 'no'"),
+        ("[Watch(kind=NODE, model=Node, name=5)]", "name is 5"),
+        (
+            "[Watch(kind=NODE, model=Node), Watch(kind=NODE, model=Array)]",
+            "watch 2 of 'kcm_watches' (nodes): no object can be decoded",
+        ),
+        (
+            "[Watch(kind=NODE, model=Node, name='a'), Watch(kind=NODE, model=Node, name='a')]",
+            "watches 1 and 2 of 'kcm_watches' are both called 'a'",
+        ),
+        (
+            "[Watch(kind=NODE, model=Node, keys=owner_keys(NODE))]",
+            "keys is owner_keys(), and model 'Node' has no owner references",
+        ),
+        (
+            "[Watch(kind=NODE, model=Unowned, keys=owner_keys(NODE))]",
+            "keys is owner_keys(), and model 'Unowned' has no owner references",
+        ),
+        (
+            "[Watch(kind=NODE, model=Badly, keys=owner_keys(NODE))]",
+            "keys is owner_keys(), and 'Reference' lacks controller",
+        ),
         ("[Watch(kind=NODE, model=dict, keys=print)]", "(nodes): model is <class 'dict'>"),
         ("[Watch(kind=NODE, model=Node(), keys=print)]", "no subclass of msgspec.Struct"),
         (
@@ -132,6 +171,22 @@ class Array(msgspec.Struct, array_like=True):
 
 class Unknown(msgspec.Struct):
     a: "NowhereToBeFound"
+
+class Unowned(msgspec.Struct):
+    metadata: Node
+
+class Reference(msgspec.Struct):
+    api_version: str
+    kind: str
+    name: str
+
+class Meta(msgspec.Struct):
+    owner_references: tuple[Reference, ...] | None = None
+
+class Badly(msgspec.Struct):
+    metadata: Meta | None = None
+
+from kcm_host.api import owner_keys
 """
     found = refused(site, good + more, watch).quarantined
     assert found.stage is Stage.START
@@ -155,15 +210,50 @@ def test_a_watch_may_have_a_synced_function(site, good):
     assert watch.on_synced is not None
 
 
-def test_one_kind_may_be_watched_with_two_models(site, good):
-    """Watches of one kind need different models, so that a view can distinguish them."""
+def test_one_kind_may_be_watched_twice(site, good):
+    """One of two watches of a kind needs a name, also with the same model."""
     twice = started(
         site,
-        good + "\nclass Other(Node): pass\n",
+        good,
         "keys=lambda change, view: [change.key])]",
-        "keys=print), Watch(kind=NODE, model=Other, keys=print, label_selector='a=b')]",
+        "label_selector='a=b'), Watch(kind=NODE, model=Node, name='others')]",
     )
-    assert len(twice.watches(NOTHING)) == 2
+    assert [name_of(watch) for watch in twice.watches(NOTHING)] == ["nodes", "others"]
+
+
+def test_a_dynamic_watch_needs_a_name_of_its_own(site, good):
+    """It may not have that of a watch of `kcm_watches`."""
+    more = """
+    @hookimpl
+    def kcm_dynamic_watches(self):
+        return [Watch(kind=NODE, model=Node)]
+"""
+    instance = started(site, good + more)
+    instance.watches(NOTHING)
+    with pytest.raises(WrongResult, match=r"is called 'nodes'.*; .* give one of them a name"):
+        instance.dynamic_watches(NOTHING, NOTHING)
+
+
+def test_owner_keys_take_models_with_owner_references(site, good):
+    """The field may be optional, and the references in a list or a tuple."""
+    model = """
+from kcm_host.api import owner_keys
+
+class Reference(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    name: str
+    controller: bool = False
+
+class Meta(msgspec.Struct, rename="camel"):
+    owner_references: list[Reference] | None = None
+
+class Owned(msgspec.Struct):
+    metadata: Meta | None = None
+"""
+    old = "model=Node, keys=lambda change, view: [change.key])]"
+    new = "model=Owned, keys=owner_keys(NODE))]"
+    assert started(site, good + model, old, new).watches(NOTHING)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from host.reconcile.live_senders import MakeSender
 from host.reconcile.worker_rig import CLAIM
 from host.runtime.definitions import Definitions
 from kubernetes import client as official
+from view_stores import stores_of
 
 from kcm_host.api.errors import ApiError, Conflict
 from kcm_host.api.kinds import Key, Kind
@@ -142,7 +143,7 @@ async def read_before(sender: LiveSender, core: Any, namespace: str) -> tuple[Sy
     made = create(core, key)
     store: Store[Held] = Store(CLAIM)
     store.put(key, Entry(Held(), made.uid, made.resource_version))
-    view = SyncView("ttl", {(CLAIM, Held): store})
+    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
     assert view.of(CLAIM, Held).get("ghost", namespace) is not None
     store.delete(key)
     core.delete_namespaced_config_map("ghost", namespace)
@@ -173,7 +174,7 @@ async def test_an_apply_to_what_nobody_read_creates_it(
     sender: LiveSender, core: Any, namespace: str
 ) -> None:
     """Without an object that was read there is no uid, and an apply creates (F-7)."""
-    view = SyncView("ttl", {(CLAIM, Held): Store(CLAIM)})
+    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): Store(CLAIM)}))
     assert view.of(CLAIM, Held).get("new", namespace) is None
     writer = SyncWriter("ttl", sender, EVERYTHING, uid_read=view.uid_read)
     await writer.apply(CLAIM, Key("new", namespace), {}, field_manager="test")
@@ -183,16 +184,16 @@ async def test_an_apply_to_what_nobody_read_creates_it(
 def test_an_apply_carries_the_uid_that_was_read() -> None:
     """By a get, by an index, or as the store has it; one that the author gives goes first (F-7)."""
     store: Store[Held] = Store(CLAIM)
-    store.add_index("ttl", "all", lambda key, model: ["x"], lambda error: None)
+    store.add_index("ttl", "all", lambda key, model: ["x"], lambda _key, _error: None)
     a, b, c = (Key(name, "team") for name in "abc")
     for key in (a, b, c):
         store.put(key, Entry(Held(), f"uid-{key.name}", "7"))
-    view = SyncView("ttl", {(CLAIM, Held): store})
+    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
     list(view.of(CLAIM, Held).by_index("all", "x"))
     store.delete(a)
     store.put(b, Entry(Held(), "uid-b2", "9"))
     assert [view.uid_read(CLAIM, key) for key in (a, b, c)] == ["uid-a", "uid-b", "uid-c"]
-    fresh = SyncView("ttl", {(CLAIM, Held): store})
+    fresh = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
     assert [fresh.uid_read(CLAIM, key) for key in (a, b, c)] == ["", "uid-b2", "uid-c"]
     given = requests.apply(
         CLAIM,

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from view_stores import stores_of
+
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.records import Cause, SyncRecord, WriteRecord
 from kcm_host.api.result import Outcome
@@ -89,18 +91,19 @@ class Rig:
 
     def worker_context(self, sync: SyncFunction) -> WorkerContext:
         """Return the context of workers that run this sync."""
+        stores = stores_of("ttl", self.stores)
         return WorkerContext(
             controller="ttl",
             sync=sync,
             module=self.module,
             queue=self.queue,
-            stores=self.stores,
+            stores=stores,
             sender=self.sender,
             permissions=self.permissions,
             on_sync=self.syncs,
             on_write=self.on_write,
             is_resync_only=self.queue.is_resync_only,
-            read_your_writes=ReadYourWrites(self.stores),
+            read_your_writes=ReadYourWrites(stores),
             failed_syncs=failed_sync_log(),
             tracing=self.tracing,
             write_links=self.write_links,

@@ -201,6 +201,7 @@ WATCH: Watch[Any] = Watch(kind=SECRET, model=Thing, keys=keys, indexes={"a": val
     [
         {"kind": Kind(group="", version="v2", name="Secret", resource="secrets")},
         {"model": Other},
+        {"name": "other"},
         {"namespace": "ns"},
         {"label_selector": "a=b"},
         {"field_selector": "metadata.name=a"},

@@ -8,13 +8,14 @@ import pytest
 
 from kcm_host.api import Enqueue, EnqueueRequest, Key, Priority, RefreshWatches, View
 from kcm_host.api.records import Cause
-from kcm_host.informer.cache_view import CacheView
+from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 
 A, B, C, D = (Key(name) for name in "abcd")
+KEYS = "'keys' of watch 'nodes'"
 CAUSE = Cause(reason="updated", received=0.0)
 EnqueueCall = Callable[..., None]
 
@@ -34,7 +35,7 @@ def restarts() -> list[RestartReason]:
 @pytest.fixture
 async def dispatcher(queue: WorkQueue, restarts: list[RestartReason]) -> EventDispatcher:
     """Return a dispatcher without watches."""
-    return EventDispatcher(queue, CacheView("acme", {}), restarts.append)
+    return EventDispatcher(queue, CacheView("acme", Stores()), restarts.append)
 
 
 @pytest.fixture
@@ -42,7 +43,9 @@ def enqueue(dispatcher: EventDispatcher) -> EnqueueCall:
     """Dispatch to a watch function that returns these requests."""
 
     def call(*requests: Enqueue, debounce_seconds: float = 0.0) -> None:
-        dispatcher.call(lambda _: requests, cause=lambda: CAUSE, debounce_seconds=debounce_seconds)
+        dispatcher.call(
+            lambda _: requests, cause=lambda: CAUSE, source=KEYS, debounce_seconds=debounce_seconds
+        )
 
     return call
 
@@ -112,7 +115,7 @@ async def test_an_exception_requests_a_restart(
         raise LookupError("lost")
 
     dispatcher.call(broken, cause=lambda: CAUSE, source="a timer")
-    dispatcher.fail(OSError("too late"))
+    dispatcher.fail(OSError("too late"), source=KEYS)
     enqueue(A)
     (reason,) = restarts
     assert reason.text == "a timer raised LookupError: lost"
@@ -128,16 +131,61 @@ async def test_an_exit_requests_a_restart(
     def exits(view: View) -> Iterable[Enqueue]:
         raise SystemExit(3)
 
-    dispatcher.call(exits, cause=lambda: CAUSE)
-    assert [reason.text for reason in restarts] == ["a watch function raised SystemExit: 3"]
+    dispatcher.call(exits, cause=lambda: CAUSE, source=KEYS)
+    assert [reason.text for reason in restarts] == [f"{KEYS} raised SystemExit: 3"]
 
 
-async def test_an_invalid_request_is_refused(
-    dispatcher: EventDispatcher, restarts: list[RestartReason]
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (None, "returned None; return a list of keys"),
+        (A, "returned the Key 'a'; return a list of keys"),
+        ("ab", "returned the str 'ab'; return a list of keys"),
+        ("x" * 1000, f"returned the str '{'x' * 80}'; return a list of keys"),
+        (EnqueueRequest(A), "returned a EnqueueRequest; return a list of keys"),
+        (7, "returned a int; return a list of keys"),
+        (
+            [A, "a"],
+            (
+                "returned the str 'a' in its list; "
+                "return a list of Key, EnqueueRequest or RefreshWatches()"
+            ),
+        ),
+    ],
+    ids=["None", "a key", "a text", "a long text", "a request", "a number", "texts"],
+)
+async def test_a_result_that_is_no_list_of_keys_is_told_in_one_sentence(
+    dispatcher: EventDispatcher, restarts: list[RestartReason], result: object, says: str
 ) -> None:
-    """Anything else than an enqueue request restarts the controller; the error says what is one."""
-    dispatcher.call(lambda _: "ab", cause=lambda: CAUSE)  # type: ignore[arg-type, return-value]
-    (reason,) = restarts
-    assert (
-        "'a' cannot be enqueued; return a Key, an EnqueueRequest or RefreshWatches()" in reason.text
-    )
+    """It names the function and the object; a text would be taken for a list of letters (F-65)."""
+    dispatcher.call(lambda _: result, cause=lambda: CAUSE, source=KEYS, about=Key("n1"))  # type: ignore[arg-type, return-value]
+    assert [reason.text for reason in restarts] == [f"{KEYS} for 'n1' {says}"]
+
+
+@pytest.mark.parametrize("gives", [tuple, set, iter, dict.fromkeys], ids=str)
+async def test_keys_may_come_in_any_iterable(
+    dispatcher: EventDispatcher, queue: WorkQueue, gives: Callable[[list[Key]], Iterable[Key]]
+) -> None:
+    """Also from a generator."""
+    dispatcher.call(lambda _: gives([A]), cause=lambda: CAUSE, source=KEYS)
+    assert (await queue.get()).key == A
+
+
+async def test_an_error_names_object_and_line(
+    queue: WorkQueue, restarts: list[RestartReason]
+) -> None:
+    """The innermost line of the plugin, also below functions of others (F-65)."""
+
+    def keys(view: View) -> Iterable[Enqueue]:
+        yield from map(lost, (A,))
+
+    def lost(key: Key) -> Key:
+        raise LookupError(key.name)
+
+    view = CacheView("acme", Stores())
+    dispatcher = EventDispatcher(queue, view, restarts.append, module=__name__)
+    dispatcher.call(keys, cause=lambda: CAUSE, source=KEYS, about=Key("n1", "ns"))
+    line = lost.__code__.co_firstlineno + 1
+    assert [reason.text for reason in restarts] == [
+        f"{KEYS} for 'ns/n1' raised LookupError: a at {__file__}:{line}"
+    ]

@@ -20,7 +20,7 @@ from host.informer.reflector.running_reflector import (
 from kcm_host.api.views import Objects
 from kcm_host.api.watch import Watch
 from kcm_host.client.rest import Client
-from kcm_host.informer.cache_view import CacheView, StoredObjects
+from kcm_host.informer.cache_view import CacheView, StoredObjects, Stores, WatchedStore
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
 from kcm_host_testing.faults import Answer, Request
@@ -82,8 +82,8 @@ class Desk:
 
     def objects(self, reader: RecordingHandler) -> Objects[Any]:
         """Return what a follower may read."""
-        store = self.stores[reader]
-        return StoredObjects(store, CacheView("one", {}))
+        watched = WatchedStore(self.stores[reader], msgspec.Struct, "one")
+        return StoredObjects(watched, CacheView("one", Stores()))
 
     @property
     def requests(self) -> list[Request]:

@@ -8,7 +8,7 @@ import pytest
 from virtual_time import VirtualTimeLoop
 
 from kcm_host.api import Enqueue, Key, Timer, View
-from kcm_host.informer.cache_view import CacheView
+from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.runtime.periodic import run_timer
 from kcm_host.workqueue.queue import WorkQueue
@@ -52,7 +52,7 @@ async def run(
     queue: WorkQueue, restarts: list[RestartReason]
 ) -> AsyncIterator[Callable[[Calls, float], None]]:
     """Run a timer of so many seconds; it ends with the test."""
-    dispatcher = EventDispatcher(queue, CacheView("acme", {}), restarts.append)
+    dispatcher = EventDispatcher(queue, CacheView("acme", Stores()), restarts.append)
     tasks = []
 
     def start(calls: Calls, seconds: float) -> None:
@@ -116,5 +116,7 @@ async def test_a_failing_timer_requests_a_restart(run: Run, restarts: list[Resta
     calls = Calls(broken)
     run(calls, 10)
     await asyncio.sleep(60)
-    assert [reason.text for reason in restarts] == ["a timer raised ValueError: no count"]
+    assert [reason.text for reason in restarts] == [
+        "'keys' of a timer (every 0:00:10) raised ValueError: no count"
+    ]
     assert calls.times == [10]

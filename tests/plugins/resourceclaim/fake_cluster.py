@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from plugins.resourceclaim.objects import Manifest
+from view_stores import stores_of
 
 from kcm_host.api import (
     AnyWatch,
@@ -79,7 +80,7 @@ class ClaimCluster:
         self.watches: dict[str, AnyWatch] = {watch.kind.resource: watch for watch in watches}
         self.stores = {resource: _store(watch) for resource, watch in self.watches.items()}
         by_model = {(w.kind, w.model): self.stores[r] for r, w in self.watches.items()}
-        self.view = CacheView(NAME, by_model)
+        self.view = CacheView(NAME, stores_of(NAME, by_model))
         self.server: dict[tuple[str, Key], Manifest] = {}
         self.queue: dict[Key, None] = {}
         #: What was sent: verb, resource (with subresource), body or name; reads are apart.
@@ -304,7 +305,7 @@ def _store(watch: AnyWatch) -> Store[Any]:
     return store
 
 
-def _fail(error: BaseException) -> None:
+def _fail(_key: Key, error: BaseException) -> None:
     raise AssertionError("an index function must not raise") from error
 
 

@@ -28,8 +28,12 @@ from kcm_host.api import (
     Priority,
     RefreshWatches,
 )
+<<<<<<< HEAD
 from kcm_host.api.quantity import canonical
 from kcm_host.informer.cache_view import CacheView
+=======
+from kcm_host.informer.cache_view import CacheView, Stores
+>>>>>>> 84b5bf0 (wip: names of watches)
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.resource_list import parse
@@ -75,7 +79,7 @@ class QuotaCluster:
         self.watch_streams: dict[Kind, WatchStream] = {}
         #: Kinds whose first list fails, and the error.
         self.unlistable: dict[Kind, str] = {}
-        self.stores: dict[tuple[Kind, type[Any]], Any] = {}
+        self.stores = Stores()
         self.view = CacheView("resourcequota", self.stores)
         self.handlers: dict[tuple[Kind, type[Any]], WatchHandler] = {}
         self.updates: list[Manifest] = []
@@ -208,7 +212,8 @@ class QuotaCluster:
             if kind != watch.kind:
                 continue
             stream.informer.add_event_handler(model, handler)
-            store = self.stores[kind, model] = stream.informer.typed_informer(model).store
+            store = stream.informer.typed_informer(model).store
+            self.stores.add(f"{kind} {model}", model, store, index_owner="resourcequota")
             store.keep_full_objects = handler.watch.full_object
             store.notify_unchanged = handler.watch.notify_unchanged
             store.reflector_error = lambda: self.unlistable.get(watch.kind, "")
@@ -228,7 +233,8 @@ class QuotaCluster:
         wanted = {(watch.kind, watch.model): watch for watch in watches}
         for watch in list(self.handlers):
             if watch not in wanted and watch not in self._fixed:
-                del self.handlers[watch], self.watch_streams[watch[0]], self.stores[watch]
+                del self.handlers[watch], self.watch_streams[watch[0]]
+                self.stores.remove(f"{watch[0]} {watch[1]}")
         self.add_watches(*(wanted[watch] for watch in wanted if watch not in self.handlers))
 
     def enqueue(self, wanted: Iterable[Enqueue]) -> None:
@@ -376,5 +382,5 @@ def watched(cluster: QuotaCluster) -> set[Kind]:
     return set(cluster.watch_streams) - {RESOURCE_QUOTA}
 
 
-def _raise(error: BaseException) -> None:
+def _raise(_key: Key, error: BaseException) -> None:
     raise error

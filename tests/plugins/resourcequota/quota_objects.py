@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from view_stores import stores_of
 
 from kcm_host.api import Key, Kind
 from kcm_host.informer.cache_view import CacheView
@@ -147,7 +148,7 @@ class Namespace:
         for index, function in INDEXES.items():
             self._stores[str(RESOURCE_CLAIM)].add_index("test", index, function, _fail)
         stores = {(e.kind, e.model): self._stores[e.resource] for e in self.evaluators}
-        self.view = CacheView("test", stores)
+        self.view = CacheView("test", stores_of("test", stores))
         for class_name, explicit in (classes or {}).items():
             self.declare(class_name, explicit)
         for each in objects:
@@ -221,5 +222,5 @@ def _numbered(letter: str, containers: Iterable[Manifest]) -> list[Manifest]:
     ]
 
 
-def _fail(error: BaseException) -> None:
+def _fail(_key: Key, error: BaseException) -> None:
     raise error

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from view_stores import stores_of
+
 from kcm_host.api import Change, HostError, Key, Kind, Outcome, Watch, WriteResponse
 from kcm_host.informer import decoder
 from kcm_host.informer.cache_view import CacheView
@@ -121,7 +123,9 @@ class Cluster:
             ).store
             for stream in (self.cidrs, self.addresses)
         }
-        self.cidrs.view = self.addresses.view = self.view = CacheView("servicecidrs", stores)
+        self.cidrs.view = self.addresses.view = self.view = CacheView(
+            "servicecidrs", stores_of("servicecidrs", stores)
+        )
         #: Name and sort of each write, the last status applied, Events, and answers to give.
         self.written: list[tuple[str, str]] = []
         self.applied: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from view_stores import stores_of
 
 from kcm_host.api import Change, Done, Key, Kind, Permission, Watch, WriteResponse
 from kcm_host.informer import decoder
@@ -24,7 +25,8 @@ class Cluster:
         (self.watch,) = self.controller.kcm_watches()
         self.informer = SharedInformer(NODE)
         self.informer.add_event_handler(Node, self)
-        self.view = CacheView("ttl", {(NODE, Node): self.informer.typed_informer(Node).store})
+        stores = {(NODE, Node): self.informer.typed_informer(Node).store}
+        self.view = CacheView("ttl", stores_of("ttl", stores))
         self.queued: list[str] = []
         self.written: list[tuple[str, Any]] = []
         self.relist(**ttls)

@@ -35,7 +35,7 @@ from kcm_host.api.result import Done, Later, Outcome, Terminal
 from kcm_host.api.settings import Settings
 from kcm_host.api.timers import Timer
 from kcm_host.api.views import Objects, View
-from kcm_host.api.watch import AnyWatch, Change, Watch
+from kcm_host.api.watch import AnyWatch, Change, Watch, owner_keys
 from kcm_host.api.writes import (
     EVENT,
     EVENTS,
@@ -104,6 +104,7 @@ __all__ = [
     "decode_object",
     "find_condition",
     "hookimpl",
+    "owner_keys",
     "owner_reference",
     "set_condition",
 ]

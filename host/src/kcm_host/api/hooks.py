@@ -76,10 +76,11 @@ def kcm_dynamic_watches(view: View, discovery: Discovery) -> Sequence[AnyWatch] 
 
     Called while the controller runs: once its initial objects are known, when the resources that
     the API server serves have changed, and soon after a `RefreshWatches`; no I/O. A watch that
-    was not returned before is started (kind and model identify a watch), one that is no longer
-    returned is stopped, and one that is declared in another way than before is started again (its
-    functions are not compared). Syncs do not wait for these watches. A failing one does not
-    affect the others: `Objects.problem` has the reason.
+    was not returned before is started (its name identifies a watch), one that is no longer
+    returned is stopped, and one that is declared in another way than before is started again. If
+    only its functions differ, the new ones are called from then on: do not make index functions
+    anew at each call, because every object is indexed again. Syncs do not wait for these watches.
+    A failing one does not affect the others: `Objects.problem` has the reason.
     """
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """
     One served kind of object, in watches, permissions and writes.
 

@@ -63,9 +63,10 @@ class Objects(Protocol[M_co]):
 class View(Protocol):
     """Read access to the objects of the controller's own watches."""
 
-    def of(self, kind: Kind, model: type[M]) -> Objects[M]:
+    def of(self, kind: Kind, model: type[M], name: str = "") -> Objects[M]:
         """
         Return the objects of `kind` as instances of `model`.
 
-        Raises `UndeclaredRead` if no watch of this controller declares that kind and model.
+        `name` is that of the watch; it is needed where several watches have this kind and model.
+        Raises `UndeclaredRead` if no watch of this controller declares these, or several do.
         """

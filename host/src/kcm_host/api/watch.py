@@ -39,6 +39,44 @@ class Change(msgspec.Struct, Generic[M], frozen=True, gc=False, kw_only=True):
     relisted: bool = False
 
 
+def object_key(change: Change[Any], _view: View) -> tuple[Key]:
+    """Return the key of the changed object: the default of `Watch.keys`."""
+    return (change.key,)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerKeys:
+    """Returns the keys of controlling owners; see `owner_keys`."""
+
+    kind: Kind
+
+    def __call__(self, change: Change[Any], _view: View) -> list[Key]:
+        """Return the key of the owner of the old and of the new object, equal ones once."""
+        names = {self._owner(model): None for model in (change.old, change.new)}
+        namespace = change.key.namespace if self.kind.namespaced else ""
+        return [Key(name, namespace) for name in names if name]
+
+    def _owner(self, model: Any) -> str:
+        metadata = getattr(model, "metadata", None)
+        for reference in getattr(metadata, "owner_references", None) or ():
+            if reference.controller and reference.kind == self.kind.name:
+                group, _, _ = reference.api_version.rpartition("/")
+                if group == self.kind.group:
+                    return str(reference.name)
+        return ""
+
+
+def owner_keys(kind: Kind) -> Callable[[Change[Any], View], list[Key]]:
+    """
+    Return a function for `Watch.keys`: the key of the owner that controls the object.
+
+    The owner is of `kind` in any version, and is taken from the old and the new object, so that an
+    owner is synced that has lost the object. The model needs `metadata` with `owner_references`,
+    whose items have `api_version`, `kind`, `name` and `controller`.
+    """
+    return OwnerKeys(kind)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch(Generic[M]):
     """
@@ -53,7 +91,10 @@ class Watch(Generic[M]):
     #: Returns the keys to queue for a change. Called once for each change, in order, after the
     #: stores have changed; synchronous, no I/O; may count in memory. An exception restarts the
     #: controller from a new list, because its state can no longer be trusted.
-    keys: Callable[[Change[M], View], Iterable[Enqueue]]
+    #: Left out: the key of the object itself; `owner_keys` returns that of its owner.
+    keys: Callable[[Change[M], View], Iterable[Enqueue]] = object_key
+    #: Distinguishes the watches of one controller; left out, it is the text of the kind.
+    name: str = ""
     #: Only this namespace; empty: all.
     namespace: str = ""
     label_selector: str = ""
@@ -76,8 +117,13 @@ class Watch(Generic[M]):
     full_object: bool = False
     #: Returns the key of the work queue that stands for an object of this watch. It is queued
     #: every `resyncPeriod`, in case `keys` has missed a change. None: objects of this watch are
-    #: no keys. Synchronous, no I/O.
+    #: no keys, or, without `keys`, each object is its own key. Synchronous, no I/O.
     resync: Callable[[Key], Key] | None = None
 
 
 AnyWatch = Watch[Any]
+
+
+def name_of(watch: AnyWatch) -> str:
+    """Return the name of a watch, also if it is left out."""
+    return watch.name or str(watch.kind)

@@ -1,7 +1,7 @@
 """Read access to the stores of one controller, limited to what its watches declare."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,7 +14,79 @@ from kcm_host.informer.store import Store
 
 M = TypeVar("M", bound=msgspec.Struct)
 
-Stores = Mapping[tuple[Kind, type[Any]], Store[Any]]
+
+class WatchedStore(NamedTuple):
+    """The store of one watch, as views find it."""
+
+    store: Store[Any]
+    model: type[Any]
+    #: The owner of the indexes of the watch: several watches may share one store.
+    index_owner: str
+
+    def __str__(self) -> str:
+        return f"'{self.store.kind}' as {self.model.__name__}"
+
+
+class Stores:
+    """The stores of one controller's watches, by the names of the watches."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, WatchedStore] = {}
+        #: Kind, model and name -> store. The name is empty where only one watch has these.
+        self._found: dict[tuple[Kind, type[Any], str], WatchedStore] = {}
+        # `View.of` is called in every sync.
+        self.find = self._found.get
+
+    def add(self, name: str, model: type[Any], store: Store[Any], *, index_owner: str) -> None:
+        """Add the store of a watch, in place of an earlier one of this name."""
+        self._by_name[name] = WatchedStore(store, model, index_owner)
+        self._update_found()
+
+    def remove(self, name: str) -> None:
+        """Remove the store of a watch."""
+        del self._by_name[name]
+        self._update_found()
+
+    def of_kind(self, kind: Kind) -> list[Store[Any]]:
+        """Return the stores that hold objects of a kind, each once."""
+        stores = (each.store for each in self._by_name.values() if each.store.kind == kind)
+        return list(dict.fromkeys(stores))
+
+    def __getitem__(self, name: str) -> WatchedStore:
+        return self._by_name[name]
+
+    def why_not_found(self, kind: Kind, model: type[Any], name: str) -> str:
+        """Return why no single watch is found, with the remedy."""
+        wanted = f"'{kind}' as {model.__name__}"
+        names = [
+            each
+            for each, found in self._by_name.items()
+            if found.store.kind == kind and found.model is model
+        ]
+        if name in self._by_name:
+            follows = self._by_name[name]
+            return f"{wanted} of watch '{name}', which follows {follows}; give the name of another"
+        if names and not name:
+            listed = " and ".join(f"'{each}'" for each in names)
+            return f"{wanted}, which the watches {listed} follow; name one of them in View.of"
+        if name:
+            listed = ", ".join(f"'{each}'" for each in self._by_name) or "none"
+            return f"{wanted} of watch '{name}', which it does not have; its watches: {listed}"
+        return (
+            f"{wanted}, which none of its watches declare; "
+            "add a Watch with that kind and model to kcm_watches"
+        )
+
+    def _update_found(self) -> None:
+        self._found.clear()
+        ambiguous = set()
+        for name, watched in self._by_name.items():
+            kind_and_model = watched.store.kind, watched.model
+            if (*kind_and_model, "") in self._found:
+                ambiguous.add(kind_and_model)
+            self._found[*kind_and_model, ""] = self._found[*kind_and_model, name] = watched
+        for kind, model in ambiguous:
+            del self._found[kind, model, ""]
 
 
 class CacheView:
@@ -28,15 +100,14 @@ class CacheView:
     def record_read(self, store: Store[Any], key: Key) -> None:
         """Record that one object was read; overridden where that is needed."""
 
-    def of(self, kind: Kind, model: type[M]) -> Objects[M]:
-        """Return the objects of `kind` as `model`; raise `UndeclaredRead` without a watch."""
-        store = self._stores.get((kind, model))
-        if store is None:
-            raise UndeclaredRead(
-                f"{self.controller} asked for '{kind}' as {model.__name__}, which none of its "
-                f"watches declare; add a Watch with that kind and model to kcm_watches"
-            )
-        return cast(Objects[M], StoredObjects(store, self))
+    def of(self, kind: Kind, model: type[M], name: str = "") -> Objects[M]:
+        """See `View.of`."""
+        watched = self._stores.find((kind, model, name))
+        if watched is None:
+            why = self._stores.why_not_found(kind, model, name)
+            raise UndeclaredRead(f"{self.controller} asked for {why}")
+        objects: Any = StoredObjects(watched, self)
+        return objects  # type: ignore[no-any-return] # `cast` would double the cost
 
 
 class SyncView(CacheView):
@@ -61,15 +132,17 @@ class SyncView(CacheView):
         recorded = self._uids.get((kind, key))
         if recorded is not None:
             return recorded
-        entries = (store.entry(key) for (each, _), store in self._stores.items() if each == kind)
+        entries = (store.entry(key) for store in self._stores.of_kind(kind))
         return next((entry.uid for entry in entries if entry is not None), "")
 
 
 class StoredObjects:
-    """The objects of one store, as a sync reads them."""
+    """The objects of one watch, as a sync reads them."""
 
-    def __init__(self, store: Store[Any], view: CacheView) -> None:
-        self._store = store
+    __slots__ = ("_index_owner", "_store", "_view")
+
+    def __init__(self, watched: WatchedStore, view: CacheView) -> None:
+        self._store, _, self._index_owner = watched
         self._view = view
 
     def get(self, name: str, namespace: str = "") -> Any | None:
@@ -87,14 +160,14 @@ class StoredObjects:
     def by_index(self, index: str, value: str) -> Iterator[tuple[Key, Any]]:
         """See `Objects.by_index`."""
         self._view.reads += 1
-        names = self._store.index_names(self._view.controller)
+        names = self._store.index_names(self._index_owner)
         if index not in names:
             declared = ", ".join(sorted(names)) or "none"
             raise UndeclaredRead(
                 f"no index '{index}' on '{self._store.kind}' (declared: {declared}); "
                 "add it to the watch's indexes"
             )
-        return self._recorded(self._store.by_index(self._view.controller, index, value))
+        return self._recorded(self._store.by_index(self._index_owner, index, value))
 
     def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
         """See `Objects.undecodable`."""

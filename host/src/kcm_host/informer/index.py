@@ -7,17 +7,18 @@ from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
 
 IndexFunction = Callable[[Key, Any], Iterable[str]]
+OnIndexError = Callable[[Key, BaseException], None]
 
 
 class Index:
     """
     Keys by value, updated with each change of the store (IQ-57).
 
-    The function belongs to a plugin: when it raises, `on_error` is called and the object is in
-    the index under no value; the store and the other objects are not affected.
+    The function belongs to a plugin: when it raises, `on_error` is called with the key of the
+    object, which is in the index under no value; the store and the other objects are not affected.
     """
 
-    def __init__(self, function: IndexFunction, on_error: Callable[[BaseException], None]) -> None:
+    def __init__(self, function: IndexFunction, on_error: OnIndexError) -> None:
         self._function = function
         self._on_error = on_error
         self._keys: dict[str, set[Key]] = {}
@@ -47,7 +48,7 @@ class Index:
         try:
             return set(self._function(key, model))
         except PLUGIN_FAILURES as error:
-            self._on_error(error)
+            self._on_error(key, error)
             return set()
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kcm_host.api.errors import PLUGIN_FAILURES, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watch import Change
-from kcm_host.informer.index import Index, IndexFunction, UndecodableKeys
+from kcm_host.informer.index import Index, IndexFunction, OnIndexError, UndecodableKeys
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -83,7 +83,7 @@ class Store(Generic[M]):
         owner: str,
         name: str,
         function: IndexFunction,
-        on_error: Callable[[BaseException], None],
+        on_error: OnIndexError,
     ) -> None:
         """Add an index for `owner`; stored objects are indexed at once (IQ-57)."""
         self._indexes[owner, name] = self._fill(Index(function, on_error))

@@ -1,6 +1,7 @@
 """Validation of the results of hooks, before anything uses them."""
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
@@ -8,6 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from kcm_host.api import AnyWatch, ControllerInfo, Kind, Metric, Permission, Timer, Verb, Watch
+from kcm_host.api.watch import OwnerKeys, name_of
 from kcm_host.plugins.quarantine import PluginError
 
 #: The most workers that `ControllerInfo` may ask for, as in the configuration.
@@ -21,6 +23,28 @@ NO_VERBS = {
     "event": "use EVENTS of kcm_host.api: '[..., *EVENTS]'",
     "*": "name each verb that the controller needs",
 }
+_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+#: The parts of a kind, their forms, and the remedies. A request path is made of them.
+KIND_PARTS = (
+    (
+        "group",
+        re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*)?"),
+        "give the part of 'apiVersion' before '/', such as 'apps'; empty for the core group",
+    ),
+    (
+        "version",
+        re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?"),
+        "give the part of 'apiVersion' after '/', such as 'v1'",
+    ),
+    ("name", re.compile("[A-Za-z](?:[-A-Za-z0-9]*[A-Za-z0-9])?"), "give the 'kind' of its objects"),
+    (
+        "resource",
+        re.compile(_LABEL),
+        "give the plural in lower case, as in request paths: 'kubectl api-resources' lists it",
+    ),
+)
+#: What `owner_keys` reads of an owner reference.
+OWNER_FIELDS = frozenset({"api_version", "kind", "name", "controller"})
 #: What is invalid, and the remedy.
 ValidationError = tuple[str, str]
 
@@ -35,8 +59,13 @@ def kind_errors(kind: object) -> Iterator[ValidationError]:
     remedy = "give a Kind(group, version, name, resource) of kcm_host.api"
     if not isinstance(kind, Kind):
         yield f"kind is {kind!r}, no Kind", remedy
-    elif not (kind.version and kind.name and kind.resource):
-        yield f"kind is {kind!r}: version, name and resource must not be empty", remedy
+        return
+    for part, pattern, advice in KIND_PARTS:
+        value = getattr(kind, part)
+        if not isinstance(value, str) or pattern.fullmatch(value) is None:
+            yield f"the {part} of kind {kind.name!r} is {value!r}", advice
+    if not isinstance(kind.namespaced, bool):
+        yield f"namespaced of kind {kind.name!r} is {kind.namespaced!r}", "give True or False"
 
 
 def function_errors(name: str, function: object, *arguments: str) -> Iterator[ValidationError]:
@@ -70,6 +99,9 @@ def watch_errors(watch: object) -> Iterator[ValidationError]:
     yield from kind_errors(watch.kind)
     yield from _model_errors(watch.model)
     yield from function_errors("keys", watch.keys, "change", "view")
+    if isinstance(watch.keys, OwnerKeys):
+        yield from kind_errors(watch.keys.kind)
+        yield from _owner_errors(watch.model)
     if watch.on_synced is not None:
         yield from function_errors("on_synced", watch.on_synced, "view")
     if watch.resync is not None:
@@ -103,6 +135,31 @@ def _model_errors(model: object) -> Iterator[ValidationError]:
         )
 
 
+def _owner_errors(model: type[msgspec.Struct]) -> Iterator[ValidationError]:
+    remedy = (
+        "declare `metadata` with `owner_references`, a list of structs with "
+        f"{', '.join(sorted(OWNER_FIELDS))}"
+    )
+    for metadata in _structs_of(model, "metadata"):
+        for reference in _structs_of(metadata, "owner_references"):
+            missing = OWNER_FIELDS - {one.name for one in msgspec.structs.fields(reference)}
+            if missing:
+                listed = ", ".join(sorted(missing))
+                yield f"keys is owner_keys(), and {reference.__name__!r} lacks {listed}", remedy
+            return
+    yield f"keys is owner_keys(), and model {model.__name__!r} has no owner references", remedy
+
+
+def _structs_of(model: type[msgspec.Struct], name: str) -> Iterator[type[msgspec.Struct]]:
+    """Yield the structs in the type of a field: that of `X`, `X | None` or `list[X]`."""
+    types = [field.type for field in msgspec.structs.fields(model) if field.name == name]
+    while types:
+        each = types.pop()
+        types += get_args(each)
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            yield each
+
+
 def _index_errors(indexes: object) -> Iterator[ValidationError]:
     if not isinstance(indexes, Mapping):
         yield (
@@ -115,10 +172,11 @@ def _index_errors(indexes: object) -> Iterator[ValidationError]:
 
 
 def _scope_errors(watch: AnyWatch) -> Iterator[ValidationError]:
-    for name in ("namespace", "label_selector", "field_selector"):
+    for name in ("name", "namespace", "label_selector", "field_selector"):
         value = getattr(watch, name)
         if not isinstance(value, str):
-            yield f"{name} is {value!r}", "give a string; empty means all"
+            means = "the text of the kind" if name == "name" else "all"
+            yield f"{name} is {value!r}", f"give a string; empty means {means}"
     if watch.namespace and not watch.kind.namespaced:
         yield (
             f"it is limited to namespace {watch.namespace!r}, but {watch.kind} have none",
@@ -149,13 +207,13 @@ def validate_dynamic_watches(
     if result is None:
         return ()
     watches = _watches(result, hook="kcm_dynamic_watches")
-    always = {(one.kind, one.model) for one in besides}
+    always = {name_of(one) for one in besides}
     for number, watch in enumerate(watches, 1):
-        if (watch.kind, watch.model) in always:
+        if name_of(watch) in always:
             raise PluginError(
-                f"watch {number} of 'kcm_dynamic_watches' follows {watch.kind} as "
-                f"{watch.model.__name__!r}, which 'kcm_watches' follows already",
-                "leave it out, or give it a model class of its own",
+                f"watch {number} of 'kcm_dynamic_watches' is called '{name_of(watch)}', "
+                "as one of 'kcm_watches' is",
+                "leave it out, or give one of them a name",
             )
     return watches
 
@@ -254,7 +312,9 @@ def _watches(result: object, *, hook: str) -> tuple[AnyWatch, ...]:
 
 def _named(watch: object) -> str:
     kind = getattr(watch, "kind", None)
-    return f" ({kind})" if isinstance(kind, Kind) else ""
+    if not isinstance(kind, Kind) or not isinstance(kind.resource, str):
+        return ""
+    return f" ({getattr(watch, 'name', '') or kind})"
 
 
 def _timer_errors(timer: object) -> Iterator[ValidationError]:
@@ -269,12 +329,11 @@ def _timer_errors(timer: object) -> Iterator[ValidationError]:
 
 
 def _refuse_duplicates(watches: Sequence[AnyWatch], hook: str) -> None:
-    seen: dict[tuple[object, ...], int] = {}
+    seen: dict[str, int] = {}
     for number, one in enumerate(watches, 1):
-        first = seen.setdefault((one.kind, one.model), number)
+        first = seen.setdefault(name_of(one), number)
         if first != number:
             raise PluginError(
-                f"watches {first} and {number} of {hook!r} both follow {one.kind} as "
-                f"{one.model.__name__!r}, so a view could not distinguish them",
-                "make it one Watch, or give each a model class of its own",
+                f"watches {first} and {number} of {hook!r} are both called '{name_of(one)}'",
+                "give one of them a name, or make it one Watch",
             )

@@ -104,7 +104,7 @@ class EventRecorder:
         def record(
             kind: Kind, key: Key, *, reason: str, message: str, warning: bool, component: str
         ) -> None:
-            entries = (store.entry(key) for (its, _), store in stores.items() if its == kind)
+            entries = (store.entry(key) for store in stores.of_kind(kind))
             entry = next((entry for entry in entries if entry), None)
             if entry is not None:
                 self.record(

@@ -102,7 +102,7 @@ class ReadYourWrites:
 
     def stores_of(self, kind: Kind) -> list[Store[Any]]:
         """Return the stores that hold objects of a kind."""
-        return [store for (its, _), store in self._stores.items() if its == kind]
+        return self._stores.of_kind(kind)
 
     def expect(self, key: Key, expectation: _Expectation) -> None:
         """Make the next sync of `key` wait for this, unless the store shows it already."""

@@ -19,6 +19,7 @@ from kcm_host.api.writes import (
 )
 from kcm_host.client.errors import decode_body
 from kcm_host.client.paths import check_key
+from kcm_host.informer.cache_view import Stores
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
@@ -56,7 +57,7 @@ class SyncWriter:
         self._sender = sender
         self._permissions = permissions
         self._span = span
-        self._tracker = tracker or ReadYourWrites({}).tracker(Key(""))
+        self._tracker = tracker or ReadYourWrites(Stores()).tracker(Key(""))
         self._write_links = write_links or WriteLinks()
         self._on_write = on_write
         self._uid_read = uid_read

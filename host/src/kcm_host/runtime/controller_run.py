@@ -16,9 +16,8 @@ from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent_of
-from kcm_host.informer.cache_view import CacheView
+from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.informer.informer_factory import InformerFactory
-from kcm_host.informer.store import Store
 from kcm_host.observe.tracing import NoTracing, Tracing
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.reconcile.event_recorder import EventRecorder
@@ -35,7 +34,6 @@ from kcm_host.runtime.event_handlers import (
     ActiveWatch,
     EventDispatcher,
     RestartReason,
-    WatchName,
     WatchSet,
 )
 from kcm_host.runtime.periodic import Resync, run_timer
@@ -92,9 +90,11 @@ class ControllerRun:
         self._shared = shared
         self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
         self._instance = config.plugin.new(config.settings)
-        self._stores: dict[WatchName, Store[Any]] = {}
+        self._stores = Stores()
         self._view = CacheView(self.name, self._stores)
-        self._dispatcher = EventDispatcher(self.queue, self._view, self.restart)
+        self._dispatcher = EventDispatcher(
+            self.queue, self._view, self.restart, module=config.plugin.module
+        )
         self._required = self._watch_set()
         self._optional = self._watch_set()
         self._dynamic = self._dynamic_watches()

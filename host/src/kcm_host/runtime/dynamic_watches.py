@@ -6,15 +6,9 @@ from collections.abc import Iterable
 
 from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
-from kcm_host.api.watch import AnyWatch
+from kcm_host.api.watch import AnyWatch, name_of
 from kcm_host.plugins.plugin import Instance, WrongResult
-from kcm_host.runtime.event_handlers import (
-    ActiveWatch,
-    EventDispatcher,
-    WatchName,
-    WatchSet,
-    watch_name,
-)
+from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, WatchSet
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +81,14 @@ class DynamicWatches:
         return watches
 
     async def _apply(self, watches: Iterable[AnyWatch]) -> None:
-        wanted = {watch_name(watch): watch for watch in watches}
+        wanted = {name_of(watch): watch for watch in watches}
         active = self._watches.names
         added = [name for name in wanted if name not in active]
         removed = active - wanted.keys()
         kept = wanted.keys() & active
         changed = [name for name in kept if not self._watches.is_unchanged(wanted[name])]
+        for name in kept.difference(changed):
+            self._watches.use_functions(wanted[name])
         for name in added:
             self._watches.add(wanted[name])
         for name in changed:
@@ -102,7 +98,7 @@ class DynamicWatches:
         await self._watches.remove_replaced()
         if added or removed or changed:
             sets = {"added": added, "changed": changed, "removed": removed}
-            pairs = {what: _joined(names) for what, names in sets.items() if names}
+            pairs = {what: ", ".join(sorted(names)) for what, names in sets.items() if names}
             self._log(logging.INFO, "dynamic watches changed", **pairs)
         for name in removed:
             await self._watches.remove(name)
@@ -116,7 +112,3 @@ class DynamicWatches:
     def _log(self, level: int, event: str, **pairs: str) -> None:
         pairs = {"controller": self._instance.plugin.name, **pairs}
         log.log(level, event, extra={"kv": pairs})
-
-
-def _joined(names: Iterable[WatchName]) -> str:
-    return ", ".join(sorted(f"{kind} {kind.version}" for kind, _ in names))

@@ -2,21 +2,27 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kcm_host.api.enqueue import Enqueue, EnqueueRequest, Priority, RefreshWatches
 from kcm_host.api.errors import PLUGIN_FAILURES
-from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.views import View
-from kcm_host.api.watch import AnyWatch, Change
+from kcm_host.api.watch import AnyWatch, Change, name_of
+from kcm_host.informer.cache_view import Stores
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
+from kcm_host.plugins.quarantine import place_of
 from kcm_host.workqueue.queue import WorkQueue
 
-#: The source of an exception in an error text.
-WATCH_FUNCTION = "a watch function"
+#: The longest part of a wrong result that is shown.
+MAX_SHOWN = 80
+
+
+class InvalidResult(TypeError):
+    """A function of the plugin has returned what cannot be enqueued."""
 
 
 class RestartReason(NamedTuple):
@@ -26,9 +32,21 @@ class RestartReason(NamedTuple):
     error: BaseException | None = None
 
     @classmethod
-    def of_error(cls, error: BaseException, *, source: str) -> "RestartReason":
-        """Return the reason for an exception that `source` has raised."""
-        return cls(f"{source} raised {type(error).__name__}: {error}", error)
+    def of_error(
+        cls, error: BaseException, *, source: str, about: object = None, module: str = ""
+    ) -> "RestartReason":
+        """
+        Return the reason for an exception that `source` has raised.
+
+        `about` is the object that it was called for, `module` that of the plugin, of which the
+        innermost line is named.
+        """
+        subject = f"{source} for '{about}'" if about is not None else source
+        if isinstance(error, InvalidResult):
+            return cls(f"{subject} {error}", error)
+        place = place_of(error, module=module)
+        text = f"{subject} raised {type(error).__name__}: {error}"
+        return cls(f"{text} at {place}" if place else text, error)
 
 
 class EventDispatcher:
@@ -36,11 +54,17 @@ class EventDispatcher:
     Calls the watch functions and timers of one controller run, and enqueues what they return.
 
     The first exception requests a restart of the run, and no function is called afterwards: the
-    plugin has missed a change, so only a new instance has a state that can be trusted.
+    plugin has missed a change, so only a new instance has a state that can be trusted. `module` is
+    that of the plugin.
     """
 
     def __init__(
-        self, queue: WorkQueue, view: View, restart: Callable[[RestartReason], None]
+        self,
+        queue: WorkQueue,
+        view: View,
+        restart: Callable[[RestartReason], None],
+        *,
+        module: str = "",
     ) -> None:
         self.view = view
         #: Whether functions are called no longer, because the run is ending.
@@ -49,36 +73,41 @@ class EventDispatcher:
         self.refresh_requested = asyncio.Event()
         self._queue = queue
         self._restart = restart
+        self._module = module
 
     def call(
         self,
         function: Callable[..., Iterable[Enqueue]],
         *arguments: Any,
         cause: Callable[[], Cause],
+        source: str,
+        about: Key | None = None,
         debounce_seconds: float = 0.0,
-        source: str = WATCH_FUNCTION,
     ) -> None:
         """
         Call a function with these arguments and the view, and enqueue what it returns.
 
-        Keys are debounced by `debounce_seconds`, except requests with a delay of their own.
+        `source` names the function in errors, `about` the object. Keys are debounced by
+        `debounce_seconds`, except requests with a delay of their own.
         """
         if self.closed:
             return
         try:
-            requests = list(function(*arguments, self.view))
+            requests = _listed(function(*arguments, self.view))
             if requests:
                 self._enqueue(requests, cause(), debounce_seconds)
         except PLUGIN_FAILURES as error:
-            self.fail(error, source=source)
+            self.fail(error, source=source, about=about)
 
-    def fail(self, error: BaseException, *, source: str = WATCH_FUNCTION) -> None:
+    def fail(self, error: BaseException, *, source: str, about: Key | None = None) -> None:
         """Request a restart because a function of the plugin has raised `error`."""
         if not self.closed:
             self.closed = True
-            self._restart(RestartReason.of_error(error, source=source))
+            self._restart(
+                RestartReason.of_error(error, source=source, about=about, module=self._module)
+            )
 
-    def _enqueue(self, requests: list[Enqueue], cause: Cause, debounce_seconds: float) -> None:
+    def _enqueue(self, requests: Iterable[Enqueue], cause: Cause, debounce_seconds: float) -> None:
         for one in requests:
             if isinstance(one, Key):
                 self._add(one, cause, Priority.NORMAL, debounce_seconds=debounce_seconds)
@@ -90,9 +119,9 @@ class EventDispatcher:
             elif isinstance(one, RefreshWatches):
                 self.refresh_requested.set()
             else:
-                raise TypeError(
-                    f"{one!r} cannot be enqueued; "
-                    "return a Key, an EnqueueRequest or RefreshWatches()"
+                raise InvalidResult(
+                    f"returned {shown(one)} in its list; "
+                    "return a list of Key, EnqueueRequest or RefreshWatches()"
                 )
 
     def _add(
@@ -104,13 +133,20 @@ class EventDispatcher:
             self._queue.add(key, cause, after=after, priority=lane)
 
 
-#: What distinguishes the watches of one controller.
-WatchName = tuple[Kind, type[Any]]
+def _listed(result: Iterable[Enqueue]) -> Sequence[Enqueue]:
+    """Return what a function has returned as a list; raise `InvalidResult` if it is none."""
+    if isinstance(result, list | tuple):
+        return result
+    if isinstance(result, str) or not isinstance(result, Iterable):
+        raise InvalidResult(f"returned {shown(result)}; return a list of keys")
+    return list(result)
 
 
-def watch_name(watch: AnyWatch) -> WatchName:
-    """Return what distinguishes this watch from the controller's others."""
-    return watch.kind, watch.model
+def shown(result: object) -> str:
+    """Return an invalid result in words, of bounded length."""
+    if isinstance(result, str | Key):
+        return f"the {type(result).__name__} {str(result)[:MAX_SHOWN]!r}"
+    return "None" if result is None else f"a {type(result).__name__}"
 
 
 def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
@@ -121,6 +157,7 @@ def declaration_of(watch: AnyWatch) -> tuple[object, ...]:
     names are compared.
     """
     return (
+        name_of(watch),
         watch.kind,
         watch.model,
         watch.namespace,
@@ -150,25 +187,25 @@ class WatchSet:
         controller: str,
         informers: InformerFactory,
         dispatcher: EventDispatcher,
-        stores: dict[WatchName, Store[Any]],
+        stores: Stores,
     ) -> None:
         self._controller = controller
         self._informers = informers
         self._dispatcher = dispatcher
         self._stores = stores
-        self._handlers: dict[WatchName, WatchEventHandler] = {}
+        self._handlers: dict[str, WatchEventHandler] = {}
         self._replaced: list[WatchEventHandler] = []
         self._handler_synced = asyncio.Event()
 
     @property
-    def names(self) -> frozenset[WatchName]:
+    def names(self) -> frozenset[str]:
         """The names of these watches."""
         return frozenset(self._handlers)
 
     def active(self) -> list[ActiveWatch]:
         """Return each of these watches with its store."""
         return [
-            ActiveWatch(handler.watch, self._stores[name], handler.is_synced)
+            ActiveWatch(handler.watch, self._stores[name].store, handler.is_synced)
             for name, handler in self._handlers.items()
         ]
 
@@ -180,16 +217,25 @@ class WatchSet:
 
     def add(self, watch: AnyWatch) -> None:
         """Add a watch; its handler gets no notification before `start`."""
+        name = name_of(watch)
         handler = WatchEventHandler(watch, self._dispatcher, self._handler_synced.set)
         store = self._informers.add_event_handler(self._controller, watch, handler)
-        self._handlers[watch_name(watch)] = handler
-        self._stores[watch_name(watch)] = store
-        for index, function in watch.indexes.items():
-            store.add_index(self._controller, index, function, self._dispatcher.fail)
+        self._handlers[name] = handler
+        self._stores.add(name, watch.model, store, index_owner=self._owner(name))
+        for index in watch.indexes:
+            self._add_index(watch, index)
 
     def is_unchanged(self, watch: AnyWatch) -> bool:
         """Return whether the active watch of this name has the same declaration."""
-        return declaration_of(self._handlers[watch_name(watch)].watch) == declaration_of(watch)
+        return declaration_of(self._handlers[name_of(watch)].watch) == declaration_of(watch)
+
+    def use_functions(self, watch: AnyWatch) -> None:
+        """Let the active watch of this name, declared in the same way, call these functions."""
+        handler = self._handlers[name_of(watch)]
+        before, handler.watch = handler.watch, watch
+        for index, function in watch.indexes.items():
+            if before.indexes[index] != function:
+                self._add_index(watch, index)
 
     def replace(self, watch: AnyWatch) -> None:
         """
@@ -197,9 +243,9 @@ class WatchSet:
 
         The store is filled after `start`; call `remove_replaced` then.
         """
-        name = watch_name(watch)
+        name = name_of(watch)
         self._replaced.append(self._handlers[name])
-        self._stores[name].remove_indexes(self._controller)
+        self._stores[name].store.remove_indexes(self._owner(name))
         self.add(watch)
 
     async def remove_replaced(self) -> None:
@@ -211,10 +257,11 @@ class WatchSet:
         """Start the informers of added watches."""
         self._informers.start()
 
-    async def remove(self, name: WatchName) -> None:
+    async def remove(self, name: str) -> None:
         """Remove one watch with its handler, its store and its indexes."""
         handler = self._handlers.pop(name)
-        self._stores.pop(name).remove_indexes(self._controller)
+        self._stores[name].store.remove_indexes(self._owner(name))
+        self._stores.remove(name)
         await self._informers.remove_event_handler(handler)
 
     async def remove_all(self) -> None:
@@ -226,6 +273,19 @@ class WatchSet:
     def problems(self) -> list[str]:
         """Return the errors of failed informers of these watches."""
         return self._informers.errors(self._handlers.values())
+
+    def _owner(self, name: str) -> str:
+        return f"{self._controller}/{name}"
+
+    def _add_index(self, watch: AnyWatch, index: str) -> None:
+        name = name_of(watch)
+        source = f"index '{index}' of watch '{name}'"
+
+        def fail(key: Key, error: BaseException) -> None:
+            self._dispatcher.fail(error, source=source, about=key)
+
+        store = self._stores[name].store
+        store.add_index(self._owner(name), index, watch.indexes[index], fail)
 
 
 class WatchEventHandler:
@@ -239,6 +299,7 @@ class WatchEventHandler:
         self._dispatcher = dispatcher
         self._on_synced = on_synced
         self._debounce_seconds = watch.debounce.total_seconds()
+        self._source = f"'keys' of watch '{name_of(watch)}'"
 
     def on_change(self, change: Change[Any]) -> None:
         """See `EventHandler.changed`."""
@@ -248,6 +309,8 @@ class WatchEventHandler:
             self.watch.keys,
             change,
             cause=lambda: _cause(change),
+            source=self._source,
+            about=change.key,
             debounce_seconds=0.0 if change.initial else self._debounce_seconds,
         )
 
@@ -259,6 +322,7 @@ class WatchEventHandler:
             self._dispatcher.call(
                 self.watch.on_synced,
                 cause=lambda: Cause(reason="synced", received=time.monotonic(), kind=kind),
+                source=f"'on_synced' of watch '{name_of(self.watch)}'",
             )
         self._on_synced()
 

@@ -10,9 +10,9 @@ from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
 from kcm_host.api.records import Cause
 from kcm_host.api.timers import Timer
-from kcm_host.api.watch import AnyWatch
+from kcm_host.api.watch import AnyWatch, name_of, object_key
 from kcm_host.informer.store import Store
-from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher
+from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, InvalidResult, shown
 from kcm_host.workqueue.queue import WorkQueue
 
 
@@ -31,7 +31,8 @@ async def run_timer(timer: Timer, dispatcher: EventDispatcher) -> None:
 
 def fire(timer: Timer, dispatcher: EventDispatcher) -> None:
     """Call a timer and enqueue what it returns."""
-    dispatcher.call(timer.keys, cause=_timer_cause, source="a timer")
+    source = f"'keys' of a timer (every {timer.every})"
+    dispatcher.call(timer.keys, cause=_timer_cause, source=source)
 
 
 def _timer_cause() -> Cause:
@@ -46,7 +47,8 @@ JITTER = 0.1
 
 class Resync:
     """
-    Enqueues the key of every object of the watches that name one (`Watch.resync`).
+    Enqueues the key of every object of the watches that name one (`Watch.resync`), or whose
+    objects are keys.
 
     It corrects missed enqueue requests. A write in a sync that only the resync requested shows
     that `keys` of some watch has missed a change.
@@ -74,8 +76,9 @@ class Resync:
         while self._period_seconds:
             await asyncio.sleep(self._period_seconds * (1 + JITTER * self._random()))
             for watch, store, _ in list(self._active_watches()):
-                if watch.resync is not None:
-                    await self._resync(watch, watch.resync, store)
+                resync = watch.resync or (_same if watch.keys is object_key else None)
+                if resync is not None:
+                    await self._resync(watch, resync, store)
 
     def is_resync_only(self, key: Key) -> bool:
         """
@@ -102,13 +105,24 @@ class Resync:
             await self._queue.wait_resync_taken()
             await asyncio.sleep(0)
             cause = Cause(reason="resync", received=time.monotonic(), kind=str(watch.kind))
-            try:
-                for key in keys[begin : begin + BATCH]:
+            for key in keys[begin : begin + BATCH]:
+                try:
                     if _is_readable(store, key):
-                        self._queue.add_resync(resync(key), cause)
-            except PLUGIN_FAILURES as error:
-                self._dispatcher.fail(error, source="'resync' of a watch")
-                return
+                        self._queue.add_resync(_checked(resync(key)), cause)
+                except PLUGIN_FAILURES as error:
+                    source = f"'resync' of watch '{name_of(watch)}'"
+                    self._dispatcher.fail(error, source=source, about=key)
+                    return
+
+
+def _same(key: Key) -> Key:
+    return key
+
+
+def _checked(key: object) -> Key:
+    if isinstance(key, Key):
+        return key
+    raise InvalidResult(f"returned {shown(key)}; return a Key")
 
 
 def _is_readable(store: Store[Any], key: Key) -> bool:
