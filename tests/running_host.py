@@ -85,6 +85,11 @@ class RunningHost:
         """Give what `/status` says about the one stream of a resource."""
         return _only(self.status()["streams"], "resource", resource)
 
+    def followed(self) -> list[str]:
+        """Return the resources of the streams that controllers need, not only the host."""
+        streams = self.status()["streams"]
+        return sorted(one["resource"] for one in streams if one["controllers"] != ["kcm-host"])
+
     def metrics(self) -> dict[str, float]:
         """Give the series of `/metrics`: name and labels as written there -> value."""
         code, body = self.page("/metrics")

@@ -10,7 +10,7 @@ from kcm_host.informer.store import Store
 @pytest.fixture
 def store() -> Store[Pod]:
     """A store of pods."""
-    return Store(POD)
+    return Store(POD, Pod)
 
 
 @pytest.fixture

@@ -88,8 +88,8 @@ def test_undecodable_objects_are_named_and_counted(view: CacheView, store: Store
     with pytest.raises(Undecodable) as refusal:
         pods.get("b", "team")
     assert str(refusal.value) == (
-        "pods 'team/b' exists, but does not fit the fields that the controller reads; "
-        "correct the object, the log names the field"
+        "pods 'team/b' exists, but cannot be decoded as Pod, and the log names the field; "
+        "correct the object, or the model if the object is right"
     )
 
 

@@ -36,7 +36,7 @@ def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
     assert len(store) == 1
     assert store.undecodable == {A}
     assert list(store.items()) == []
-    with pytest.raises(Undecodable, match="pods 'team/a' exists, but does not fit the fields"):
+    with pytest.raises(Undecodable, match="pods 'team/a' exists, but cannot be decoded as Pod"):
         store.get(A)
 
 
@@ -162,7 +162,26 @@ def test_it_is_told_once_for_each_version(
         "version": "2",
         "model": "Pod",
         "error": "Expected `str`, got `int` - at `$.object.node`",
+        "remedy": "correct the object; if it is right, correct the model of the controller",
     }
+
+
+class Wordy(msgspec.Struct):
+    """A model whose own code raises a long error."""
+
+    def __post_init__(self) -> None:
+        raise ValueError("x" * 10_000)
+
+
+def test_the_error_in_the_log_is_bounded(
+    informer: SharedInformer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The code of a model may quote the object, and there may be many objects (F-69)."""
+    informer.add_event_handler(Wordy, RecordingHandler())
+    paged_list(informer, pod(A, "1"))
+    (record,) = caplog.records
+    assert record.__dict__["kv"]["model"] == "Wordy"
+    assert record.__dict__["kv"]["error"] == "x" * 400
 
 
 def test_its_end_is_no_further_trouble(

@@ -15,11 +15,11 @@ class Definitions:
         self.group = group
         self._extensions: Any = kubernetes.ApiextensionsV1Api(server.client())
         self._objects: Any = kubernetes.CustomObjectsApi(server.client())
-        self._made: set[str] = set()
+        self._made: dict[str, str] = {}
 
-    def create(self, kind: str) -> None:
+    def create(self, kind: str, *, plural: str = "") -> None:
         """Add a kind; the server serves it a moment later."""
-        plural = plural_of(kind)
+        plural = plural or plural_of(kind)
         schema = {
             "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         }
@@ -33,13 +33,12 @@ class Definitions:
             },
         }
         self._extensions.create_custom_resource_definition(definition)
-        self._made.add(kind)
+        self._made[kind] = plural
 
     def delete(self, kind: str) -> None:
         """Delete a kind with its objects."""
-        name = f"{plural_of(kind)}.{self.group}"
+        name = f"{self._made.pop(kind)}.{self.group}"
         self._extensions.delete_custom_resource_definition(name)
-        self._made.remove(kind)
 
     def delete_all(self) -> None:
         """Delete all kinds."""

@@ -12,15 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.api import Change, Key, Kind, View, Watch
+from kcm_host.api import AnyWatch, Change, Key, Kind, View, Watch
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import user_agent_of
+from kcm_host.informer.shared_informer import EventHandler
 from kcm_host.runtime.discovery_poller import (
+    DEBOUNCE_SECONDS,
+    HOST,
     INITIAL_DELAY_SECONDS,
     MAX_DELAY_SECONDS,
     MIN_RETURNS,
     POLL_SECONDS,
+    RETRY_SECONDS,
     STABLE_SECONDS,
+    DefinitionWatches,
     FlapDetector,
     difference,
     poll_discovery,
@@ -67,10 +72,9 @@ class Client:
 class Listener:
     """A controller that records when it is notified, and what is served then."""
 
-    depends_on_discovery = True
-
     def __init__(self, client: CachedDiscoveryClient) -> None:
         self._client = client
+        self.depends_on_discovery = True
         self.times: list[float] = []
         self.last = ""
 
@@ -81,11 +85,48 @@ class Listener:
         self.last = "".join(sorted(kinds))
 
 
+class Informers:
+    """An informer factory that records its handlers, which a test calls."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[EventHandler, str] = {}
+        self.retries = 0
+
+    def add_event_handler(
+        self, controller: str, watch: AnyWatch, handler: EventHandler, *, optional: bool
+    ) -> None:
+        """See `InformerFactory`."""
+        assert (controller, optional) == (HOST, True)
+        self.handlers[handler] = str(watch.kind)
+
+    async def remove_event_handler(self, handler: EventHandler) -> None:
+        """See `InformerFactory`."""
+        del self.handlers[handler]
+
+    def start(self) -> None:
+        """Do nothing: the test notifies."""
+
+    def retry(self) -> None:
+        """Count the calls."""
+        self.retries += 1
+
+    def change(self, **values: Any) -> None:
+        """Notify all handlers of a change of a definition."""
+        for handler in self.handlers:
+            handler.on_change(Change(kind=SECRET, key=Key("a"), old=None, new=Thing(), **values))
+
+
+@pytest.fixture
+def informers() -> Informers:
+    """Return informers of definitions."""
+    return Informers()
+
+
 Poll = Callable[[Iterator[str]], Any]
 
 
 @pytest.fixture
-async def poll() -> AsyncIterator[Poll]:
+async def poll(informers: Informers) -> AsyncIterator[Poll]:
     """Poll a client with these answers until the test ends."""
     tasks = []
 
@@ -93,7 +134,8 @@ async def poll() -> AsyncIterator[Poll]:
         client = CachedDiscoveryClient(Client(kinds), user_agent=user_agent_of("host"))  # type: ignore[arg-type]
         await client.fetch()
         listener = Listener(client)
-        tasks.append(asyncio.create_task(poll_discovery(client, [listener])))
+        definitions = DefinitionWatches(informers)  # type: ignore[arg-type]
+        tasks.append(asyncio.create_task(poll_discovery(client, [listener], definitions)))
         return listener
 
     yield start
@@ -149,6 +191,103 @@ async def test_added_kinds_are_not_delayed(poll: Poll, caplog: pytest.LogCapture
     await asyncio.sleep(HOUR)
     assert len(listener.times) == len(letters) - 1
     assert [one for one in caplog.records if one.message == FLAPS] == []
+
+
+class Served:
+    """Discovery answers: what is served now, and the times of the polls."""
+
+    def __init__(self) -> None:
+        self.now = "a"
+        self.times: list[float] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.times.append(asyncio.get_running_loop().time())
+        return self.now
+
+
+@pytest.mark.virtual_time
+async def test_discovery_is_polled_when_a_definition_changes(
+    poll: Poll, informers: Informers
+) -> None:
+    """After a moment, for all changes until then; failed informers are tried again (F-70)."""
+    served = Served()
+    listener = await poll(served)
+    await asyncio.sleep(1)
+    assert sorted(informers.handlers.values()) == [
+        "apiservices.apiregistration.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    ]
+    served.now = "ab"
+    informers.change()
+    await asyncio.sleep(DEBOUNCE_SECONDS / 2)
+    informers.change()
+    await asyncio.sleep(DEBOUNCE_SECONDS / 2 + 0.01)
+    assert (listener.last, informers.retries) == ("ab", 1)
+    polls = len(served.times)
+    await asyncio.sleep(POLL_SECONDS - 1)
+    assert len(served.times) == polls, "it has found what had changed"
+
+
+@pytest.mark.virtual_time
+async def test_a_definition_that_takes_effect_later_is_polled_for_again(
+    poll: Poll, informers: Informers
+) -> None:
+    """At growing distances until discovery shows a change, then every 30 s again (F-70)."""
+    served = Served()
+    listener = await poll(served)
+    await asyncio.sleep(1)
+    begun = asyncio.get_running_loop().time()
+    informers.change()
+    await asyncio.sleep(DEBOUNCE_SECONDS + RETRY_SECONDS[0] + 1)
+    served.now = "ab"
+    await asyncio.sleep(60)
+    waits = [time - begun for time in served.times if time > begun]
+    first, second, third = itertools.accumulate([DEBOUNCE_SECONDS, *RETRY_SECONDS[:2]])
+    assert waits == pytest.approx([first, second, third, third + POLL_SECONDS])
+    assert listener.times == pytest.approx([begun + third])
+
+
+@pytest.mark.virtual_time
+async def test_polls_for_a_definition_end(poll: Poll, informers: Informers) -> None:
+    """Not every change of a definition changes what is served (F-70)."""
+    served = Served()
+    await poll(served)
+    await asyncio.sleep(1)
+    begun = asyncio.get_running_loop().time()
+    informers.change()
+    await asyncio.sleep(60)
+    waits = [time - begun for time in served.times if time > begun]
+    all_retries = list(itertools.accumulate([DEBOUNCE_SECONDS, *RETRY_SECONDS]))
+    assert waits == pytest.approx([*all_retries, all_retries[-1] + POLL_SECONDS])
+
+
+@pytest.mark.virtual_time
+async def test_initial_definitions_are_no_changes(poll: Poll, informers: Informers) -> None:
+    """Discovery was read at the start of the host."""
+    served = Served()
+    await poll(served)
+    await asyncio.sleep(1)
+    polls = len(served.times)
+    informers.change(initial=True)
+    await asyncio.sleep(POLL_SECONDS - 2)
+    assert len(served.times) == polls
+
+
+@pytest.mark.virtual_time
+async def test_definitions_are_watched_while_a_controller_depends_on_discovery(
+    poll: Poll, informers: Informers
+) -> None:
+    """The host keeps no watch that nothing needs (F-70)."""
+    listener = await poll(Served())
+    listener.depends_on_discovery = False
+    await asyncio.sleep(POLL_SECONDS + 1)
+    assert informers.handlers == {}
+    listener.depends_on_discovery = True
+    await asyncio.sleep(2 * POLL_SECONDS)
+    assert len(informers.handlers) == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=1, max_size=60))

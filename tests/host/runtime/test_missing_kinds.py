@@ -1,5 +1,6 @@
 """Kinds that may not be followed, or are not there: their controller waits, the rest runs."""
 
+import time
 from typing import Any
 
 from eventually import eventually
@@ -13,6 +14,10 @@ from kcm_host_testing.api_server import ApiServer
 
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
+
+
+def _has_stream(host: RunningHost, resource: str) -> bool:
+    return any(one["resource"] == resource for one in host.status()["streams"])
 
 
 def is_ready(host: RunningHost) -> bool:
@@ -78,13 +83,13 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
 def test_a_kind_that_is_not_required_holds_up_nothing(
     run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
 ) -> None:
-    """With `awaited=False` the controller syncs and is ready, and its state has the problem."""
+    """With `required=False` the controller syncs and is ready, and its state has the problem."""
     aside = """
         class Other(msgspec.Struct, frozen=True):
             metadata: dict[str, object] = {}
         secrets = Kind(group="", version="v1", name="Secret", resource="secrets")
         other = Watch(
-            kind=secrets, model=Other, keys=self.keys, namespace="NAMESPACE", awaited=False
+            kind=secrets, model=Other, keys=self.keys, namespace="NAMESPACE", required=False
         )
         return [
             other, Watch(kind=KIND, model=Thing, keys=self.keys, namespace="NAMESPACE")
@@ -100,3 +105,107 @@ def test_a_kind_that_is_not_required_holds_up_nothing(
         grant([CONFIG_MAPS, SECRETS])
         core.create_namespaced_secret(namespace, {"metadata": {"name": "b"}})
         eventually(lambda: host.controller("maps")["status"]["synced"] == ["a", "b"], "it recovers")
+
+
+def test_a_wrong_plural_is_told_with_the_right_one(
+    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+) -> None:
+    """Not with the advice to install it; it recovers when the declared resource comes (F-67)."""
+    definitions.create("Widget")
+    definitions.create_objects("Widget", namespace, "w")
+    site.plugin("maps", loop(namespace=namespace))
+    site.plugin("wrong", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgts")))
+    host = run_loops("maps", "wrong", ready=False)
+    wrong = f"'widgts.{definitions.group}'"
+    says = f"{wrong} is not served, but 'widgets.{definitions.group}' of kind Widget is"
+    told = f"{says}: correct the resource of the Kind"
+    eventually(lambda: host.controller("maps")["ready"], "the other runs")
+    assert host.controller("wrong")["problem"] == told
+    assert not host.controller("wrong")["ready"]
+    eventually(lambda: host.stream("widgts")["error"].endswith(f"; {told}"), "the stream as well")
+    (line,) = host.log("kind declared wrongly")
+    assert (line["controller"], line["problem"], line["level"]) == ("wrong", told, "error")
+    definitions.delete("Widget")
+    eventually(lambda: "install it" in host.controller("wrong")["problem"], "nothing is known")
+    definitions.create("Widget", plural="widgts")
+    eventually(lambda: is_ready(host), "it recovers")
+
+
+#: Declares permissions for this kind.
+PERMISSION = """
+from kcm_host.api import Permission
+
+class Loop(Loop):
+    @hookimpl
+    def kcm_writes(self):
+        return [Permission(kind=KIND, verb="patch")]
+"""
+
+
+def test_a_wrong_scope_or_name_is_told(
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
+) -> None:
+    """The watch itself would show no error, or no object (F-67)."""
+    source = loop(kind=("", "Secret", "secrets"))
+    scope = source.replace('resource="secrets")', 'resource="secrets", namespaced=False)')
+    site.plugin("scope", scope)
+    site.plugin("name", loop(namespace=namespace, kind=("", "Secrecy", "secrets")))
+    site.plugin("writer", scope.replace("kind=KIND", "kind=MAP") + PERMISSION + MAP)
+    host = run_loops("scope", "name", "writer", ready=False)
+    has = "objects of 'secrets' have a namespace: write namespaced=True in the Kind"
+    is_called = "'secrets' is served as kind Secret, not Secrecy: correct the name of the Kind"
+    for name, told in (("scope", has), ("name", is_called), ("writer", has)):
+        eventually(lambda name=name: host.controller(name)["phase"] == "running", f"{name} runs")
+        assert host.controller(name)["problem"] == told
+        assert not host.controller(name)["ready"]
+
+
+MAP = """
+MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+"""
+#: Follows Widgets when they are served.
+CHOOSING = """
+found = discovery.first_served(Kind(group="GROUP", version="v1", name="Widget", resource="widgets"))
+return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
+"""
+
+
+def choosing(namespace: str, group: str) -> str:
+    """Return the source of a controller that watches Widgets when they are served."""
+    watches = CHOOSING.replace("GROUP", group).replace("NAMESPACE", namespace)
+    source = loop(namespace=namespace, watches=watches)
+    return source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
+
+
+def test_a_kind_is_noticed_soon_after_its_definition(
+    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+) -> None:
+    """By controllers that ask discovery and by those that do not, long before 30 s (F-70)."""
+    site.plugin("choosing", choosing(namespace, definitions.group))
+    site.plugin("fixed", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
+    host = run_loops("choosing", "fixed", ready=False)
+    definition = "customresourcedefinitions"
+    eventually(lambda: _has_stream(host, definition), "definitions are watched")
+    stream = host.stream(definition)
+    assert (stream["controllers"], stream["metadataOnly"]) == (["kcm-host"], True)
+    definitions.create("Widget")
+    definitions.create_objects("Widget", namespace, "w")
+    begun = time.monotonic()
+    for name in ("choosing", "fixed"):
+        eventually(lambda name=name: host.controller(name)["status"].get("synced") == ["w"], name)
+    assert time.monotonic() - begun < 15
+    assert is_ready(host)
+
+
+def test_a_host_that_may_not_watch_definitions_has_no_problem(
+    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, namespace: str, group: str
+) -> None:
+    """Nothing is logged above level debug, and no stream is shown as failed (F-70)."""
+    site.plugin("choosing", choosing(namespace, group))
+    with granted(api_server, "bob", [CONFIG_MAPS]):
+        host = run_loops("choosing", user="bob")
+        refused = {"resource": "customresourcedefinitions.apiextensions.k8s.io", "level": "debug"}
+        eventually(lambda: host.log("watch failed, retrying", **refused), "it is refused")
+        assert [one for one in host.log() if one["level"] in ("warning", "error")] == []
+        eventually(lambda: host.status()["streams"] == [], "both are refused")
+        assert is_ready(host)

@@ -8,13 +8,14 @@ from eventually import eventually
 from host.informer.reflector.running_reflector import until
 from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops, loop
+from host.runtime.test_discovery_poller import Informers
 from plugin_site import PluginSite
 from running_host import RunningHost
 
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.runtime import discovery_poller
-from kcm_host.runtime.discovery_poller import poll_discovery
+from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -54,19 +55,20 @@ def until_synced(host: RunningHost, *names: str) -> None:
 def test_a_controller_without_watches_idles(
     run_loops: RunLoops, site: PluginSite, namespace: str, group: str
 ) -> None:
-    """It runs and is ready, and the log and the endpoints have the reason (F-92)."""
+    """It runs and is ready, and log, endpoints and metrics say what it waits for (F-66, F-92)."""
     site.plugin("choosing", choosing(namespace, group))
     host = run_loops("choosing")
     told = host.controller("choosing")
     assert (told["phase"], told["ready"], told["problem"]) == ("running", True, "")
     assert told["syncs"] == 0
-    assert host.status()["streams"] == []
-    why = "the server serves none of the kinds that it watches"
+    assert host.followed() == []
+    why = f"waits for gadgets.{group}, widgets.{group}"
     assert told["idle"] == why
     assert host.page("/readyz?verbose") == (
         200,
         f"[+]choosing ok, idle: {why}\nreadyz check passed\n".encode(),
     )
+    assert host.metrics()['kcm_host_controller_idle{controller="choosing"}'] == 1
     (line,) = host.log("controller idle")
     assert (line["controller"], line["reason"], line["level"]) == ("choosing", why, "info")
     assert host.stop() == 0
@@ -91,11 +93,11 @@ def test_a_kind_that_is_served_later_is_watched(
     definitions.create("Gadget")
     definitions.create_objects("Gadget", namespace, "g")
     until_synced(host, "g")
-    assert [stream["resource"] for stream in host.status()["streams"]] == ["gadgets"]
+    assert host.followed() == ["gadgets"]
     definitions.delete("Gadget")
     until_synced(host, "w")
     definitions.delete("Widget")
-    eventually(lambda: host.status()["streams"] == [], "nothing is followed")
+    eventually(lambda: host.followed() == [], "nothing is followed")
     eventually(lambda: host.controller("choosing")["ready"], "it idles")
     assert host.controller("choosing")["restarts"] == 4
 
@@ -173,7 +175,8 @@ async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     monkeypatch.setattr(discovery_poller, "POLL_SECONDS", 0.01)
     made = Dependant()
     discovery = CachedDiscoveryClient(client, user_agent=user_agent_of("host"))
-    task = asyncio.create_task(poll_discovery(discovery, [made]))
+    definitions = DefinitionWatches(Informers())  # type: ignore[arg-type]
+    task = asyncio.create_task(poll_discovery(discovery, [made], definitions))
     yield made
     task.cancel()
     await asyncio.wait([task])

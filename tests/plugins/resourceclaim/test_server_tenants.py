@@ -145,4 +145,4 @@ def test_undecodable_templates_are_reported_to_the_user(claims: WatchedClaims) -
     claims.pod()
     (message,) = eventually(claims.events, "an Event is written")
     assert message.startswith("PodResourceClaim res: ")
-    assert "does not fit the fields that the controller reads" in message
+    assert "cannot be decoded as" in message

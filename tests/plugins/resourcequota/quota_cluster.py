@@ -28,12 +28,8 @@ from kcm_host.api import (
     Priority,
     RefreshWatches,
 )
-<<<<<<< HEAD
 from kcm_host.api.quantity import canonical
-from kcm_host.informer.cache_view import CacheView
-=======
 from kcm_host.informer.cache_view import CacheView, Stores
->>>>>>> 84b5bf0 (wip: names of watches)
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.resource_list import parse

@@ -67,7 +67,11 @@ class APIResources:
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self._resources = tuple(resources)
-        self._served = frozenset(_group_version_resource(each.kind) for each in self._resources)
+        self._served = {_group_version_resource(each.kind): each.kind for each in self._resources}
+        self._by_name = {
+            (each.kind.group, each.kind.version, each.kind.name): each.kind
+            for each in self._resources
+        }
 
     def serves(self, kind: Kind) -> bool:
         """Return whether this group, version and resource is served."""
@@ -80,6 +84,33 @@ class APIResources:
     def resources(self) -> Sequence[Resource]:
         """Return every served resource in every version."""
         return self._resources
+
+    def correction(self, kind: Kind) -> str:
+        """
+        Return what is wrong with a declared kind, with the right word; empty without a mistake.
+
+        A kind of which neither the resource nor the name is served may be installed later.
+        """
+        served = self._served.get(_group_version_resource(kind))
+        if served is None:
+            named = self._by_name.get((kind.group, kind.version, kind.name))
+            if named is None:
+                return ""
+            return (
+                f"'{kind}' is not served, but '{named}' of kind {named.name} is: "
+                "correct the resource of the Kind"
+            )
+        if served.name != kind.name:
+            return (
+                f"'{kind}' is served as kind {served.name}, not {kind.name}: "
+                "correct the name of the Kind"
+            )
+        if served.namespaced != kind.namespaced:
+            return (
+                f"objects of '{kind}' have {'a' if served.namespaced else 'no'} namespace: "
+                f"write namespaced={served.namespaced} in the Kind"
+            )
+        return ""
 
 
 class CachedDiscoveryClient:

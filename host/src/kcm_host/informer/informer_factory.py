@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kcm_host.api.kinds import Key
+from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watch import AnyWatch
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.background import keep_running
@@ -93,7 +93,14 @@ class InformerFactory:
     its own, so that other handlers are not notified of every object again.
     """
 
-    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Callable[[], float],
+        correction: Callable[[Kind], str] = lambda _kind: "",
+    ) -> None:
+        """Prepare; `correction` returns what is wrong with a kind, empty if nothing is."""
+        self.correction = correction
         self._client = client
         self._clock = clock
         self._user_agent = user_agent_of("shared-informers")
@@ -102,11 +109,19 @@ class InformerFactory:
         self._by_handler: dict[EventHandler, Informer] = {}
 
     def add_event_handler(
-        self, controller: str, watch: AnyWatch, handler: EventHandler
+        self, controller: str, watch: AnyWatch, handler: EventHandler, *, optional: bool = False
     ) -> Store[Any]:
-        """Add a handler and return the store of its watch; it gets nothing before `start`."""
+        """
+        Add a handler and return the store of its watch; it gets nothing before `start`.
+
+        `optional` is for what the host can do without: a failure is no problem of anything.
+        """
         options = ListWatchOptions(
-            watch.kind, watch.namespace, watch.label_selector, watch.field_selector
+            watch.kind,
+            watch.namespace,
+            watch.label_selector,
+            watch.field_selector,
+            optional=optional,
         )
         informers = self._informers.setdefault(options, [])
         usable = (each for each in informers if each.task is None or each.can_serve(watch))
@@ -150,13 +165,23 @@ class InformerFactory:
         self._by_handler.clear()
 
     def states(self) -> tuple[StreamState, ...]:
-        """Return the state of every informer."""
-        return tuple(informer.state() for informer in self._all())
+        """Return the state of every informer, without optional ones that fail."""
+        return tuple(
+            informer.state()
+            for informer in self._all()
+            if not (informer.options.optional and informer.error())
+        )
 
     def errors(self, handlers: Iterable[EventHandler]) -> list[str]:
         """Return the errors of the informers that have these handlers, each once."""
         informers = dict.fromkeys(self._by_handler[handler] for handler in handlers)
         return [error for informer in informers if (error := informer.error())]
+
+    def retry(self) -> None:
+        """End the delays of failed informers, which try again at once."""
+        for informer in self._all():
+            if informer.reflector is not None:
+                informer.reflector.retry()
 
     def _all(self) -> list[Informer]:
         return [each for informers in self._informers.values() for each in informers]
@@ -171,6 +196,7 @@ class InformerFactory:
             informer.shared_informer,
             user_agent=self._user_agent,
             clock=self._clock,
+            correction=self.correction,
         )
         name = f"watch {options}"
         informer.task = asyncio.create_task(keep_running(name, informer.reflector.run), name=name)

@@ -47,6 +47,8 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
+    #: Whether the host can do without these objects, so that a failure is no problem.
+    optional: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.kind}" if self.namespace else str(self.kind)
@@ -83,11 +85,17 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
             *self.selectors,
         )
 
-    def remedy(self, error: Exception) -> str:
-        """Return what an operator can do about `error`; empty for an error that may pass."""
+    def remedy(self, error: Exception, correction: str) -> str:
+        """
+        Return what an operator can do about `error`; empty for an error that may pass.
+
+        `correction` is what is wrong with the kind, empty if nothing is known to be.
+        """
         status = error.status if isinstance(error, ApiError) else 0
         if status == 403:
             return f"; grant list and watch on '{self}' to the host's identity"
+        if status == 404 and correction:
+            return f"; {correction}"
         if status == 404:
             return f"; the server does not serve '{self}': install it or disable the controller"
         if status == 401:

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import ClassVar, NoReturn
 
 import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
+from kcm_host.api.kinds import Kind
 from kcm_host.client.errors import error_of_event, is_gone, is_too_large
 from kcm_host.client.rest import JSON, METADATA_ONLY, Client
 from kcm_host.informer import decoder, pager
@@ -75,7 +76,9 @@ class Reflector:
         *,
         user_agent: str,
         clock: Callable[[], float],
+        correction: Callable[[Kind], str] = lambda _kind: "",
     ) -> None:
+        """Prepare; `correction` returns what is wrong with a kind, empty if nothing is."""
         self.options = options
         self.state: State = Listing()
         #: Where the next watch begins; empty before the first list.
@@ -86,6 +89,8 @@ class Reflector:
         self._sink = sink
         self._user_agent = user_agent
         self._clock = clock
+        self._correction = correction
+        self._retry_requested = asyncio.Event()
         self._backoff = Backoff(clock, random.random)
         #: Whether the server has refused to list at `resource_version`.
         self._version_unavailable = False
@@ -103,6 +108,11 @@ class Reflector:
     def error(self) -> str:
         """Why the last attempt failed, with the remedy; empty in the other states."""
         return self.state.error
+
+    def retry(self) -> None:
+        """End a delay after a failure, because its reason may be gone."""
+        if isinstance(self.state, Failed):
+            self._retry_requested.set()
 
     async def run(self) -> None:
         """Keep the sink up to date until cancelled."""
@@ -308,15 +318,15 @@ class Reflector:
 
     def _set_watching(self) -> None:
         if isinstance(self.state, Failed):
-            self._log(logging.INFO, "watch recovered")
+            self._log(self._level(logging.INFO), "watch recovered")
         self.state = Watching()
         self._busy_since = None
 
     def _set_failed(self, error: Exception) -> None:
         """Set the state; log each failure once as long as its text stays the same."""
-        text = f"{error}{self.options.remedy(error)}"
+        text = f"{error}{self.options.remedy(error, self._correction(self.options.kind))}"
         if text != self.error:
-            self._log(logging.WARNING, "watch failed, retrying", error=text)
+            self._log(self._level(logging.WARNING), "watch failed, retrying", error=text)
         self.state = Failed(text)
 
     @asynccontextmanager
@@ -341,7 +351,10 @@ class Reflector:
         await self._back_off()
 
     async def _back_off(self) -> None:
-        await asyncio.sleep(self._backoff.next_delay())
+        self._retry_requested.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._backoff.next_delay()):
+                await self._retry_requested.wait()
 
     @asynccontextmanager
     async def _warnings_while_slow(self) -> AsyncIterator[None]:
@@ -359,6 +372,9 @@ class Reflector:
             warner.cancel()
             # Not a plain await: our own cancellation would be taken for that of the task.
             await asyncio.wait({warner})
+
+    def _level(self, level: int) -> int:
+        return logging.DEBUG if self.options.optional else level
 
     def _log(self, level: int, event: str, **pairs: str) -> None:
         log.log(level, event, extra={"kv": {"resource": str(self.options), **pairs}})

@@ -17,6 +17,9 @@ from kcm_host.informer.store import SLICE, Entry, Store
 
 log = logging.getLogger(__name__)
 
+#: A model's own code may raise an error of any length, for any number of objects.
+MAX_ERROR_LENGTH = 400
+
 
 class EventHandler(Protocol):
     """Receiver of the changes of one store. No method may raise."""
@@ -87,7 +90,7 @@ class TypedInformer:
     """The store of one model of a shared informer, with its event handlers."""
 
     def __init__(self, kind: Kind, model: type[Any]) -> None:
-        self.store: Store[Any] = Store(kind)
+        self.store: Store[Any] = Store(kind, model)
         self.registrations: list[HandlerRegistration] = []
         #: The list that has been started and is not complete.
         self.pending_list: dict[Key, Entry[Any]] = {}
@@ -140,7 +143,8 @@ class TypedInformer:
             "key": str(key),
             "version": resource_version,
             "model": self._decoder.model.__name__,
-            "error": str(error),
+            "error": str(error)[:MAX_ERROR_LENGTH],
+            "remedy": "correct the object; if it is right, correct the model of the controller",
         }
         log.warning("undecodable object, last decoded state kept", extra={"kv": pairs})
 

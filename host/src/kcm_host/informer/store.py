@@ -63,8 +63,10 @@ class Store(Generic[M]):
     one step.
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, model: type[M] | None = None) -> None:
+        """Make an empty store; `model` is named in errors."""
         self.kind = kind
+        self._model_name = model.__name__ if model is not None else "its model"
         #: Whether an update without a changed field is a change too; set by a watch.
         self.notify_unchanged = False
         #: Whether the full object is kept beside its model; set by a watch.
@@ -182,8 +184,8 @@ class Store(Generic[M]):
             return None
         if entry.model is None:
             raise Undecodable(
-                f"{self.kind} '{key}' exists, but does not fit the fields that the controller "
-                "reads; correct the object, the log names the field"
+                f"{self.kind} '{key}' exists, but cannot be decoded as {self._model_name}, and the "
+                "log names the field; correct the object, or the model if the object is right"
             )
         return entry.model
 

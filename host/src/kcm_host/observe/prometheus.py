@@ -190,6 +190,11 @@ def controller_families(
         "1 while the controller runs and all its watches are synced.",
         labels=["controller"],
     )
+    idle = GaugeMetricFamily(
+        "kcm_host_controller_idle",
+        "1 while the controller runs and has nothing to watch; /status names what it waits for.",
+        labels=["controller"],
+    )
     restarts = CounterMetricFamily(
         "kcm_host_controller_restarts",
         "Restarts of a controller.",
@@ -203,9 +208,10 @@ def controller_families(
     for one in controllers:
         running.add_metric([one.name, PROGRAM], one.phase == "running")
         ready.add_metric([one.name], one.ready)
+        idle.add_metric([one.name], bool(one.idle))
         restarts.add_metric([one.name], one.restarts)
         errors.add_metric([one.name], metrics.plugins.errors.get(one.name, 0))
-    yield from (running, ready, restarts, errors)
+    yield from (running, ready, idle, restarts, errors)
 
 
 def request_families(metrics: Metrics) -> Iterator[Metric]:

@@ -27,7 +27,7 @@ from kcm_host.runtime.event_handlers import RestartReason
 
 log = logging.getLogger(__name__)
 
-IDLE = "the server serves none of the kinds that it watches"
+IDLE = "'kcm_watches' returned no watch"
 
 
 class Starting(msgspec.Struct, frozen=True):
@@ -121,6 +121,8 @@ class Controller:
             self._state = Restarting(self._state.problem, run)
         else:
             self._state = Starting(run)
+        for problem in run.wrong_kinds():
+            log.error("kind declared wrongly", extra={"kv": self._pairs(problem=problem)})
         return True
 
     async def run(self) -> None:
@@ -178,7 +180,7 @@ class Controller:
             ready=is_running and not problems,
             distribution=candidate.distribution,
             version=candidate.version,
-            idle=IDLE if is_running and run and run.is_idle else "",
+            idle=_idle_reason(run) if is_running and run and run.is_idle else "",
             problem=self._state.problem or "; ".join([*problems, *watch_problems]),
             workers=self._config.workers,
             queue_name=self._config.plugin.info.queue_name,
@@ -206,7 +208,7 @@ class Controller:
             if not self._draining:
                 self._enter(Running(run))
                 if run.is_idle:
-                    log.info("controller idle", extra={"kv": self._pairs(reason=IDLE)})
+                    log.info("controller idle", extra={"kv": self._pairs(reason=_idle_reason(run))})
                 try:
                     run.start(stuck=self._stuck)
                 except Exception as error:  # noqa: BLE001 - an error of the host restarts as well
@@ -243,3 +245,8 @@ class Controller:
 
     def _pairs(self, **pairs: str) -> dict[str, str]:
         return {"controller": self.name, **pairs}
+
+
+def _idle_reason(run: ControllerRun) -> str:
+    missing = run.missing_kinds()
+    return f"waits for {', '.join(missing)}" if missing else IDLE

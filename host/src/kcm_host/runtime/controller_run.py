@@ -199,7 +199,7 @@ class ControllerRun:
     @property
     def depends_on_discovery(self) -> bool:
         """Return whether its watches depend on what the server serves."""
-        return self._discovery.used or self._dynamic is not None
+        return self._discovery.used or self._dynamic is not None or self._has_wrong_kind()
 
     def discovery_changed(self) -> None:
         """
@@ -214,8 +214,20 @@ class ControllerRun:
             self._dynamic.refresh()
 
     def problems(self) -> list[str]:
-        """Return why the controller is not ready: failed informers, missing permissions."""
-        return [*self._required.problems(), *self.refused_writes.problems()]
+        """Return why the controller is not ready: wrong kinds, failed informers, refusals."""
+        texts = [*self._required.problems(), *self.wrong_kinds(), *self.refused_writes.problems()]
+        return list(dict.fromkeys(texts))
+
+    def wrong_kinds(self) -> list[str]:
+        """Return what is wrong with the kinds of required watches and permissions."""
+        kinds = [watch.kind for watch in self._watches if watch.required]
+        kinds += [permission.kind for permission in self._permissions]
+        correction = self._shared.discovery.api_resources.correction
+        return sorted({text for kind in kinds if (text := correction(kind))})
+
+    def missing_kinds(self) -> list[str]:
+        """Return the kinds that `kcm_watches` has asked for and that are not served."""
+        return sorted({str(kind) for kind in self._discovery.missing()})
 
     def watch_problems(self) -> list[str]:
         """Return the problems of watches that no sync waits for."""
@@ -236,6 +248,11 @@ class ControllerRun:
     def status(self) -> Mapping[str, Any]:
         """Return what `kcm_status` returns; its exceptions pass."""
         return self._instance.status(self._view)
+
+    def _has_wrong_kind(self) -> bool:
+        """Return whether a watch or a permission waits for another result of discovery."""
+        serves = self._shared.discovery.api_resources.serves
+        return not all(serves(watch.kind) for watch in self._watches) or bool(self.wrong_kinds())
 
     def _changed_watches(self) -> str:
         """Return how `kcm_watches` of a new instance differs; empty when it does not."""

@@ -2,19 +2,45 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from kcm_host.api.discovery import Resource
 from kcm_host.api.kinds import Kind
-from kcm_host.api.watch import AnyWatch
+from kcm_host.api.watch import AnyWatch, Change, Watch, name_of
 from kcm_host.client.discovery import CachedDiscoveryClient
+from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.runtime.event_handlers import declaration_of
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 30.0
+#: The time from a change of a definition to the poll: several are created at a time.
+DEBOUNCE_SECONDS = 0.3
+#: Delays of further polls, because a definition takes effect a moment after its creation.
+RETRY_SECONDS = (1.0, 3.0, 9.0)
+#: The name of the host where streams show the controllers that they are for.
+HOST = "kcm-host"
+#: A change of one of these may change what is served.
+DEFINITIONS = (
+    Kind(
+        group="apiextensions.k8s.io",
+        version="v1",
+        name="CustomResourceDefinition",
+        resource="customresourcedefinitions",
+        namespaced=False,
+    ),
+    Kind(
+        group="apiregistration.k8s.io",
+        version="v1",
+        name="APIService",
+        resource="apiservices",
+        namespaced=False,
+    ),
+)
 #: Without a change for so long, the answers flap no longer.
 STABLE_SECONDS = 600.0
 #: The delay of a notification while answers flap: doubled each time, up to the maximum.
@@ -91,21 +117,89 @@ class RecordedDiscovery:
     def __init__(self, client: CachedDiscoveryClient) -> None:
         self.used = False
         self._client = client
+        self._asked: dict[Kind, None] = {}
 
     def serves(self, kind: Kind) -> bool:
         """See `Discovery.serves`."""
-        self.used = True
-        return self._client.api_resources.serves(kind)
+        return self.first_served(kind) is not None
 
     def first_served(self, *kinds: Kind) -> Kind | None:
         """See `Discovery.first_served`."""
         self.used = True
+        self._asked.update(dict.fromkeys(kinds))
         return self._client.api_resources.first_served(*kinds)
 
     def resources(self) -> Sequence[Resource]:
         """See `Discovery.resources`."""
         self.used = True
         return self._client.api_resources.resources()
+
+    def missing(self) -> list[Kind]:
+        """Return the kinds that were asked for and are not served now."""
+        return [kind for kind in self._asked if not self._client.api_resources.serves(kind)]
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A definition of which nothing is read, so that only metadata is requested."""
+
+
+class DefinitionHandler:
+    """The event handler of the definitions."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def on_change(self, change: Change[Any]) -> None:
+        """See `EventHandler`."""
+        if not change.initial:
+            self._changed()
+
+    def on_synced(self) -> None:
+        """See `EventHandler`."""
+
+
+class DefinitionWatches:
+    """
+    The host's watches of CustomResourceDefinitions and APIServices, and when to poll discovery.
+
+    The host may lack the permissions for them: then changes are noticed by the next regular poll.
+    """
+
+    def __init__(self, informers: InformerFactory) -> None:
+        self._informers = informers
+        self._handlers: list[DefinitionHandler] = []
+        self._changed = asyncio.Event()
+        self._retries: deque[float] = deque()
+
+    async def follow(self, needed: bool) -> None:
+        """Start the watches when they are needed, and stop them when they no longer are."""
+        if not needed:
+            while self._handlers:
+                await self._informers.remove_event_handler(self._handlers.pop())
+        elif not self._handlers:
+            for kind in DEFINITIONS:
+                handler = DefinitionHandler(self._changed.set)
+                watch = Watch(kind=kind, model=Definition, notify_unchanged=True)
+                self._informers.add_event_handler(HOST, watch, handler, optional=True)
+                self._handlers.append(handler)
+            self._informers.start()
+
+    async def wait(self) -> None:
+        """Return when to poll: soon after a definition has changed, otherwise regularly."""
+        seconds = self._retries.popleft() if self._retries else POLL_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(DEBOUNCE_SECONDS)
+        self._changed.clear()
+        self._retries = deque(RETRY_SECONDS)
+
+    def served_kinds_changed(self) -> None:
+        """End the further polls, and let informers of kinds that were not served try again."""
+        self._retries.clear()
+        self._informers.retry()
 
 
 class DiscoveryListener(Protocol):
@@ -120,20 +214,24 @@ class DiscoveryListener(Protocol):
 
 
 async def poll_discovery(
-    client: CachedDiscoveryClient, controllers: Collection[DiscoveryListener]
+    client: CachedDiscoveryClient,
+    controllers: Collection[DiscoveryListener],
+    definitions: DefinitionWatches,
 ) -> None:
     """
-    Poll discovery every 30 s, if a controller depends on it, and notify these of changes.
+    Poll discovery, if a controller depends on it, and notify these of changes.
 
-    While answers flap, notifications are delayed.
+    Every 30 s, and after changes of definitions. While answers flap, notifications are delayed.
     """
     flaps = FlapDetector(client.api_resources.resources(), asyncio.get_running_loop().time)
     while True:
-        await asyncio.sleep(POLL_SECONDS)
+        await definitions.follow(any(one.depends_on_discovery for one in controllers))
+        await definitions.wait()
         listeners = [one for one in controllers if one.depends_on_discovery]
         if not listeners:
             continue
         if await client.poll():
+            definitions.served_kinds_changed()
             flaps.changed(client.api_resources.resources())
         if flaps.is_due():
             for one in listeners:
@@ -155,4 +253,4 @@ def difference(before: Iterable[AnyWatch], after: Iterable[AnyWatch]) -> str:
 
 
 def _joined(watches: Iterable[AnyWatch]) -> str:
-    return " and ".join(sorted(f"'{watch.kind}' {watch.kind.version}" for watch in watches))
+    return " and ".join(sorted(f"'{name_of(watch)}' {watch.kind.version}" for watch in watches))

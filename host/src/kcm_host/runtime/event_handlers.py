@@ -14,7 +14,7 @@ from kcm_host.api.watch import AnyWatch, Change, name_of
 from kcm_host.informer.cache_view import Stores
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store
-from kcm_host.plugins.quarantine import place_of
+from kcm_host.observe.logging import place_of
 from kcm_host.workqueue.queue import WorkQueue
 
 #: The longest part of a wrong result that is shown.
@@ -230,7 +230,7 @@ class WatchSet:
         return declaration_of(self._handlers[name_of(watch)].watch) == declaration_of(watch)
 
     def use_functions(self, watch: AnyWatch) -> None:
-        """Let the active watch of this name, declared in the same way, call these functions."""
+        """Make the active watch of this name, declared in the same way, call these functions."""
         handler = self._handlers[name_of(watch)]
         before, handler.watch = handler.watch, watch
         for index, function in watch.indexes.items():
@@ -271,8 +271,14 @@ class WatchSet:
             await self.remove(name)
 
     def problems(self) -> list[str]:
-        """Return the errors of failed informers of these watches."""
-        return self._informers.errors(self._handlers.values())
+        """Return what is wrong with the kinds of these watches, and why informers fail."""
+        wrong = {
+            handler: text
+            for handler in self._handlers.values()
+            if (text := self._informers.correction(handler.watch.kind))
+        }
+        others = [handler for handler in self._handlers.values() if handler not in wrong]
+        return [*dict.fromkeys(wrong.values()), *self._informers.errors(others)]
 
     def _owner(self, name: str) -> str:
         return f"{self._controller}/{name}"

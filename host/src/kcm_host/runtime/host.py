@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from kcm_host import __version__
+from kcm_host.api.kinds import Kind
 from kcm_host.api.records import SyncRecord
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
@@ -24,7 +25,7 @@ from kcm_host.plugins.quarantine import Quarantined
 from kcm_host.runtime.bootstrap import HostConfig
 from kcm_host.runtime.controller import Controller
 from kcm_host.runtime.controller_run import SharedDependencies
-from kcm_host.runtime.discovery_poller import poll_discovery
+from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
 from kcm_host.runtime.process import collect_garbage, raise_file_limit
 from kcm_host.runtime.signals import StopSignals
 from kcm_host.runtime.startup_probe import wait_for_api_server
@@ -144,11 +145,12 @@ class Host:
             for one in runnable
         ]
         synced = [one.cache_synced for one in runnable]
+        definitions = DefinitionWatches(shared.informers)
         background = [
             asyncio.create_task(keep_running(name, work), name=name)
             for name, work in (
                 ("garbage collection", partial(collect_garbage, synced)),
-                ("discovery", partial(poll_discovery, shared.discovery, runnable)),
+                ("discovery", partial(poll_discovery, shared.discovery, runnable, definitions)),
             )
         ]
         try:
@@ -165,11 +167,15 @@ class Host:
         discovery = await wait_for_api_server(
             client, agent=AGENT, timeout=self._config.start_timeout
         )
+
+        def correction(kind: Kind) -> str:
+            return discovery.api_resources.correction(kind)
+
         log.info("server reached", extra={"kv": {"server": self._config.connection.base_url}})
         return SharedDependencies(
             client=client,
             own_clients=own_clients,
-            informers=InformerFactory(client, asyncio.get_running_loop().time),
+            informers=InformerFactory(client, asyncio.get_running_loop().time, correction),
             discovery=discovery,
             on_sync=self._on_sync,
             on_write=self._metrics.on_write,
