@@ -70,3 +70,10 @@ def test_check_offline_still_finds_wrong_settings(cli, config):
     broken = cli("check", "-c", config(resourcequota={"settings": {"x": 1}}), "--offline")
     assert broken.exit_code == 2
     assert "unknown key 'x'" in broken.stderr
+
+
+def test_check_shows_what_a_controller_may_write(cli, config):
+    """Each write is named in the words of RBAC (F-68)."""
+    shown = cli("check", "-c", config(), "--offline", "-o", "json")
+    (ttl,) = json.loads(shown.stdout)["controllers"]
+    assert ttl["writes"] == ["patch nodes"]

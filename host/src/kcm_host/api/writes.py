@@ -41,6 +41,9 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     subresource: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind}{f'/{self.subresource}' if self.subresource else ''}"
+
 
 #: What `Writer.event` writes.
 EVENT = Kind(group="", version="v1", name="Event", resource="events")

@@ -72,6 +72,7 @@ def _record(verdict: PluginVerdict) -> dict[str, object]:
         "distribution": verdict.plugin.distribution,
         "version": verdict.plugin.version,
         "workers": verdict.workers,
+        "writes": sorted(set(map(str, verdict.permissions))),
         "problem": f"{broken.reason}; {broken.remedy}" if broken else None,
     }
 

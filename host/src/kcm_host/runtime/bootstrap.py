@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kcm_host import __version__
+from kcm_host.api.writes import Permission
 from kcm_host.client.auth.connection import Connection
 from kcm_host.config.errors import ConfigError, Problem, suggest
 from kcm_host.config.load import Loaded
@@ -79,8 +80,9 @@ class PluginVerdict(msgspec.Struct, frozen=True):
     role: str
     plugin: Plugin | Quarantined
     broken: Quarantined | None = None
-    #: The workers of a controller that can run.
+    #: The workers of a controller that can run, and what it may write.
     workers: int | None = None
+    permissions: frozenset[Permission] = frozenset()
 
 
 def load_plugins(loaded: Loaded) -> LoadedPlugins:
@@ -115,7 +117,9 @@ def plugin_verdicts(plugins: LoadedPlugins) -> tuple[PluginVerdict, ...]:
     extensions = plugins.extensions.loading
     found = [
         *(
-            PluginVerdict(CONTROLLER.name, one.plugin, workers=one.workers)
+            PluginVerdict(
+                CONTROLLER.name, one.plugin, workers=one.workers, permissions=one.permissions
+            )
             for one in plugins.controllers
         ),
         *(PluginVerdict(EXTENSION.name, plugin) for plugin in extensions.plugins.values()),
@@ -129,8 +133,8 @@ def plugin_verdicts(plugins: LoadedPlugins) -> tuple[PluginVerdict, ...]:
 def _controller_config(loaded: Loaded, name: str, plugin: Plugin) -> ControllerConfig:
     section = loaded.settings.controllers[name]
     settings = _settings(loaded, name, plugin)
-    # A constructor that raises is found before the start; each run makes an instance of its own.
-    plugin.construct(settings)
+    # A broken constructor or `kcm_writes` is found before the start; each run has its own instance.
+    permissions = plugin.new(settings).writes()
     return ControllerConfig(
         plugin=plugin,
         settings=settings,
@@ -138,6 +142,7 @@ def _controller_config(loaded: Loaded, name: str, plugin: Plugin) -> ControllerC
         qps=section.qps,
         burst=section.burst_size,
         resync_period=section.resync_period,
+        permissions=permissions,
     )
 
 

@@ -56,6 +56,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     qps: float | None = None
     burst: int | None = None
     resync_period: timedelta = timedelta(hours=10)
+    #: What it may write, as its plugin said when it was loaded.
+    permissions: frozenset[Permission] = frozenset()
 
 
 class SharedDependencies(msgspec.Struct, frozen=True):
