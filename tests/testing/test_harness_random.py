@@ -50,7 +50,7 @@ def play(harness: ControllerHarness, change: str, group: int, text: str | None) 
             name = sorted(known)[group * len(known) // GROUPS]
             harness.patch(NODE, name, {"metadata": {"annotations": {ANNOTATION: text}}})
         case "run":
-            harness.run_until_idle()
+            harness.run_until_idle(attempts=20)
         case "disconnect":
             with harness.disconnected():
                 play(harness, "delete", group, None)
@@ -69,7 +69,7 @@ def test_all_annotations_end_at_the_value_for_the_number_of_nodes(
     harness.start()
     for change in story:
         play(harness, *change)
-    harness.run_until_idle()
+    harness.run_until_idle(attempts=20)
     nodes = harness.objects(NODE)
     allowed = {0: {0}, 1: {0, 15}, 2: {15}}[(len(nodes) > 90) + (len(nodes) > 100)]
     values = {parse_seconds(each["metadata"]["annotations"][ANNOTATION]) for each in nodes.values()}

@@ -283,7 +283,8 @@ def _prune(tree: Object, path: Path) -> None:
 def _check_conflicts(tree: Object, now: Leaves, before: Leaves, others: Sequence[Leaves]) -> None:
     for path, value in now.items():
         present = _value_at(tree, path)
-        if present is MISSING or present == value:
+        is_map = value == {} and isinstance(present, dict)
+        if present is MISSING or present == value or is_map:
             continue
         if before.get(path) != present or any(each.get(path) == present for each in others):
             text = f"Apply failed with 1 conflict: .{'.'.join(path)} has another owner"
