@@ -192,6 +192,7 @@ def test_an_apply_creates_an_object_unless_it_names_a_uid() -> None:
         ([{"op": "remove", "path": "/missing"}], None),
         ([{"op": "add", "path": "/a/7", "value": 1}], None),
         ([{"op": "replace", "path": "/missing", "value": 1}], None),
+        ([{"op": "test", "path": "/missing", "value": None}], {"a": [1, 2], "b/c": {}}),
         ([{"op": "odd", "path": "/a"}], None),
     ],
 )
@@ -255,7 +256,9 @@ def test_what_needs_a_server_is_an_error_also_if_the_sync_catches_it() -> None:
 
     async def sync(key: Key, view: Any, writer: Any) -> None:
         try:
-            await writer.patch(POD, key, {"spec": {"containers": [{"name": "y"}]}})
+            await writer.patch(
+                POD, key, {"spec": {"containers": [{"name": "y"}]}}, type="strategic"
+            )
         except Exception:  # noqa: BLE001 - that is the mistake
             return
 

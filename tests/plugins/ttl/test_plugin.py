@@ -1,7 +1,6 @@
 """The hooks of the controller in the harness: keys, writes and status."""
 
 import logging
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -16,8 +15,7 @@ class Cluster(ControllerHarness):
     """The controller with nodes that have these annotations."""
 
     def __init__(self, **ttls: str | None) -> None:
-        self.controller = Ttl()
-        super().__init__(self.controller)
+        super().__init__(Ttl())
         for name, ttl in ttls.items():
             self.put_node(name, ttl)
         self.start()
@@ -43,10 +41,6 @@ class Cluster(ControllerHarness):
             assert annotation[0] == ANNOTATION
             sent.append((write.key.name, annotation[1]))
         return sent
-
-    def status(self) -> Mapping[str, Any]:
-        """Return the controller's part of the status page."""
-        return self.controller.kcm_status()
 
 
 def many(count: int, ttl: str | None) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from kcm_host.api import HostError, Key, Kind, Outcome
+from kcm_host.api import HostError, Key, Kind, Metric, Outcome
 from kcm_host_testing.harness.controller import (
     ControllerInMemory,
     Recorded,
@@ -224,6 +224,14 @@ class ControllerHarness:
             # What this write has queued is no missed wake-up.
             self.run_until_idle()
         return written
+
+    def status(self) -> Mapping[str, Any]:
+        """Return what `kcm_status` returns."""
+        return self._started().status()
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return what `kcm_metrics` returns."""
+        return self._started().metrics()
 
     def _on_change(self) -> Callable[..., None]:
         self._informers = informers = Informers(self._served.is_served)

@@ -2,18 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from kcm_host.api import AnyWatch, Cause, HostError, Key, Kind, Outcome, Timer, View, Writer
+from kcm_host.api import AnyWatch, Cause, HostError, Key, Kind, Metric, Outcome, Timer, View, Writer
 from kcm_host.api.records import SyncRecord
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.plugin import Instance, Plugin
 from kcm_host.plugins.quarantine import Stage, guarded
+from kcm_host.plugins.validation import validate_info
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.time_limit import SyncTimeLimit
 from kcm_host.reconcile.worker import WorkerContext, failed_sync_log, sync_item
@@ -79,8 +80,9 @@ def instance_of(plugin: object, name: str) -> Instance:
         hookimpls.check_async(found)
         hookimpls.check_static(found)
         manager.register(plugin, name)
-    hooks = tuple(sorted(each.hook for each in found))
-    return Instance(Plugin(candidate, cls, hooks), manager)
+        functions = {each.hook: each.function for each in found}
+        info = validate_info(functions["kcm_info"]() if "kcm_info" in functions else None)
+    return Instance(Plugin(candidate, cls, tuple(sorted(functions)), info=info), manager)
 
 
 class ControllerInMemory:
@@ -177,6 +179,14 @@ class ControllerInMemory:
         if not found and not any(watch.resync for watch in self.watches):
             raise HarnessError("no watch has `resync`, so that the keys are not known; give `keys`")
         return list(found)
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the result of `kcm_status`."""
+        return self._instance.status(self._dispatcher.view)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the result of `kcm_metrics`."""
+        return self._instance.metrics(self._dispatcher.view)
 
     async def sync(self, key: Key) -> Outcome | Exception:
         """Sync one key now, whether or not it is queued, and return its result."""
@@ -335,6 +345,7 @@ class ControllerInMemory:
             failed_syncs=failed_sync_log(),
             sync_timeout_seconds=instance.plugin.info.sync_timeout.total_seconds(),
             record_event=self._record_event,
+            module=instance.plugin.module,
         )
 
     def _record_event(self, kind: Kind, key: Key, **event: Any) -> None:

@@ -29,6 +29,7 @@ _SYSTEM_FIELDS = (
     "generation",
 )
 _PRECONDITIONS = ("uid", "resourceVersion")
+_OMITTED_IF_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 class Written(NamedTuple):
@@ -237,6 +238,9 @@ class Objects:
 
     def _store(self, kind: Kind, key: Key, present: Object | None, wanted: Object) -> Object:
         meta = wanted["metadata"]
+        for name in _OMITTED_IF_EMPTY:
+            if name in meta and not meta[name]:
+                del meta[name]
         if present is not None:
             meta["resourceVersion"] = present["metadata"]["resourceVersion"]
             if wanted == present:

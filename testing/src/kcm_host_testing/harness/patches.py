@@ -103,7 +103,10 @@ def _operate(box: dict[str, Any], operation: Mapping[str, Any]) -> None:
         case "copy":
             _insert(box, path, deepcopy(_find(box, operation["from"].split("/"))))
         case "test":
-            if _find(box, path) != operation["value"]:
+            # A server takes null for a field that does not exist.
+            holder = _find(box, path[:-1])
+            is_missing = isinstance(holder, dict) and _index(holder, path[-1]) not in holder
+            if (None if is_missing else _find(box, path)) != operation["value"]:
                 raise ValueError("the test failed")
         case other:
             raise ValueError(f"no operation: {other}")
