@@ -316,6 +316,17 @@ def test_dynamic_watches_follow_what_is_served() -> None:
     harness.run_until_idle()
 
 
+def test_a_required_kind_that_is_not_served_is_an_error() -> None:
+    """The host would wait for it; once it is served, the controller can start."""
+    harness = ControllerHarness(Acting(), served=[])
+    with pytest.raises(HarnessError, match="no sync would start: 'configmaps' is not served"):
+        harness.start()
+    harness.serve(CONFIG_MAP)
+    harness.put(CONFIG_MAP, config_map())
+    harness.run_until_idle()
+    assert harness.enqueued == [A]
+
+
 def test_missed_wakeups_are_found() -> None:
     """A sync of each object writes what no key was queued for; complete `keys` miss nothing."""
 

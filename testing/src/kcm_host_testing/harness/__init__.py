@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from types import FunctionType
 from typing import Any, TypeVar
 
 from kcm_host.api import HostError, Key, Kind, Metric, Outcome
@@ -49,7 +50,8 @@ class ControllerHarness:
     """
     One controller with its objects, its queue and a record of what it does.
 
-    `plugin` is an object of the plugin's class, `name` the controller's name in errors. `served`
+    `plugin` is an object of the plugin's class, or a function that takes the harness and returns
+    one, for a controller that is given a clock. `name` is the controller's name in errors. `served`
     are the kinds that discovery shows; left out, every kind that the plugin asks for.
 
     Keys are written as `Key`, or as `name` or `namespace/name`. The lists are in order and may be
@@ -70,8 +72,6 @@ class ControllerHarness:
         #: The keys that the plugin has queued: not those of retries and of `Later`.
         self.enqueued: list[Key] = []
         self._recorded = Recorded(self.enqueued, self.outcomes, self.events)
-        self._plugin = plugin
-        self._name = name or type(plugin).__name__
         self._served = ServedKinds(served)
         self._loop = loop = VirtualTimeLoop()
         weakref.finalize(self, loop.close)
@@ -79,10 +79,14 @@ class ControllerHarness:
         self._objects = Objects(lambda: _time_of(loop), self._on_change())
         self._sender = RecordingSender(self._objects, self._served.is_served, self.writes)
         self._controller: ControllerInMemory | None = None
+        # A proxy, because the timers of the plugin must not keep the harness and its loop alive.
+        is_function = isinstance(plugin, FunctionType)
+        self._plugin = plugin(weakref.proxy(self)) if is_function else plugin
+        self._name = name or type(self._plugin).__name__
 
     @property
     def now(self) -> datetime:
-        """Return the time of the harness, for controllers that are given a clock."""
+        """The time of the harness, which passes in `run_until_idle` and `advance` only."""
         return _time_of(self._loop)
 
     def put(self, kind: Kind, manifest: Mapping[str, Any] | str) -> Key:
@@ -145,8 +149,10 @@ class ControllerHarness:
         Meanwhile the stores are behind the objects, as after the loss of all watches.
         """
         self._informers.is_disconnected = True
-        yield
-        self._informers.is_disconnected = False
+        try:
+            yield
+        finally:
+            self._informers.is_disconnected = False
         if self._controller is not None:
             self._run(self._controller.relist())
 
@@ -240,14 +246,15 @@ class ControllerHarness:
     async def _start(self) -> None:
         self._informers.restart(self._objects)
         self._served.asked.clear()
-        self._controller = ControllerInMemory(
+        controller = ControllerInMemory(
             instance_of(self._plugin, self._name),
             informers=self._informers,
             sender=self._sender,
             discovery=self._served,
             recorded=self._recorded,
         )
-        await self._controller.start()
+        await controller.start()
+        self._controller = controller
 
     def _started(self) -> ControllerInMemory:
         self.start()

@@ -198,7 +198,7 @@ class ControllerInMemory:
         syncs: dict[Key, int] = {}
         failures: dict[Key, int] = {}
         while True:
-            if len(self.queue):
+            if self.queue.has_ready:
                 await self._sync_queued(await self.queue.get(), syncs, failures, attempts)
             elif (seconds := self.queue.seconds_until_next()) is not None:
                 await asyncio.sleep(seconds)
@@ -212,7 +212,7 @@ class ControllerInMemory:
         end = self._loop.time() + seconds
         syncs: dict[Key, int] = {}
         failures: dict[Key, int] = {}
-        while len(self.queue) or self._loop.time() < end:
+        while self.queue.has_ready or self._loop.time() < end:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(end):
                     item = await self.queue.get()

@@ -62,6 +62,11 @@ class RecordingQueue(WorkQueue):
             self._soon.pop(item.key, None)
         return item
 
+    @property
+    def has_ready(self) -> bool:
+        """Whether a key can be taken now; while no key is being synced."""
+        return bool(self._dirty)
+
     def seconds_until_next(self) -> float | None:
         """Return the seconds until the next retry or end of a debounce, None without one."""
         now = self._clock()
