@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from kcm_host.api import AnyWatch, Cause, HostError, Key, Kind, Metric, Outcome, Timer, View, Writer
 from kcm_host.api.records import SyncRecord
-from kcm_host.informer.cache_view import CacheView
+from kcm_host.api.watch import object_key
+from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.plugin import Instance, Plugin
@@ -112,10 +113,12 @@ class ControllerInMemory:
         self._shared = SharedObjects()
         self._failure: BaseException | None = None
         self._result: Outcome | Exception | None = None
-        self._stores: dict[Any, Any] = {}
+        self._stores = Stores()
         self.queue = RecordingQueue(self._loop, recorded.enqueued)
         view = CheckedView(CacheView(self.name, self._stores), self._shared)
-        self._dispatcher = EventDispatcher(self.queue, view, self._fail)
+        self._dispatcher = EventDispatcher(
+            self.queue, view, self._fail, module=instance.plugin.module
+        )
         #: The required watches, the others of `kcm_watches`, and the dynamic ones.
         self._sets = tuple(self._watch_set() for _ in range(3))
         self._dynamic = self._dynamic_watches(discovery) if instance.has(HOOK) else None
@@ -169,14 +172,14 @@ class ControllerInMemory:
 
     def resync_keys(self) -> list[Key]:
         """Return the keys that the resync of the host would queue."""
-        found = {
-            watch.resync(key): None
-            for watches in self._sets
-            for watch, store, _ in watches.active()
-            if watch.resync is not None
-            for key in store.keys()  # noqa: SIM118 - a Store is no dict
-        }
-        if not found and not any(watch.resync for watch in self.watches):
+        found: dict[Key, None] = {}
+        is_known = False
+        for watches in self._sets:
+            for watch, store, _ in watches.active():
+                resync = watch.resync or (_same if watch.keys is object_key else None)
+                is_known = is_known or resync is not None
+                found |= {resync(key): None for key in store.keys() if resync}  # noqa: SIM118 - no dict
+        if not is_known:
             raise HarnessError("no watch has `resync`, so that the keys are not known; give `keys`")
         return list(found)
 
@@ -314,7 +317,9 @@ class ControllerInMemory:
         self._loop.call_at(due, call)
 
     def _checked(self, watch: AnyWatch) -> AnyWatch:
-        keys = self._shared.checked(watch.keys, f"'keys' of {self.name} for {watch.kind}")
+        keys = watch.keys
+        if keys is not object_key:
+            keys = self._shared.checked(keys, f"'keys' of {self.name} for {watch.kind}")
         on_synced = watch.on_synced
         if on_synced is not None:
             on_synced = self._shared.checked(on_synced, f"'on_synced' of {watch.kind}")
@@ -372,6 +377,10 @@ class _CheckedInstance:
         watches = self._instance.dynamic_watches(view, discovery)
         self._shared.check(f"'{HOOK}'")
         return tuple(map(self._checked, watches))
+
+
+def _same(key: Key) -> Key:
+    return key
 
 
 def _cause(reason: str) -> Cause:
