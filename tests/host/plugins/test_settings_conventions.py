@@ -5,6 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from kcm_host.api import Settings
 from kcm_host.plugins.settings_model import settings_model
 
 
@@ -89,7 +90,20 @@ def test_a_model_that_follows_the_conventions_is_the_same() -> None:
     """Values, dump and schema have one form."""
     found = MODEL.model_validate({"resyncPeriod": 3})
     assert found.model_dump(by_alias=True)["resyncPeriod"] == 3
-    definitions = MODEL.model_json_schema()["$defs"].values()
-    keys = {key for each in definitions for key in each["properties"]}
-    assert {"resyncPeriod", "maxSize", "OWN"} < keys
-    assert not keys & {"resync_period", "own"}
+    keys = MODEL.model_json_schema(ref_template="{model}")["$defs"]["Plain"]["properties"]
+    assert {"resyncPeriod", "oneInner", "OWN"} <= keys.keys()
+
+
+def test_the_base_takes_field_names_in_tests_alone() -> None:
+    """An author writes Python names; a file has one form of each key."""
+
+    class Own(Settings):
+        """Settings of an author."""
+
+        max_pages: int = 1
+
+    assert Own(max_pages=2).max_pages == 2
+    made = settings_model(Own)
+    assert made.model_validate({"maxPages": 3}).max_pages == 3
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        made.model_validate({"max_pages": 3})

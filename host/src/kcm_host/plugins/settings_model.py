@@ -34,7 +34,10 @@ def with_conventions(model: type[M], derived: dict[type, type]) -> type[M]:
     """
     if model in derived:
         return derived[model]
-    config = ConfigDict(alias_generator=to_camel, extra="forbid")
+    # By alias alone, so that a file has one form of each key.
+    config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", validate_by_alias=True, validate_by_name=False
+    )
     own = {"__module__": model.__module__, "__doc__": model.__doc__, "model_config": config}
     made: type[M] = cast(Any, type(model))(model.__name__, (model,), own)
     derived[model] = made
