@@ -20,11 +20,11 @@ from kcm_host_testing.harness.controller import (
     Recorded,
     RecordedEvent,
     SyncResult,
-    instance_of,
 )
 from kcm_host_testing.harness.discovery import ServedKinds
 from kcm_host_testing.harness.errors import HarnessError, Refused
 from kcm_host_testing.harness.informers import Informers
+from kcm_host_testing.harness.instance import instance_of
 from kcm_host_testing.harness.objects import Objects
 from kcm_host_testing.harness.sender import Answer, ErrorName, RecordedWrite, RecordingSender
 from kcm_host_testing.virtual_time import BEGINNING, VirtualTimeLoop
@@ -80,8 +80,7 @@ class ControllerHarness:
         self._sender = RecordingSender(self._objects, self._served.is_served, self.writes)
         self._controller: ControllerInMemory | None = None
         # A proxy, because the timers of the plugin must not keep the harness and its loop alive.
-        is_function = isinstance(plugin, FunctionType)
-        self._plugin = plugin(weakref.proxy(self)) if is_function else plugin
+        self._plugin = plugin(weakref.proxy(self)) if isinstance(plugin, FunctionType) else plugin
         self._name = name or type(self._plugin).__name__
 
     @property
@@ -167,10 +166,10 @@ class ControllerHarness:
         times: int = 1,
     ) -> Answer:
         """
-        Let the next matching requests fail with this error, and return what shows whether they did.
+        Make the next matching requests fail with this error.
 
-        With `done` the request is carried out before, as when only the response is lost. `verb` is
-        that of `RecordedWrite`, or `get`.
+        `left` of the result is 0 once all of them have failed. With `done` each request is carried
+        out before, as when only its response is lost. `verb` is that of `RecordedWrite`, or `get`.
         """
         wanted = None if key is None else _key(key)
         made = Answer(error=error, verb=verb, kind=kind, key=wanted, is_done=done, left=times)
@@ -209,7 +208,7 @@ class ControllerHarness:
         self._run(self._started().run_until_idle(attempts=attempts))
 
     def advance(self, time: timedelta, *, attempts: int = ATTEMPTS) -> None:
-        """Let this time pass, with the timers and keys that become due, and then run until idle."""
+        """Pass this time, with the timers and keys that become due, and then run until idle."""
         controller = self._started()
         self._run(controller.advance(time.total_seconds(), attempts=attempts))
         self._run(controller.run_until_idle(attempts=attempts))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,11 +11,7 @@ from kcm_host.api import AnyWatch, Cause, HostError, Key, Kind, Metric, Outcome,
 from kcm_host.api.records import SyncRecord
 from kcm_host.api.watch import object_key
 from kcm_host.informer.cache_view import CacheView, Stores
-from kcm_host.plugins import hookimpls
-from kcm_host.plugins.finder import Candidate
-from kcm_host.plugins.plugin import Instance, Plugin
-from kcm_host.plugins.quarantine import Stage, guarded
-from kcm_host.plugins.validation import validate_info
+from kcm_host.plugins.plugin import Instance
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.time_limit import SyncTimeLimit
 from kcm_host.reconcile.worker import WorkerContext, failed_sync_log, sync_item
@@ -26,6 +22,7 @@ from kcm_host.workqueue.queue import Item
 from kcm_host_testing.harness.discovery import ServedKinds
 from kcm_host_testing.harness.errors import HarnessError
 from kcm_host_testing.harness.informers import Informers
+from kcm_host_testing.harness.instance import CheckedInstance
 from kcm_host_testing.harness.queue import RecordingQueue
 from kcm_host_testing.harness.sender import RecordingSender
 from kcm_host_testing.harness.shared_objects import CheckedView, SharedObjects
@@ -62,28 +59,6 @@ class Recorded(NamedTuple):
     enqueued: list[Key]
     outcomes: list[SyncResult]
     events: list[RecordedEvent]
-
-
-def instance_of(plugin: object, name: str) -> Instance:
-    """Return the hooks of a plugin's object, checked as the host checks them when it loads one."""
-    cls = type(plugin)
-    candidate = Candidate(name, f"{cls.__module__}:{cls.__qualname__}", name, "")
-    role = hookimpls.CONTROLLER
-    manager = hookimpls.new_manager()
-    with guarded(candidate, Stage.VALIDATE, doing="checking its hooks"):
-        found = hookimpls.implementations(manager, cls)
-        hookimpls.check_names(found, role)
-        hookimpls.check_wrappers(found)
-        hookimpls.check_arguments(manager, found)
-        hookimpls.check_role(found, role)
-        hookimpls.check_marked(cls, found, role)
-        hookimpls.check_complete(found, role)
-        hookimpls.check_async(found)
-        hookimpls.check_static(found)
-        manager.register(plugin, name)
-        functions = {each.hook: each.function for each in found}
-        info = validate_info(functions["kcm_info"]() if "kcm_info" in functions else None)
-    return Instance(Plugin(candidate, cls, tuple(sorted(functions)), info=info), manager)
 
 
 class ControllerInMemory:
@@ -210,7 +185,7 @@ class ControllerInMemory:
                 return
 
     async def advance(self, seconds: float, *, attempts: int) -> None:
-        """Let this time pass, and sync each key that is queued or becomes due meanwhile."""
+        """Pass this time, and sync each key that is queued or becomes due meanwhile."""
         self.check()
         end = self._loop.time() + seconds
         syncs: dict[Key, int] = {}
@@ -330,7 +305,7 @@ class ControllerInMemory:
         return WatchSet(self.name, informers, self._dispatcher, self._stores)
 
     def _dynamic_watches(self, discovery: ServedKinds) -> DynamicWatches:
-        instance: Any = _CheckedInstance(self._instance, self._checked, self._shared)
+        instance: Any = CheckedInstance(self._instance, self._checked, self._shared)
         return DynamicWatches(
             instance, discovery=discovery, dispatcher=self._dispatcher, watches=self._sets[2]
         )
@@ -356,27 +331,6 @@ class ControllerInMemory:
     def _record_event(self, kind: Kind, key: Key, **event: Any) -> None:
         if self._informers.has(kind, key):
             self._recorded.events.append(RecordedEvent(kind, key, **event))
-
-
-class _CheckedInstance:
-    """An instance whose dynamic watches are checked as those of `kcm_watches` are."""
-
-    def __init__(
-        self,
-        instance: Instance,
-        checked: Callable[[AnyWatch], AnyWatch],
-        shared: SharedObjects,
-    ) -> None:
-        self.plugin = instance.plugin
-        self._shared = shared
-        self._instance = instance
-        self._checked = checked
-
-    def dynamic_watches(self, view: View, discovery: Any) -> Sequence[AnyWatch]:
-        """See `Instance.dynamic_watches`."""
-        watches = self._instance.dynamic_watches(view, discovery)
-        self._shared.check(f"'{HOOK}'")
-        return tuple(map(self._checked, watches))
 
 
 def _same(key: Key) -> Key:

@@ -64,7 +64,7 @@ class RecordingQueue(WorkQueue):
 
     @property
     def has_ready(self) -> bool:
-        """Whether a key can be taken now; while no key is being synced."""
+        """Return whether a key can be taken now; to be called while no key is being synced."""
         return bool(self._dirty)
 
     def seconds_until_next(self) -> float | None:
