@@ -131,6 +131,19 @@ def test_a_strategic_patch_that_needs_the_schema_is_an_error() -> None:
         place.strategic(spec={"$retainKeys": ["a"]})
 
 
+def test_conditions_are_merged_only_where_all_kinds_of_the_group_do_that() -> None:
+    """In the core group they are, by type; in other groups it depends on the schema."""
+    patch = {"status": {"conditions": [{"type": "B", "status": "True"}]}}
+    status = {"conditions": [{"type": "A", "status": "True"}]}
+    place = Place(status=status)
+    place.objects.patch_strategic(POD, A, patch, "status")
+    assert [each["type"] for each in place.get()["status"]["conditions"]] == ["A", "B"]
+    requests = Kind(group="certificates.k8s.io", version="v1", name="C", resource="cs")
+    place = Place(requests, status=status)
+    with pytest.raises(HarnessError, match="depends on the schema"):
+        place.objects.patch_strategic(requests, A, patch, "status")
+
+
 def test_custom_resources_refuse_a_strategic_patch() -> None:
     """With the status of a server."""
     with pytest.raises(Refused) as raised:

@@ -153,7 +153,9 @@ class ControllerInMemory:
             for watch, store, _ in watches.active():
                 resync = watch.resync or (_same if watch.keys is object_key else None)
                 is_known = is_known or resync is not None
-                found |= {resync(key): None for key in store.keys() if resync}  # noqa: SIM118 - no dict
+                if resync is not None:
+                    readable = (key for key, _ in store.items() if key not in store.undecodable)
+                    found |= dict.fromkeys(map(resync, readable))
         if not is_known:
             raise HarnessError("no watch has `resync`, so that the keys are not known; give `keys`")
         return list(found)

@@ -134,7 +134,9 @@ class Objects:
         if not is_builtin(kind.group):
             text = "the body of the request was in an unknown format"
             raise Refused(415, "UnsupportedMediaType", text)
-        return self._change(kind, key, strategic_patch(present, patch), subresource)
+        return self._change(
+            kind, key, strategic_patch(present, patch, group=kind.group), subresource
+        )
 
     def apply(
         self, kind: Kind, key: Key, body: Object, *, manager: str, force: bool, subresource: str
@@ -153,7 +155,7 @@ class Objects:
             name: value for name, value in meta.items() if name not in ("name", "namespace")
         }
         as_manager: dict[str, Any] = {"manager": f"{manager}/{subresource}", "force": force}
-        appliers = Appliers(builtin=is_builtin(kind.group))
+        appliers = Appliers(kind.group)
         if key not in self.of(kind) and not subresource:
             if "uid" in given:
                 raise _conflict(kind, key)

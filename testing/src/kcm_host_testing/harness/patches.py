@@ -24,13 +24,18 @@ METADATA_LISTS: dict[Path, str] = {
     ("metadata", "finalizers"): SET,
     ("metadata", "ownerReferences"): "uid",
 }
-#: Lists that have the same form in all kinds of Kubernetes itself that contain them.
+#: Lists of kinds of Kubernetes itself that no two of its kinds have in different forms.
 BUILTIN_LISTS: dict[Path, str] = METADATA_LISTS | {
-    ("status", "conditions"): "type",
     ("status", "resourceClaimStatuses"): "name",
     ("rules",): ATOMIC,
     ("aggregationRule", "clusterRoleSelectors"): ATOMIC,
 }
+CONDITIONS: dict[Path, str] = {("status", "conditions"): "type"}
+#: Groups whose conditions are merged by type; those of a Job are, but an apply replaces them.
+CONDITIONS_MERGED = frozenset(
+    {"", "apps", "autoscaling", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "policy"}
+)
+CONDITIONS_MERGED_BY_PATCH = CONDITIONS_MERGED | {"batch"}
 #: Groups of Kubernetes itself with a dot in their names; other groups with a dot are extensions.
 BUILTIN_GROUPS = frozenset(
     {
@@ -194,11 +199,12 @@ def _merge(
     merge(target, patch, ())
 
 
-def strategic_patch(target: Object, patch: Mapping[str, Any]) -> Object:
-    """Return `target`, of a kind of Kubernetes itself, changed by a strategic merge patch."""
-    tree = _tree(target, BUILTIN_LISTS)
-    fields = _tree(_without_deletions(tree, patch, ()), BUILTIN_LISTS)
-    _merge(tree, fields, lambda path, _present: BUILTIN_LISTS.get(path) == ATOMIC)
+def strategic_patch(target: Object, patch: Mapping[str, Any], *, group: str) -> Object:
+    """Return `target`, of a group of Kubernetes itself, changed by a strategic merge patch."""
+    forms = BUILTIN_LISTS | (CONDITIONS if group in CONDITIONS_MERGED_BY_PATCH else {})
+    tree = _tree(target, forms)
+    fields = _tree(_without_deletions(tree, patch, ()), forms)
+    _merge(tree, fields, lambda path, _present: forms.get(path) == ATOMIC)
     result: Object = _plain(tree)
     return result
 
@@ -224,8 +230,10 @@ def _without_deletions(tree: Any, patch: Mapping[str, Any], above: Path) -> Obje
 class Appliers:
     """The fields that each field manager has applied to one object."""
 
-    def __init__(self, *, builtin: bool) -> None:
-        self._forms = BUILTIN_LISTS if builtin else METADATA_LISTS
+    def __init__(self, group: str) -> None:
+        self._forms = BUILTIN_LISTS if is_builtin(group) else METADATA_LISTS
+        if group in CONDITIONS_MERGED:
+            self._forms = self._forms | CONDITIONS
         self._applied: dict[str, Leaves] = {}
 
     def apply(self, target: Object, body: Object, *, manager: str, force: bool) -> Object:
