@@ -31,6 +31,9 @@ class Running(Protocol):
     def kill(self) -> None:
         """End it at once (SIGKILL) and forget it."""
 
+    def is_idle(self) -> bool:
+        """Return whether no key is known to wait for a worker or to be synced."""
+
 
 class Side(Protocol):
     """One of the two who are compared."""
@@ -98,6 +101,10 @@ class _Killable(Reference):
         os.kill(self.pid, signal.SIGKILL)
         self.stop()
 
+    def is_idle(self) -> bool:
+        """Return True: the reference is asked nothing, so that nothing slows it down."""
+        return True
+
 
 class _Host:
     """A host that checks, when it is stopped, that it ends in order."""
@@ -120,6 +127,11 @@ class _Host:
         """End it at once."""
         os.kill(self._host.pid, signal.SIGKILL)
         self._host.close()
+
+    def is_idle(self) -> bool:
+        """Return whether its queues are empty: on a loaded machine silence alone proves nothing."""
+        queues = [one["queue"] for one in self._host.status()["controllers"]]
+        return not any(queue and queue["depth"] + queue["processing"] for queue in queues)
 
 
 def _with(settings: Mapping[str, Any] | None) -> dict[str, Any]:

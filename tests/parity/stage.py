@@ -1,6 +1,7 @@
 """One API server with one side's controllers at work on it: started, stopped, waited for."""
 
 import json
+import time
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -79,12 +80,16 @@ class Stage:
         if self._process is None:
             return
         audit = self.server.audit
-        audit.wait_until_quiet(
-            quiet_seconds,
-            timeout_seconds=PATIENCE_SECONDS,
-            user_agent=self.side.agent,
-            since=audit.mark(),
-        )
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            audit.wait_until_quiet(
+                quiet_seconds,
+                timeout_seconds=PATIENCE_SECONDS,
+                user_agent=self.side.agent,
+                since=audit.mark(),
+            )
+            if self._process.is_idle() or time.monotonic() > deadline:
+                return
 
     def refuse(self, refuse: Refuse, path: str) -> Rule:
         """Answer the controllers' next writes to this path instead of the server."""

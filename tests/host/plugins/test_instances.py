@@ -294,7 +294,7 @@ def test_a_verb_that_is_none_of_rbac_gets_the_right_one(site, good, verb, remedy
     """The usual mistakes are told what to write instead (F-67)."""
     writes = f"""
     @hookimpl
-    def kcm_writes(self, settings):
+    def kcm_writes(self):
         from kcm_host.api import Permission
         return [Permission(kind=NODE, verb={verb})]
 """

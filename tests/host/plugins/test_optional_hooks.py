@@ -101,7 +101,7 @@ def test_info_of_another_type(site, good):
 
 def test_dynamic_watches_are_returned_as_declared(site, good):
     """They are validated like those of kcm_watches, at each call."""
-    watch = "Watch(kind=NODE, model=Other, keys=print)"
+    watch = "Watch(kind=NODE, model=Other, keys=print, name='others')"
     more = hook(
         "kcm_dynamic_watches(self, view)",
         f"[{watch}] * view",
@@ -129,11 +129,11 @@ def test_dynamic_watches_are_returned_as_declared(site, good):
         ),
         (
             "[Watch(kind=NODE, model=Other, keys=print)] * 2",
-            "watches 1 and 2 of 'kcm_dynamic_watches' both follow nodes as 'Other'",
+            "watches 1 and 2 of 'kcm_dynamic_watches' are both called 'nodes'",
         ),
         (
             "[Watch(kind=NODE, model=Node, keys=print)]",
-            "watch 1 of 'kcm_dynamic_watches' follows nodes as 'Node', which 'kcm_watches' follows",
+            "watch 1 of 'kcm_dynamic_watches' is called 'nodes', as one of 'kcm_watches' is",
         ),
     ],
     ids=["no watch", "no list", "duplicates", "in kcm_watches"],

@@ -1,5 +1,6 @@
 """Settings have camelCase keys and no unknown ones, whatever a plugin's model says (F-61)."""
 
+import json
 from typing import Annotated
 
 import pytest
@@ -90,8 +91,8 @@ def test_a_model_that_follows_the_conventions_is_the_same() -> None:
     """Values, dump and schema have one form."""
     found = MODEL.model_validate({"resyncPeriod": 3})
     assert found.model_dump(by_alias=True)["resyncPeriod"] == 3
-    keys = MODEL.model_json_schema(ref_template="{model}")["$defs"]["Plain"]["properties"]
-    assert {"resyncPeriod", "oneInner", "OWN"} <= keys.keys()
+    keys = json.dumps(MODEL.model_json_schema())
+    assert all(f'"{key}": {{' in keys for key in ("resyncPeriod", "oneInner", "OWN", "maxSize"))
 
 
 def test_the_base_takes_field_names_in_tests_alone() -> None:

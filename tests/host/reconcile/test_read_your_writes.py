@@ -8,6 +8,7 @@ import msgspec
 import orjson
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig
+from view_stores import stores_of
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
@@ -237,7 +238,7 @@ async def test_another_object_of_the_same_name_ends_the_wait(rig: Rig, server: S
 
 async def test_expectations_of_keys_that_are_not_synced_again_expire(server: Server) -> None:
     """They are removed when their events have come, or after 10 s (F-14)."""
-    read_your_writes = ReadYourWrites({(NODE, Model): server.store})
+    read_your_writes = ReadYourWrites(stores_of("acme", {(NODE, Model): server.store}))
 
     def written(key: Key, name: Key) -> None:
         tracker = read_your_writes.tracker(key)

@@ -94,9 +94,13 @@ async def test_a_server_that_does_not_answer_is_reported(
 ) -> None:
     """After `startTimeout` one line has the place, the fact and the remedy; exit code 1 (H-41)."""
     fault_proxy.add(fault, path=path)
-    with pytest.raises(ConnectionProblem) as raised:
-        await asyncio.wait_for(wait_for_server(client, SHORT), 60)
-    text = str(raised.value)
+    time_limit, text = SHORT, ""
+    while not text or ("no response in time" in text and not isinstance(fault, Stall)):
+        # A loaded machine may need longer for a response.
+        assert time_limit < timedelta(minutes=1)
+        with pytest.raises(ConnectionProblem) as raised:
+            await wait_for_server(client, time_limit)
+        text, time_limit = str(raised.value), time_limit * 4
     assert fault_proxy.url in text
     assert "\n" not in text
     assert all(word in text for word in words)
