@@ -299,7 +299,7 @@ def test_a_verb_that_is_none_of_rbac_gets_the_right_one(site, good, verb, remedy
         return [Permission(kind=NODE, verb={verb})]
 """
     with pytest.raises(BrokenPlugin) as caught:
-        started(site, good + writes).writes(NOTHING)
+        started(site, good + writes).writes()
     assert caught.value.quarantined.remedy.startswith(remedy)
 
 
