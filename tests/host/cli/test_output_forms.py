@@ -94,6 +94,7 @@ def test_info_as_json_is_one_object(cli):
     assert record["state"] == "ok"
     assert record["entryPoint"] == "kcm_host_ttl:Ttl"
     assert record["hooks"] == ["kcm_info", "kcm_status", "kcm_sync", "kcm_watches", "kcm_writes"]
+    assert record["aliases"] == ["ttl-controller"]
     assert record["settings"] == []
     assert record["problem"] is None
 

@@ -26,6 +26,8 @@ class PluginInfo:
     summary: str
     #: The object reference of its entry point, `module:attribute`.
     value: str
+    #: Other names that a configuration may use.
+    aliases: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     settings_model: type[BaseModel] | None = None
     #: Why it is quarantined; None when it is not.
@@ -77,6 +79,7 @@ def _info(candidate: Candidate, loading: LoadResult, role: Role) -> PluginInfo:
         version=candidate.version,
         summary=candidate.summary,
         value=candidate.value,
+        aliases=plugin.info.aliases if plugin else (),
         hooks=plugin.hooks if plugin else (),
         settings_model=plugin.settings_model if plugin else None,
         problem=loading.quarantined.get(candidate.name),

@@ -73,6 +73,7 @@ def _record(info: PluginInfo) -> dict[str, object]:
         "version": info.version,
         "summary": info.summary,
         "entryPoint": info.value,
+        "aliases": list(info.aliases),
         "hooks": list(info.hooks),
         "settings": list(model_paths.keys(info.settings_model)) if info.settings_model else [],
         "problem": {"stage": broken.stage, "reason": broken.reason, "remedy": broken.remedy}
@@ -85,6 +86,8 @@ def _facts(info: PluginInfo) -> dict[str, object]:
     record = _record(info)
     del record["problem"]
     record["entry point"] = record.pop("entryPoint")
+    record["aliases"] = record.pop("aliases") or "none"
+    record["hooks"] = record.pop("hooks")
     record["settings"] = record.pop("settings") or "none"
     if info.problem:
         record["problem"] = f"at stage '{info.problem.stage}': {info.problem.reason}"
