@@ -11,7 +11,7 @@ from running_host import RunningHost
 
 TELLING = """
     from functools import partial
-    from kcm_host.api import EVENT, Metric, Permission
+    from kcm_host.api import EVENTS, ControllerInfo, Metric
 
     def watches(self):
         keys = lambda change, view: [change.key]
@@ -19,10 +19,7 @@ TELLING = """
         return [Watch(kind=CONFIG_MAPS, model=ConfigMap, keys=keys, label_selector=selector)]
 
     def writes(self):
-        return [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
-
-    def workers(self):
-        return 3
+        return EVENTS
 
     def metrics(self, view):
         held = len(view.of(CONFIG_MAPS, ConfigMap))
@@ -33,8 +30,9 @@ TELLING = """
         ]
 
     for name, hook in list(globals().items()):
-        if name in ("watches", "writes", "workers", "metrics"):
+        if name in ("watches", "writes", "metrics"):
             setattr(Loop, "kcm_" + name, hookimpl(hook))
+    Loop.kcm_info = staticmethod(hookimpl(lambda: ControllerInfo(workers=3)))
 """
 SYNC = """
 writer.event(CONFIG_MAPS, key, reason="Seen", message="seen by acme", warning=False)
