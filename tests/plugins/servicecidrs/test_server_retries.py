@@ -141,6 +141,6 @@ def test_one_that_fails_holds_up_no_other(cluster: CidrCluster, own: Net) -> Non
     rule.wait_until_hit(4)
     cluster.create(other, f"{own.v4}.0/25", finalizers=[FINALIZER])
     cluster.wait_until_complete(other)
-    assert cluster.host.controller(CONTROLLER)["queue"]["failing"][name] >= 4
+    assert cluster.host.controller(CONTROLLER)["queue"]["failing"][name]["failures"] >= 4
     rule.remove()
     cluster.wait_until_complete(name)

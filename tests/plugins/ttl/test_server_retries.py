@@ -75,7 +75,7 @@ def test_an_error_of_one_node_holds_up_no_other(nodes: Nodes, new_name: NewName)
     rule.wait_until_hit(4)
     nodes.create(other)
     eventually(lambda: nodes.ttl(other) == "0", "the other node is written")
-    assert nodes.host.controller("ttl")["queue"]["failing"][name] >= 4
+    assert nodes.host.controller("ttl")["queue"]["failing"][name]["failures"] >= 4
     rule.remove()
     eventually(lambda: nodes.ttl(name) == "0", "the node is written in the end")
 

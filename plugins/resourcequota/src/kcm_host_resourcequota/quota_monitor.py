@@ -118,6 +118,8 @@ class QuotaMonitor:
         assert evaluator is not None, kind
         return Watch(
             kind=kind,
+            # Quotas are counted too, beside the watch that follows them as keys.
+            name=f"usage of {kind}",
             model=evaluator.model,
             keys=partial(self._object_changed, evaluator),
             on_synced=synced,
