@@ -30,6 +30,7 @@ from kcm_host.api import (
 )
 from kcm_host.api.quantity import canonical
 from kcm_host.informer.cache_view import CacheView, Stores
+from kcm_host.plugins.validation import validate_dynamic_watches, validate_watches
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.resource_list import parse
@@ -183,7 +184,8 @@ class QuotaCluster:
 
     def start(self) -> None:
         """Start the controller, run it until nothing is due, and advance by 0.06 s."""
-        self.add_watches(*self.controller.kcm_watches(self.discovery))
+        self.fixed_watches = validate_watches(self.controller.kcm_watches(self.discovery))
+        self.add_watches(*self.fixed_watches)
         self._fixed = set(self.handlers)
         self.refresh_watches()
         self.timers: list[list[Any]] = [
@@ -225,7 +227,9 @@ class QuotaCluster:
     def refresh_watches(self) -> None:
         """Update the watches to those the controller needs, as after a `RefreshWatches`."""
         self._needs_refresh = False
-        watches = self.controller.kcm_dynamic_watches(self.discovery)
+        watches = validate_dynamic_watches(
+            self.controller.kcm_dynamic_watches(self.discovery), besides=self.fixed_watches
+        )
         wanted = {(watch.kind, watch.model): watch for watch in watches}
         for watch in list(self.handlers):
             if watch not in wanted and watch not in self._fixed:
