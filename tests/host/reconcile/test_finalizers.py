@@ -138,13 +138,13 @@ class Objects:
         return msgspec.convert({"name": "", **metadata}, Metadata)
 
 
-@pytest.fixture
-def websites(api_server: ApiServer, namespace: str) -> Iterator[None]:
-    """A custom kind."""
+@pytest.fixture(scope="module")
+def websites(api_server: ApiServer) -> Iterator[None]:
+    """A custom kind: once, because one of the same name could still be being deleted."""
     definitions = Definitions(api_server, WEBSITE.group)
     definitions.create(WEBSITE.name)
     try:
-        definitions.create_objects(WEBSITE.name, namespace, "served")
+        definitions.create_objects(WEBSITE.name, "default", "served")
         yield
     finally:
         definitions.delete_all()
