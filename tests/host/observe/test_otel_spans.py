@@ -22,13 +22,8 @@ from kcm_host.observe.logging import JsonFormatter, TextFormatter
 from kcm_host.observe.tracing import start_tracing
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
-PATCH = Write(
-    kind=NODE,
-    key=Key("n1"),
-    verb="patch",
-    body=b"{}",
-    content_type="application/strategic-merge-patch+json",
-)
+PATCH = Write(kind=NODE, key=Key("n1"), verb="patch", body=b"{}")
+UPDATED = Cause(reason="updated", received=0.0, kind="Node", object="n1", resource_version="1")
 ERROR = 2
 CLIENT = 3
 
@@ -312,14 +307,7 @@ def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
     contexts: list[tuple[int, int] | None] = []
 
     def work(tracing) -> None:
-        with begin(
-            tracing,
-            causes=(
-                Cause(
-                    reason="updated", received=0.0, kind="Node", object="n1", resource_version="1"
-                ),
-            ),
-        ) as span:
+        with begin(tracing, causes=(UPDATED,)) as span:
             with span.write(PATCH) as write:
                 write.answered(200)
             span.finish("done", reads=1)
