@@ -28,7 +28,7 @@ class NoAliases:
 NO_ALIASES: Final = NoAliases()
 
 #: What replaces controllers of kube-controller-manager, for advice to those who lack it.
-_DISTRIBUTIONS: Final = {
+DISTRIBUTIONS: Final = {
     "clusterrole-aggregation": "kcm-host-clusterrole-aggregation",
     "clusterrole-aggregation-controller": "kcm-host-clusterrole-aggregation",
     "resource-claim-controller": "kcm-host-resourceclaim",
@@ -70,11 +70,6 @@ serviceaccount-token statefulset storage-version-gc svm tokencleaner ttl-after-f
 _OTHERS: Final = frozenset(
     [f"{name}-controller" for name in _OTHERS_WITH_SUFFIX.split()] + _OTHER_ALIASES.split()
 )
-
-
-def distributions() -> dict[str, str]:
-    """Return names of controllers, each with the published distribution that has it."""
-    return dict(_DISTRIBUTIONS)
 
 
 def is_other_upstream_controller(name: str) -> bool:

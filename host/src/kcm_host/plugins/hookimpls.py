@@ -48,6 +48,10 @@ STATIC = ("kcm_info", "kcm_settings")
 
 #: Hooks of version 0.1 of the plugin API that version 0.2 has under other names.
 REMOVED = ("kcm_more_watches", "kcm_workers")
+OLDER_API_REMEDY = (
+    "install a version of it for kcm-host 0.2; its authors find the changes under "
+    "'From 0.1 to 0.2' in the changelog of kcm-host"
+)
 
 _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -55,11 +59,7 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 
 def older_api(fact: str) -> PluginError:
     """Return the error for a plugin that was written for version 0.1 of the plugin API."""
-    return PluginError(
-        f"it is written for kcm-host 0.1: {fact}",
-        "install a version of it for kcm-host 0.2; its authors find the changes under "
-        "'From 0.1 to 0.2' in the changelog of kcm-host",
-    )
+    return PluginError(f"it is written for kcm-host 0.1: {fact}", OLDER_API_REMEDY)
 
 
 def new_manager() -> pluggy.PluginManager:

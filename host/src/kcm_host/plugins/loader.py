@@ -90,7 +90,7 @@ def _module(candidate: Candidate) -> ModuleType:
 
 def _import_remedy(candidate: Candidate, error: BaseException) -> str:
     if isinstance(error, ImportError) and (error.name or "").startswith("kcm_host.api"):
-        return hookimpls.older_api("").remedy
+        return hookimpls.OLDER_API_REMEDY
     if isinstance(error, SystemExit):
         return f"a module must not end the program: {report_to_authors(candidate)}"
     if isinstance(error, ModuleNotFoundError):
@@ -139,7 +139,11 @@ def validate_plugin(candidate: Candidate, role: Role, *, host_version: str) -> P
     """
     with guarded(candidate, Stage.VERSION, doing="checking the host's version"):
         check_host_version(candidate, host_version)
-    cls = plugin_class(candidate)
+    return validate_class(candidate, plugin_class(candidate), role)
+
+
+def validate_class(candidate: Candidate, cls: type, role: Role) -> Plugin:
+    """Return the plugin of a class whose hooks are valid; raises `BrokenPlugin`."""
     manager = hookimpls.new_manager()
     with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
         found = hookimpls.implementations(manager, cls)

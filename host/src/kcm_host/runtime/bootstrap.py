@@ -12,7 +12,7 @@ from kcm_host.client.auth.connection import Connection
 from kcm_host.config.errors import ConfigError, Problem, suggest
 from kcm_host.config.load import Loaded
 from kcm_host.config.models import HostSettings, TracesSettings
-from kcm_host.config.names import distributions, is_other_upstream_controller
+from kcm_host.config.names import DISTRIBUTIONS, is_other_upstream_controller
 from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
 from kcm_host.config.tree import Origin
 from kcm_host.observe.tracing import NoTracing, Tracing, start_tracing
@@ -42,15 +42,14 @@ def missing_plugins(
 
 
 def _remedy(name: str, installed: list[str]) -> str:
-    published = distributions()
-    if name in published:
-        return f"install it: pip install {published[name]}"
+    if name in DISTRIBUTIONS:
+        return f"install it: pip install {DISTRIBUTIONS[name]}"
     # Without the long names: all of them are like those of other upstream controllers.
-    close = suggest(name, [*installed, *(one for one in published if "controller" not in one)])
+    close = suggest(name, [*installed, *(one for one in DISTRIBUTIONS if "controller" not in one)])
     if close in installed:
         return f"did you mean '{close}'?"
     if close is not None:
-        return f"did you mean '{close}'? Then: pip install {published[close]}"
+        return f"did you mean '{close}'? Then: pip install {DISTRIBUTIONS[close]}"
     known = f"; installed are: {', '.join(installed)}" if installed else ""
     if is_other_upstream_controller(name):
         return f"no plugin for it is known: leave it to kube-controller-manager{known}"

@@ -125,12 +125,18 @@ class EventDispatcher:
                 )
 
     def _add(
-        self, key: Key, cause: Cause, lane: Priority, *, after: float = 0.0, debounce_seconds: float
+        self,
+        key: Key,
+        cause: Cause,
+        priority: Priority,
+        *,
+        after: float = 0.0,
+        debounce_seconds: float,
     ) -> None:
         if debounce_seconds and not after:
-            self._queue.debounce(key, cause, seconds=debounce_seconds, priority=lane)
+            self._queue.debounce(key, cause, seconds=debounce_seconds, priority=priority)
         else:
-            self._queue.add(key, cause, after=after, priority=lane)
+            self._queue.add(key, cause, after=after, priority=priority)
 
 
 def _listed(result: Iterable[Enqueue]) -> Sequence[Enqueue]:

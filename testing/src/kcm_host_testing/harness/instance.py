@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kcm_host.api import AnyWatch, View
-from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
-from kcm_host.plugins.plugin import Instance, Plugin
+from kcm_host.plugins.hookimpls import CONTROLLER, new_manager
+from kcm_host.plugins.loader import validate_class
+from kcm_host.plugins.plugin import Instance
 from kcm_host.plugins.quarantine import Stage, guarded
-from kcm_host.plugins.validation import validate_info
 from kcm_host.runtime.dynamic_watches import HOOK
 from kcm_host_testing.harness.shared_objects import SharedObjects
 
@@ -17,22 +17,11 @@ def instance_of(plugin: object, name: str) -> Instance:
     """Return the hooks of a plugin's object, checked as the host checks them when it loads one."""
     cls = type(plugin)
     candidate = Candidate(name, f"{cls.__module__}:{cls.__qualname__}", name, "")
-    role = hookimpls.CONTROLLER
-    manager = hookimpls.new_manager()
-    with guarded(candidate, Stage.VALIDATE, doing="checking its hooks"):
-        found = hookimpls.implementations(manager, cls)
-        hookimpls.check_names(found, role)
-        hookimpls.check_wrappers(found)
-        hookimpls.check_arguments(manager, found)
-        hookimpls.check_role(found, role)
-        hookimpls.check_marked(cls, found, role)
-        hookimpls.check_complete(found, role)
-        hookimpls.check_async(found)
-        hookimpls.check_static(found)
+    validated = validate_class(candidate, cls, CONTROLLER)
+    manager = new_manager()
+    with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):
         manager.register(plugin, name)
-        functions = {each.hook: each.function for each in found}
-        info = validate_info(functions["kcm_info"]() if "kcm_info" in functions else None)
-    return Instance(Plugin(candidate, cls, tuple(sorted(functions)), info=info), manager)
+    return Instance(validated, manager)
 
 
 class CheckedInstance:
