@@ -8,9 +8,9 @@ import pytest
 from plugins.resourceclaim.objects import claim_spec
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.claim_creation import generate_name, new_claim
 from kcm_host_resourceclaim.models.claim import ClaimSpec, Template
 from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
+from kcm_host_resourceclaim.pod_reconciler import generate_name, new_claim
 
 
 @pytest.mark.parametrize(

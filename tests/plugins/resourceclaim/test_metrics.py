@@ -12,7 +12,7 @@ from plugins.resourceclaim.fake_cluster import ClaimCluster
 from plugins.resourceclaim.objects import claim
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.metrics import ClaimCounts
+from kcm_host_resourceclaim.events_metrics import ClaimCounts
 from kcm_host_resourceclaim.models.claim import Claim
 
 EXTENDED = {"resource.kubernetes.io/extended-resource-claim": "true"}

@@ -16,10 +16,9 @@ from plugins.resourceclaim.objects import (
 )
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.errors import ReconcileError
-from kcm_host_resourceclaim.models.claim import Claim, Consumer
+from kcm_host_resourceclaim.events_metrics import ReconcileError
+from kcm_host_resourceclaim.models.claim import Claim, Consumer, is_for_group, is_for_pod
 from kcm_host_resourceclaim.models.pod import Pod, PodClaim, PodGroup
-from kcm_host_resourceclaim.ownership import is_for_group, is_for_pod
 from kcm_host_resourceclaim.reservation import (
     binding_target,
     is_reserved_for,

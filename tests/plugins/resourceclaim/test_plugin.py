@@ -12,7 +12,7 @@ from kcm_host_resourceclaim import ResourceClaims
 from kcm_host_resourceclaim.api_version import api_for_version
 from kcm_host_resourceclaim.cache import State
 from kcm_host_resourceclaim.enqueue import EnqueueHandlers
-from kcm_host_resourceclaim.errors import ReconcileError
+from kcm_host_resourceclaim.events_metrics import ReconcileError
 from kcm_host_resourceclaim.models.pod import POD, POD_GROUPS
 from kcm_host_resourceclaim.plugin import watches_for
 from kcm_host_resourceclaim.settings import ClaimSettings

@@ -16,7 +16,7 @@ from plugins.resourceclaim.objects import (
 )
 
 from kcm_host.api import ApiError, Terminal
-from kcm_host_resourceclaim.errors import ReconcileError
+from kcm_host_resourceclaim.events_metrics import ReconcileError
 
 CREATE, RECORD, RECORD_GROUP = (
     "create resourceclaims",

@@ -16,7 +16,7 @@ from plugins.resourceclaim.objects import (
 )
 
 from kcm_host.api import ApiError, Conflict, HostError, Key, Unreachable
-from kcm_host_resourceclaim.errors import ReconcileError
+from kcm_host_resourceclaim.events_metrics import ReconcileError
 from kcm_host_resourceclaim.models.claim import Claim
 
 CREATE, APPLY = "create resourceclaims", "apply pods/status"

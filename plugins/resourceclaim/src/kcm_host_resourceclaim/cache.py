@@ -8,17 +8,24 @@ from typing import Any
 
 from kcm_host.api import Key, View
 from kcm_host_resourceclaim.api_version import ServedApi
-from kcm_host_resourceclaim.errors import (
+from kcm_host_resourceclaim.events_metrics import (
     NO_GENERIC_WORKLOAD,
     NO_POD_GROUP,
+    ClaimCounts,
+    CreationCounter,
     ReconcileError,
     TerminalError,
 )
-from kcm_host_resourceclaim.metrics import ClaimCounts, CreationCounter
-from kcm_host_resourceclaim.models.claim import Claim, Template, with_decoded_status
+from kcm_host_resourceclaim.models.claim import (
+    Claim,
+    Template,
+    group_reference,
+    owner_value,
+    pod_reference,
+    with_decoded_status,
+)
 from kcm_host_resourceclaim.models.pod import POD, Pod, PodGroup
 from kcm_host_resourceclaim.mutation_cache import MutationCache
-from kcm_host_resourceclaim.ownership import group_reference, owner_value, pod_reference
 
 #: The names of the indexes, as the watches declare them.
 BY_CLAIM, BY_TEMPLATE, BY_GROUP = "claim", "template", "group"

@@ -5,8 +5,14 @@ from collections.abc import Iterable, Iterator
 from kcm_host.api import Change, Key, Undecodable, View
 from kcm_host_resourceclaim.api_version import ServedApi
 from kcm_host_resourceclaim.cache import BY_CLAIM, BY_GROUP, BY_TEMPLATE, CacheReader, State
-from kcm_host_resourceclaim.errors import ReconcileError
-from kcm_host_resourceclaim.models.claim import Claim, OwnerReference, Template
+from kcm_host_resourceclaim.events_metrics import ReconcileError
+from kcm_host_resourceclaim.models.claim import (
+    Claim,
+    OwnerReference,
+    Template,
+    is_for_group,
+    is_for_pod,
+)
 from kcm_host_resourceclaim.models.pod import (
     Pod,
     PodClaim,
@@ -15,7 +21,6 @@ from kcm_host_resourceclaim.models.pod import (
     Unresolved,
     resolve_claim,
 )
-from kcm_host_resourceclaim.ownership import is_for_group, is_for_pod
 from kcm_host_resourceclaim.reservation import (
     binding_target,
     claim_needs_sync,

@@ -13,8 +13,7 @@ from datetime import timedelta
 import msgspec
 
 from kcm_host.api import Key
-from kcm_host_resourceclaim.models.claim import Claim
-from kcm_host_resourceclaim.ownership import owner_values
+from kcm_host_resourceclaim.models.claim import Claim, owner_values
 
 CAPACITY = 1000
 TTL = timedelta(hours=1)

@@ -40,8 +40,8 @@ from kcm_host_resourceclaim.cache import (
 )
 from kcm_host_resourceclaim.claim_reconciler import sync_claim
 from kcm_host_resourceclaim.enqueue import CLAIM_KEY, GROUP_KEY, POD_KEY, EnqueueHandlers
-from kcm_host_resourceclaim.errors import TerminalError
-from kcm_host_resourceclaim.models.claim import Claim, Template
+from kcm_host_resourceclaim.events_metrics import TerminalError
+from kcm_host_resourceclaim.models.claim import Claim, Template, owner_values, reference_values
 from kcm_host_resourceclaim.models.pod import (
     POD,
     POD_GROUPS,
@@ -51,7 +51,6 @@ from kcm_host_resourceclaim.models.pod import (
     referenced_claims,
     referenced_templates,
 )
-from kcm_host_resourceclaim.ownership import owner_values, reference_values
 from kcm_host_resourceclaim.pod_reconciler import sync_group, sync_pod
 from kcm_host_resourceclaim.settings import ClaimSettings
 

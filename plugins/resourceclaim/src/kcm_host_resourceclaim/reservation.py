@@ -4,7 +4,7 @@ from enum import Enum
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.cache import CacheReader
-from kcm_host_resourceclaim.errors import UNSUPPORTED_ENTRY, ReconcileError
+from kcm_host_resourceclaim.events_metrics import UNSUPPORTED_ENTRY, ReconcileError
 from kcm_host_resourceclaim.models.claim import Claim, Consumer
 from kcm_host_resourceclaim.models.pod import (
     SCHEDULING_GROUP,
