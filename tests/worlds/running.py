@@ -15,7 +15,7 @@ from worlds.server import Server
 
 from kcm_host import __version__
 from kcm_host.api import Key, Kind, Resource
-from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.sync import Cause, SyncRecord
 from kcm_host.client.discovery import APIResources
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.plugins.finder import find

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from kcm_host.api.duration import Duration, format_duration, parse_duration
+from kcm_host.api.settings import Duration, format_duration, parse_duration
 
 MEANINGS = [
     ("5m", timedelta(minutes=5)),

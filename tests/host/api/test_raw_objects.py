@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.api import Key, Kind, decode_object
-from kcm_host.api.raw import raw_object
+from kcm_host.api.objects import raw_object
 from kcm_host.reconcile import requests
 
 WIDGET = Kind(group="example.com", version="v1", name="Widget", resource="widgets")

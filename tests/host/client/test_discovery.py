@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from kubernetes import client as kubernetes
 
-from kcm_host.api.discovery import Discovery, Resource
 from kcm_host.api.errors import ApiError
-from kcm_host.api.kinds import Kind
+from kcm_host.api.kinds import Discovery, Kind, Resource
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent_of

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcm_host.api import Kind
-from kcm_host.api.discovery import Resource
+from kcm_host.api.kinds import Resource
 from kcm_host.client.discovery import APIResources
 
 WEBSITE = Kind(group="acme.example", version="v1", name="Website", resource="websites")

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
-from kcm_host.api.duration import Duration
+from kcm_host.api.settings import Duration
 from kcm_host.cli.installed import controller_names
 from kcm_host.config.effective import rows
 from kcm_host.config.load import Loaded

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from kcm_host.api.metrics import Metric
+from kcm_host.api.hooks import Metric
 from kcm_host.observe.endpoints import AddressUnusable, Endpoints
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.states import Detail, HostState

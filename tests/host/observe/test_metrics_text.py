@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import SyncRecord, WriteRecord
+from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
 from kcm_host.observe.states import HostState, RequestRecord

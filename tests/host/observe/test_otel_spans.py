@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.records import Cause
+from kcm_host.api.sync import Cause
 from kcm_host.api.writes import Write
 from kcm_host.observe.logging import JsonFormatter, TextFormatter
 from kcm_host.observe.tracing import start_tracing

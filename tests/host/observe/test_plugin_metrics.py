@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcm_host.api.errors import UndeclaredRead
-from kcm_host.api.metrics import Metric
+from kcm_host.api.hooks import Metric
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
 from kcm_host.observe.states import HostState

@@ -10,9 +10,8 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
 
 from kcm_host.api.errors import ApiError, NotFound
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncRecord
-from kcm_host.api.result import Done, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Done, Outcome, SyncRecord
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Entry, Store
 

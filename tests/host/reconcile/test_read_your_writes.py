@@ -12,8 +12,8 @@ from view_stores import stores_of
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
-from kcm_host.api.result import Done, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Done, Outcome
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Entry, Store
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, is_at_least

@@ -11,9 +11,8 @@ import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
-from kcm_host.api.result import Done, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Done, Outcome
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Writer
 from kcm_host.observe.logging import start_logging
 

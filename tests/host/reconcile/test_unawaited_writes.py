@@ -8,8 +8,8 @@ import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.result import Done, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Done, Outcome
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Permission, Writer
 from kcm_host.reconcile.worker import SyncFunction
 

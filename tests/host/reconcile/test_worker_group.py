@@ -8,8 +8,8 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
 
 from kcm_host.api.errors import WriterClosed
 from kcm_host.api.kinds import Key
-from kcm_host.api.result import Done, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Done, Outcome
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Writer
 
 pytestmark = pytest.mark.virtual_time

@@ -9,9 +9,8 @@ from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig, fail
 
 from kcm_host.api.errors import ApiError, Conflict, UndeclaredRead, Unreachable
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
-from kcm_host.api.result import Done, Later, Outcome, Terminal
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Done, Later, Outcome, Terminal
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Writer
 from kcm_host.informer.store import Entry, Store
 

@@ -6,11 +6,10 @@ from datetime import timedelta
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
-from kcm_host.api.result import Done, Later, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Done, Later, Outcome
+from kcm_host.api.watch import Priority, View
 from kcm_host.api.writes import Write, Writer, WriteResponse
 from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 

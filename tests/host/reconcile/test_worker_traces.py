@@ -13,9 +13,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
-from kcm_host.api.result import Done, Later, Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Done, Later, Outcome
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Writer, WriteResponse
 from kcm_host.observe.otel_spans import OtelTracing
 

@@ -15,7 +15,7 @@ from view_stores import stores_of
 
 from kcm_host.api.errors import ApiError, Conflict
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.records import WriteRecord
+from kcm_host.api.sync import WriteRecord
 from kcm_host.api.writes import Permission, Write
 from kcm_host.informer.cache_view import SyncView
 from kcm_host.informer.store import Entry, Store

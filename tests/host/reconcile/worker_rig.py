@@ -8,9 +8,8 @@ from typing import Any
 from view_stores import stores_of
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.records import Cause, SyncRecord, WriteRecord
-from kcm_host.api.result import Outcome
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Outcome, SyncRecord, WriteRecord
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Store
 from kcm_host.observe.tracing import NoTracing, Tracing, WriteLinks

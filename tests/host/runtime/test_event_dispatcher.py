@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from kcm_host.api import Enqueue, EnqueueRequest, Key, Priority, RefreshWatches, View
-from kcm_host.api.records import Cause
+from kcm_host.api.sync import Cause
 from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason
 from kcm_host.workqueue.queue import WorkQueue

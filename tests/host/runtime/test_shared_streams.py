@@ -17,8 +17,7 @@ from host.informer.reflector.running_reflector import (
     until,
 )
 
-from kcm_host.api.views import Objects
-from kcm_host.api.watch import Watch
+from kcm_host.api.watch import Objects, Watch
 from kcm_host.client.rest import Client
 from kcm_host.informer.cache_view import CacheView, StoredObjects, Stores, WatchedStore
 from kcm_host.informer.informer_factory import InformerFactory

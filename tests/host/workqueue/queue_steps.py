@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
+from kcm_host.api.sync import Cause
 from kcm_host.workqueue.queue import Item, WorkQueue
 
 A, B, C = Key("a"), Key("b"), Key("c")

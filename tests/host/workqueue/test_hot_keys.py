@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from host.workqueue.queue_steps import A, B, why
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
+from kcm_host.api.watch import Priority
 from kcm_host.workqueue.hot_keys import MAX_COUNTED, MAX_SYNCS, HotKeys
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
 

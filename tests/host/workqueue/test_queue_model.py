@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import VirtualTimeLoop
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
+from kcm_host.api.watch import Priority
 from kcm_host.workqueue.priority import STARVATION_LIMIT
 from kcm_host.workqueue.queue import Item, WorkQueue
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from host.workqueue.queue_steps import A, B, C, settle, why
 
-from kcm_host.api.enqueue import Priority
+from kcm_host.api.watch import Priority
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time

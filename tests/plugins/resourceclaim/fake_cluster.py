@@ -24,7 +24,7 @@ from kcm_host.api import (
     Resource,
     WriteResponse,
 )
-from kcm_host.api.raw import raw_object
+from kcm_host.api.objects import raw_object
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store

@@ -1,8 +1,5 @@
 """What plugins build on. Only names listed here are promised."""
 
-from kcm_host.api.discovery import Discovery, Resource
-from kcm_host.api.duration import Duration
-from kcm_host.api.enqueue import Enqueue, EnqueueRequest, Priority, RefreshWatches
 from kcm_host.api.errors import (
     ApiError,
     Conflict,
@@ -15,27 +12,43 @@ from kcm_host.api.errors import (
     Unreachable,
     WriterClosed,
 )
-from kcm_host.api.hooks import hookimpl
-from kcm_host.api.info import ControllerInfo
-from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.metadata import (
+from kcm_host.api.hooks import ControllerInfo, Metric, hookimpl
+from kcm_host.api.kinds import Discovery, Key, Kind, Resource
+from kcm_host.api.objects import (
     Condition,
     Model,
     ObjectMeta,
     OwnerReference,
+    decode_object,
     find_condition,
     owner_reference,
     set_condition,
 )
-from kcm_host.api.metrics import Metric
 from kcm_host.api.quantity import Quantity, QuantityError, QuantityFormat
-from kcm_host.api.raw import decode_object
-from kcm_host.api.records import Cause, SyncOutcome, SyncRecord, WriteRecord
-from kcm_host.api.result import Done, Later, Outcome, Terminal
-from kcm_host.api.settings import Settings
-from kcm_host.api.timers import Timer
-from kcm_host.api.views import Objects, View
-from kcm_host.api.watch import AnyWatch, Change, Watch, owner_keys
+from kcm_host.api.settings import Duration, Settings
+from kcm_host.api.sync import (
+    Cause,
+    Done,
+    Later,
+    Outcome,
+    SyncOutcome,
+    SyncRecord,
+    Terminal,
+    WriteRecord,
+)
+from kcm_host.api.watch import (
+    AnyWatch,
+    Change,
+    Enqueue,
+    EnqueueRequest,
+    Objects,
+    Priority,
+    RefreshWatches,
+    Timer,
+    View,
+    Watch,
+    owner_keys,
+)
 from kcm_host.api.writes import (
     EVENT,
     EVENTS,

@@ -15,22 +15,51 @@ A method takes those arguments of its hook that it needs, by their names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import Any, Literal
 
+import msgspec
 import pluggy
 from pydantic import BaseModel
 
-from kcm_host.api.discovery import Discovery
-from kcm_host.api.enqueue import Enqueue
-from kcm_host.api.info import ControllerInfo
-from kcm_host.api.kinds import Key
-from kcm_host.api.metrics import Metric
-from kcm_host.api.records import SyncRecord
-from kcm_host.api.result import Outcome
-from kcm_host.api.timers import Timer
-from kcm_host.api.views import View
-from kcm_host.api.watch import AnyWatch
+from kcm_host.api.kinds import Discovery, Key
+from kcm_host.api.sync import Outcome, SyncRecord
+from kcm_host.api.watch import AnyWatch, Enqueue, Timer, View
 from kcm_host.api.writes import Permission, Writer
+
+
+class ControllerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the host has to know of a controller before there is an instance.
+
+    Every field may be left out.
+    """
+
+    #: Other names that configuration, variables and flags may use for it.
+    aliases: tuple[str, ...] = ()
+    #: The service account as which it writes with `serviceAccountCredentials`; empty: its name.
+    service_account: str = ""
+    #: The label `name` of its `workqueue_*` metrics; empty: its name.
+    queue_name: str = ""
+    #: How many syncs may run at the same time if the configuration does not say it.
+    workers: int = 5
+    #: After this time a sync is cancelled and retried.
+    sync_timeout: timedelta = timedelta(seconds=60)
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One metric with all its series at one moment.
+
+    `name` is the full name, with `_total` for counters. A series is a set of labels with a value;
+    every series has the same labels.
+    """
+
+    name: str
+    help: str
+    type: Literal["counter", "gauge"]
+    series: tuple[tuple[Mapping[str, str], float], ...]
+
 
 PROJECT = "kcm_host"
 

@@ -1,7 +1,13 @@
-"""The base class for the settings of a controller."""
+"""The settings of a controller: their base class, and durations as Go writes them (`1h30m`)."""
 
-from pydantic import BaseModel, ConfigDict
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 
 class Settings(BaseModel):
@@ -21,3 +27,126 @@ class Settings(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+
+__all__ = ["Duration", "format_duration", "parse_duration"]
+
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,  # the micro sign and the Greek letter: Go takes both
+    "\u03bcs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_UNITS = "|".join(_NANOSECONDS)
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+PATTERN = rf"^[-+]?({_NUMBER}({_UNITS}))+$"
+#: The same for JSON schemas of durations that may not be below zero (`-0s` is not).
+NOT_NEGATIVE = rf"^(\+?({_NUMBER}({_UNITS}))+|-((?:0+\.?0*|\.0+)({_UNITS}))+)$"
+_WHOLE = re.compile(PATTERN, re.ASCII)
+_PART = re.compile(rf"(\d*)\.?(\d*)({_UNITS})", re.ASCII)
+_BARE_NUMBER = re.compile(r"^[-+]?[\d.]+$", re.ASCII)
+_LONGEST_TEXT = 64
+_MOST_NANOSECONDS = 2**63 - 1  # Go's Duration ends here, after 292 years
+
+
+def parse_duration(text: str) -> timedelta:
+    """
+    Return the duration that `text` names, to the nearest microsecond.
+
+    Raises ValueError with fact and remedy for a number without a unit, an unknown unit, a length
+    that Go could not hold and a length above zero but shorter than half a microsecond.
+    """
+    if _BARE_NUMBER.match(text):
+        raise ValueError(f"duration '{text}' has no unit; write for example '{text}s' or '{text}m'")
+    if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
+        raise ValueError(
+            f"'{text[:_LONGEST_TEXT]}' is not a duration; write numbers with the units "
+            "h, m, s, ms, us or ns, for example '1h30m'"
+        )
+    total = sum(_part_nanoseconds(*part) for part in _PART.findall(text))
+    if total > _MOST_NANOSECONDS:
+        raise ValueError(f"duration '{text}' is too long; the longest is about '2562047h'")
+    microseconds = (total + 500) // 1000
+    if total and not microseconds:
+        raise ValueError(f"duration '{text}' is too short; the shortest is '1us'")
+    return timedelta(microseconds=-microseconds if text.startswith("-") else microseconds)
+
+
+def _part_nanoseconds(whole: str, fraction: str, unit: str) -> int:
+    scale = _NANOSECONDS[unit]
+    parts_of_one: int = 10 ** len(fraction)
+    return int(whole or "0") * scale + int(fraction or "0") * scale // parts_of_one
+
+
+def format_duration(value: timedelta) -> str:
+    """Return the shortest text in Go's form that is parsed to `value`: `5m`, `1h30m`, `1.5s`."""
+    microseconds = value // timedelta(microseconds=1)
+    sign, rest = ("-", -microseconds) if microseconds < 0 else ("", microseconds)
+    if rest == 0:
+        return "0s"
+    if rest < 1_000_000:
+        return sign + (_decimal(rest, 1000, "ms") if rest >= 1000 else f"{rest}us")
+    minutes, rest = divmod(rest, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h" if hours else "", f"{minutes}m" if minutes else ""]
+    return sign + "".join(parts) + (_decimal(rest, 1_000_000, "s") if rest else "")
+
+
+def _decimal(value: int, scale: int, unit: str) -> str:
+    whole, rest = divmod(value, scale)
+    fraction = f"{rest:0{len(str(scale)) - 1}d}".rstrip("0")
+    return f"{whole}.{fraction}{unit}" if fraction else f"{whole}{unit}"
+
+
+def _validate(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _error(f"{type(value).__name__} is no duration; write for example '30s'")
+    try:
+        return parse_duration(str(value))
+    except ValueError as error:
+        raise _error(str(error)) from error
+
+
+def _error(message: str) -> PydanticCustomError:
+    fact, _, remedy = message.partition("; ")
+    return PydanticCustomError("duration", "{fact}; {remedy}", {"fact": fact, "remedy": remedy})
+
+
+class _GoForm:
+    """The pydantic schema of a timedelta in Go's form."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            _validate,
+            core_schema.timedelta_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                format_duration, when_used="json"
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {
+            "type": "string",
+            "maxLength": _LONGEST_TEXT,
+            "pattern": PATTERN,
+            "examples": ["300ms", "5m", "1h30m"],
+        }
+
+
+Duration = Annotated[timedelta, _GoForm]
+"""
+A pydantic field type: a timedelta, written as Go writes durations.
+
+A plain number is an error that asks for a unit. Negative values are allowed; forbid them where they
+make no sense: `Annotated[Duration, Field(ge=timedelta(0))]`.
+"""

@@ -1,17 +1,125 @@
-"""Watches: the kinds that a controller follows, and the changes of their objects."""
+"""Watches and timers: views of the objects, their changes, and the keys to queue for them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from enum import IntEnum
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from kcm_host.api.enqueue import Enqueue
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.views import View
 
 M = TypeVar("M", bound=msgspec.Struct)
+M_co = TypeVar("M_co", bound=msgspec.Struct, covariant=True)
+
+
+class Objects(Protocol[M_co]):
+    """
+    The stored objects of one kind as instances of one model.
+
+    The store follows the API server and may be behind it: a sync that has used an old state runs
+    again when the newer one arrives. Objects are shared between controllers and must not be
+    modified.
+    """
+
+    def get(self, name: str, namespace: str = "") -> M_co | None:
+        """
+        Return the stored object, None if there is none; no request is sent.
+
+        Raises `Undecodable` if the object exists but none of its versions could be decoded.
+        """
+
+    def items(self) -> Iterator[tuple[Key, M_co]]:
+        """Return every object with its key, in no order, without those never decoded."""
+
+    def by_index(self, index: str, value: str) -> Iterator[tuple[Key, M_co]]:
+        """Return the objects for which the index function of the watch returned `value`."""
+
+    def undecodable(self, namespace: str | None = None) -> frozenset[Key]:
+        """
+        Return the keys of the objects whose current version cannot be decoded.
+
+        With `namespace`, only those in it, at a cost that does not depend on the others. The
+        result is the same set until it changes.
+        """
+
+    def full_object(self, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """
+        Return the full object as the API server sent it, for `Writer.update`.
+
+        Each call returns a new dict, which may be changed: `metadata` is decoded, every other
+        field is `msgspec.Raw`, to be replaced or left as it is; `decode_object` decodes it. It has
+        the version that `get` returns at this moment. None if there is no object, or if its
+        current version cannot be decoded. Raises `UndeclaredRead` if the watch was not declared
+        with `full_object=True`, `Undecodable` if the metadata cannot be decoded.
+        """
+
+    @property
+    def problem(self) -> str:
+        """Return why the watch fails at present; empty if it does not."""
+
+    def __len__(self) -> int:
+        """Return the number of stored objects, undecodable ones included."""
+
+
+class View(Protocol):
+    """Read access to the objects of the controller's own watches."""
+
+    def of(self, kind: Kind, model: type[M], name: str = "") -> Objects[M]:
+        """
+        Return the objects of `kind` as instances of `model`.
+
+        `name` is that of the watch; it is needed where several watches have this kind and model.
+        Raises `UndeclaredRead` if no watch of this controller declares these, or several do.
+        """
+
+
+_AT_ONCE = timedelta(0)
+
+
+class Priority(IntEnum):
+    """
+    The priorities of keys in a work queue.
+
+    No priority is starved: after eight keys of higher priorities one of a lower priority is
+    taken. A key has one priority: the highest that was requested for it.
+    """
+
+    URGENT = 0
+    NORMAL = 1
+    IDLE = 2
+
+
+class EnqueueRequest(msgspec.Struct, frozen=True, gc=False):
+    """
+    A key that is queued with another priority, or after a time.
+
+    Raises `ValueError` if `after` is negative.
+    """
+
+    key: Key
+    priority: Priority = Priority.NORMAL
+    #: Of several times for one key the earliest counts.
+    after: timedelta = _AT_ONCE
+
+    def __post_init__(self) -> None:
+        if self.after is _AT_ONCE:
+            return
+        if not isinstance(self.after, timedelta):
+            raise TypeError(f"after={self.after!r}; write after=timedelta(seconds=...)")
+        if self.after < _AT_ONCE:
+            raise ValueError(
+                f"after={self.after!r} is negative; write max(after, timedelta(0)) to queue the "
+                "key at once when its time has passed"
+            )
+
+
+class RefreshWatches(msgspec.Struct, frozen=True):
+    """A request to call `kcm_dynamic_watches` again soon, because its result may have changed."""
+
+
+Enqueue = Key | EnqueueRequest | RefreshWatches
 
 
 class Change(msgspec.Struct, Generic[M], frozen=True, gc=False, kw_only=True):
@@ -127,3 +235,21 @@ AnyWatch = Watch[Any]
 def name_of(watch: AnyWatch) -> str:
     """Return the name of a watch, also if it is left out."""
     return watch.name or str(watch.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """
+    Keys that are queued periodically.
+
+    `keys` is called each time `every` has passed while the controller runs, the first time that
+    long after its start. It is synchronous and does no I/O; an exception restarts the controller.
+    Several calls that became due while the process was blocked become one. It is also called
+    early when the periodic resync has to find out whether it would have returned a key.
+    """
+
+    every: timedelta
+    keys: Callable[[View], Iterable[Enqueue]]
+    #: Whether it returns keys in case a change was missed, as the periodic resync does, and not
+    #: because a time of theirs has passed. Then it is never called early.
+    resync: bool = False

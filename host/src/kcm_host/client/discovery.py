@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from kcm_host.api.discovery import Resource
 from kcm_host.api.errors import HostError, Unreadable
-from kcm_host.api.kinds import Kind
+from kcm_host.api.kinds import Kind, Resource
 from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.rest import Client
 

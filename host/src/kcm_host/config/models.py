@@ -13,7 +13,7 @@ from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from kcm_host.api.duration import NOT_NEGATIVE, Duration
+from kcm_host.api.settings import NOT_NEGATIVE, Duration
 from kcm_host.config.errors import wrong
 
 # One keyword holds all values: keys of the file could collide with those of pydantic-settings.

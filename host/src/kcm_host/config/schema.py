@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from kcm_host.api.duration import format_duration
+from kcm_host.api.settings import format_duration
 from kcm_host.config.models import ControllerSettings, HostSettings, Section
 from kcm_host.config.names import NO_ALIASES, ControllerNames
 

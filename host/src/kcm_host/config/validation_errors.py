@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kcm_host.api.duration import format_duration
+from kcm_host.api.settings import format_duration
 from kcm_host.config import model_paths
 from kcm_host.config.environment import CONFIG_VARIABLE, variable_name
 from kcm_host.config.errors import MAX_PROBLEMS, Problem, did_you_mean, suggest

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from typing import get_args
 
-from kcm_host.api.records import SyncOutcome, SyncRecord, WriteRecord
+from kcm_host.api.sync import SyncOutcome, SyncRecord, WriteRecord
 from kcm_host.observe.plugin_metrics import PluginMetrics
 from kcm_host.observe.states import RequestRecord
 

@@ -23,7 +23,7 @@ from opentelemetry.trace import (
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncOutcome
+from kcm_host.api.sync import Cause, SyncOutcome
 from kcm_host.api.writes import Write
 from kcm_host.observe.logging import one_line
 from kcm_host.observe.metrics import FAILED

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kcm_host.api.errors import PLUGIN_FAILURES, HostError
-from kcm_host.api.metrics import Metric
+from kcm_host.api.hooks import Metric
 from kcm_host.observe.deduplication import LogOnce
 from kcm_host.observe.logging import one_line
 

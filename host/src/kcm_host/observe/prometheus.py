@@ -16,7 +16,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from kcm_host.api.metrics import Metric as PluginMetric
+from kcm_host.api.hooks import Metric as PluginMetric
 from kcm_host.observe.metrics import Histogram, Metrics, RequestMetrics, SyncMetrics
 from kcm_host.observe.plugin_metrics import Samples
 from kcm_host.observe.states import ControllerState, HostState, QueueState, StreamState

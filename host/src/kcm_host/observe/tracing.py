@@ -12,7 +12,7 @@ from typing import Literal, Protocol, Self
 import msgspec
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncOutcome
+from kcm_host.api.sync import Cause, SyncOutcome
 from kcm_host.api.writes import Write, WriteResponse
 
 Exporter = Literal["otlp", "console"]

@@ -3,7 +3,7 @@
 import logging
 
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import SyncRecord, WriteRecord
+from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.api.writes import Write
 from kcm_host.workqueue.hot_keys import MAX_SYNCS, WAIT_SECONDS, WINDOW_SECONDS
 from kcm_host.workqueue.queue import Item

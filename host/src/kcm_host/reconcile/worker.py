@@ -11,9 +11,8 @@ import msgspec
 
 from kcm_host.api.errors import HostError
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause, SyncOutcome, SyncRecord
-from kcm_host.api.result import Done, Later, Outcome, Terminal
-from kcm_host.api.views import View
+from kcm_host.api.sync import Cause, Done, Later, Outcome, SyncOutcome, SyncRecord, Terminal
+from kcm_host.api.watch import View
 from kcm_host.api.writes import Permission, Writer
 from kcm_host.informer.cache_view import Stores, SyncView
 from kcm_host.observe.deduplication import DeduplicatedLog, fingerprint

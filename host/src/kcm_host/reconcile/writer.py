@@ -6,8 +6,8 @@ from typing import Any
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.raw import raw_object
-from kcm_host.api.records import WriteRecord
+from kcm_host.api.objects import raw_object
+from kcm_host.api.sync import WriteRecord
 from kcm_host.api.writes import (
     EVENTS,
     FinalizerMetadata,

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from kcm_host.api.errors import PLUGIN_FAILURES
-from kcm_host.api.metrics import Metric
-from kcm_host.api.records import SyncRecord
+from kcm_host.api.hooks import Metric
+from kcm_host.api.sync import SyncRecord
 from kcm_host.informer.backoff import Backoff
 from kcm_host.observe.metrics import FAILED, OUTCOMES
 from kcm_host.observe.states import ControllerState

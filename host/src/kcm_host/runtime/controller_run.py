@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from kcm_host.api.metrics import Metric
-from kcm_host.api.records import Cause, SyncRecord
+from kcm_host.api.hooks import Metric
+from kcm_host.api.sync import Cause, SyncRecord
 from kcm_host.api.writes import EVENT, Permission
 from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient

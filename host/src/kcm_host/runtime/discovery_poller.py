@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kcm_host.api.discovery import Resource
-from kcm_host.api.kinds import Kind
+from kcm_host.api.kinds import Kind, Resource
 from kcm_host.api.watch import AnyWatch, Change, Watch, name_of
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.informer.informer_factory import InformerFactory

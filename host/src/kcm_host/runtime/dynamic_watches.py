@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from kcm_host.api.discovery import Discovery
 from kcm_host.api.errors import PLUGIN_FAILURES
+from kcm_host.api.kinds import Discovery
 from kcm_host.api.watch import AnyWatch, name_of
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, WatchSet

@@ -5,12 +5,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kcm_host.api.enqueue import Enqueue, EnqueueRequest, Priority, RefreshWatches
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
-from kcm_host.api.views import View
-from kcm_host.api.watch import AnyWatch, Change, name_of
+from kcm_host.api.sync import Cause
+from kcm_host.api.watch import (
+    AnyWatch,
+    Change,
+    Enqueue,
+    EnqueueRequest,
+    Priority,
+    RefreshWatches,
+    View,
+    name_of,
+)
 from kcm_host.informer.cache_view import Stores
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.informer.store import Store

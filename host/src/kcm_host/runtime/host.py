@@ -11,7 +11,7 @@ from typing import Any
 
 from kcm_host import __version__
 from kcm_host.api.kinds import Kind
-from kcm_host.api.records import SyncRecord
+from kcm_host.api.sync import SyncRecord
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
 from kcm_host.informer.background import keep_running

@@ -8,9 +8,8 @@ from typing import Any
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
-from kcm_host.api.timers import Timer
-from kcm_host.api.watch import AnyWatch, name_of, object_key
+from kcm_host.api.sync import Cause
+from kcm_host.api.watch import AnyWatch, Timer, name_of, object_key
 from kcm_host.informer.store import Store
 from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, InvalidResult, shown
 from kcm_host.workqueue.queue import WorkQueue

@@ -7,9 +7,9 @@ from itertools import count
 
 import msgspec
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
+from kcm_host.api.sync import Cause
+from kcm_host.api.watch import Priority
 
 MAX_CAUSES = 16
 

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
+from kcm_host.api.watch import Priority
 
 #: After so many keys of higher priorities, one key of a lower priority is next.
 STARVATION_LIMIT = 8

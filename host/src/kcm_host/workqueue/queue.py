@@ -5,9 +5,9 @@ from collections import deque
 
 import msgspec
 
-from kcm_host.api.enqueue import Priority
 from kcm_host.api.kinds import Key
-from kcm_host.api.records import Cause
+from kcm_host.api.sync import Cause
+from kcm_host.api.watch import Priority
 from kcm_host.observe.states import QueueState
 from kcm_host.workqueue.delaying import DelayingQueue, Pending
 from kcm_host.workqueue.hot_keys import HotKeys

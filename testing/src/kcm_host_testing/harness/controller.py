@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kcm_host.api import AnyWatch, Cause, HostError, Key, Kind, Metric, Outcome, Timer, View, Writer
-from kcm_host.api.records import SyncRecord
+from kcm_host.api.sync import SyncRecord
 from kcm_host.api.watch import object_key
 from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins.plugin import Instance
