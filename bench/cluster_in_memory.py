@@ -8,8 +8,7 @@ from typing import Any
 
 from kcm_host.api import Kind
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.paths import collection
-from kcm_host.client.rest import ConditionalResponse, Response
+from kcm_host.client.rest import ConditionalResponse, Response, collection
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 #: So many kinds are there of which quotas count the objects, beside those that have a place here.

@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 
 from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.kinds import Key
-from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
-from kcm_host.client.auth.proxy_env import usable_proxy
+from kcm_host.client.auth.addresses import usable_proxy
 from kcm_host.client.auth.tls import validity_of
 from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.errors import error_of_event, error_of_response, is_gone, is_too_large
+from kcm_host.client.errors import (
+    ConnectionProblem,
+    error_of_event,
+    error_of_response,
+    is_gone,
+    is_too_large,
+    without_secrets,
+)
 from kcm_host.client.rest import ConditionalResponse
 from kcm_host.client.service_account import ServiceAccountTokens
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import ExecPlugin
 from kcm_host.client.auth.kubeconfig import ExecConfig
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import request_url
 
 V1 = "client.authentication.k8s.io/v1"

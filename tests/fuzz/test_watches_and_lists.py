@@ -16,11 +16,11 @@ from fuzz_input import one_input
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcm_host import retries
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watch import Change
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
-from kcm_host.informer import backoff
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import SharedInformer
@@ -266,8 +266,8 @@ async def follow(server: Server) -> None:
 def short_waits() -> Iterator[None]:
     """Let the waits between two tries be short: their length is no matter here."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(backoff, "BASE_SECONDS", 0.001)
-        patched.setattr(backoff, "MAX_SECONDS", 0.002)
+        patched.setattr(retries, "BASE_SECONDS", 0.001)
+        patched.setattr(retries, "MAX_SECONDS", 0.002)
         yield
 
 

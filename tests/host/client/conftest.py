@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.connection_pool import ConnectionPool
+from kcm_host.client.transport import ConnectionPool
 
 
 @dataclass(frozen=True)

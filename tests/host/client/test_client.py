@@ -15,7 +15,7 @@ from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client, user_agent_of
 from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer

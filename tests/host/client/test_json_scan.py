@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.client import json_scan
 from kcm_host.informer import decoder
 
 DEEP = b'{"a":' * 20_000 + b"[1]" + b"}" * 20_000
@@ -100,7 +99,7 @@ def test_strings_are_found_as_a_decoder_finds_them(told: dict[str, Any], spaced:
     text = json.dumps(told, separators=separators).encode()
     expected = {path: value for path, value in _strings(told) if len(path) <= 3}
     wanted = frozenset({*expected, ("no", "such", "path")})
-    assert json_scan.find_strings(text, wanted, wanted) == expected
+    assert decoder.find_strings(text, wanted, wanted) == expected
 
 
 @given(st.lists(objects | st.lists(values, max_size=3), max_size=4))
@@ -108,7 +107,7 @@ def test_what_was_cut_out_is_whole(items: list[Any]) -> None:
     """Each item comes out as it was, in its order, and its number stands in its place (F-1)."""
     written = [json.dumps(item).encode() for item in items]
     body = b'{"kind": "x", "items": [%b], "metadata": {}}' % b", ".join(written)
-    outer, inner = json_scan.cut_below(body, levels=2)
+    outer, inner = decoder.cut_below(body, levels=2)
     assert inner == written
     numbers = list(range(len(items)))
     assert json.loads(outer) == {"kind": "x", "items": numbers, "metadata": {}}

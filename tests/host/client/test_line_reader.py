@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm_host.api.errors import ApiError
-from kcm_host.client import line_reader as module
-from kcm_host.client.line_reader import read_lines
+from kcm_host.client import transport as module
+from kcm_host.client.transport import read_lines
 
 MIB = 1024 * 1024
 

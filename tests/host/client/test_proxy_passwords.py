@@ -12,11 +12,11 @@ import pytest
 from host.client.raw_servers import AGENT, get, listening
 
 from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.client.auth.addresses import usable_proxy
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
-from kcm_host.client.auth.proxy_env import usable_proxy
+from kcm_host.client.errors import ConnectionProblem, without_secrets
 from kcm_host.client.rest import Client
-from kcm_host.runtime.startup_probe import wait_for_api_server
+from kcm_host.client.startup_probe import wait_for_api_server
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

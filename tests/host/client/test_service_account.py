@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client as official
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client
 from kcm_host.client.service_account import with_service_account
 from kcm_host_testing.api_server import ApiServer

@@ -11,13 +11,12 @@ from kcm_host.api.errors import ApiError, Unreadable
 from kcm_host.api.kinds import Kind
 from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client
 from kcm_host.client.service_account import with_service_account
-from kcm_host.informer.list_watch import ListWatchOptions
-from kcm_host.informer.pager import paged_list
-from kcm_host.runtime.startup_probe import wait_for_api_server
+from kcm_host.client.startup_probe import wait_for_api_server
+from kcm_host.informer.list_watch import ListWatchOptions, paged_list
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 

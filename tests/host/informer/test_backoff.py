@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcm_host.informer.backoff import Backoff
+from kcm_host.retries import Backoff
 
 
 class Clock:

@@ -12,8 +12,7 @@ from host.reconcile.worker_rig import CLAIM, NODE, RecordingSender, failing
 from host.runtime.definitions import Definitions
 
 from kcm_host.api import ApiError, Conflict, Key, Kind, NotFound, Permission
-from kcm_host.client.paths import collection
-from kcm_host.client.rest import JSON, Client
+from kcm_host.client.rest import JSON, Client, collection
 from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 

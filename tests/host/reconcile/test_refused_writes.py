@@ -5,7 +5,7 @@ from host.reconcile.worker_rig import CLAIM, NODE, A
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.reconcile.refused_writes import RefusedWrites
 
 PATCH = Write(kind=NODE, key=A, verb="patch")

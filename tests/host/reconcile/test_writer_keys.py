@@ -11,7 +11,7 @@ from kubernetes import client as official
 from kcm_host.api.errors import InvalidKey
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
-from kcm_host.client.paths import item
+from kcm_host.client.rest import item
 from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 

@@ -10,7 +10,7 @@ from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 
-from kcm_host.informer.background import keep_running
+from kcm_host.retries import keep_running
 
 Begin = Callable[[], Awaitable[None]]
 #: How long the first waits may be at most: 0.8 s, 1.6 s, 3.2 s, each doubled by chance.

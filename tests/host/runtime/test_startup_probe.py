@@ -14,12 +14,12 @@ from host.informer.reflector.running_reflector import until
 from host.runtime.loops import RunLoops, loop
 from plugin_site import PluginSite
 
+from kcm_host.client import startup_probe
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import Client, user_agent_of
-from kcm_host.runtime import startup_probe
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy

@@ -10,7 +10,7 @@ from kcm_host import __version__
 from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail
 from kcm_host.cli.options import with_settings
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
 from kcm_host.observe.endpoints import AddressUnusable

@@ -1,5 +1,6 @@
-"""Response bodies, read up to a limit and decoded, and the errors in them."""
+"""Response bodies, read up to a limit and decoded, and the errors of requests and connections."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -7,10 +8,35 @@ import aiohttp
 import msgspec
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
-from kcm_host.client.auth.errors import without_secrets
-from kcm_host.client.json_scan import DECODE_ERRORS
+from kcm_host.observe.escaping import printable
+
+#: The user information of a URL. Bounded, so that the search stays linear in the text's length.
+_USER_INFO = re.compile(r"://[^\s/@'\"<>]{1,1000}@")
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with `://user:password@` of every URL in it replaced by `://***@`."""
+    return _USER_INFO.sub("://***@", text)
+
+
+class ConnectionProblem(Exception):
+    """
+    One line with fact, place and remedy; it never contains a token or a key.
+
+    `exit_code` is 2 when the kubeconfig or the credentials are wrong, so that waiting cannot
+    help, and 1 when the server cannot be reached, which may be temporary.
+    """
+
+    def __init__(self, message: str, *, exit_code: int = 2) -> None:
+        super().__init__(printable(without_secrets(message)))
+        self.exit_code = exit_code
+
 
 M = TypeVar("M")
+#: What the decoder raises. Users can store objects that the API server accepts and the decoder
+#: does not: thousands of nested levels, halves of surrogate pairs, text that is not UTF-8. Only
+#: that one object may be affected.
+DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 #: The size of a list depends on the cluster; any other response holds at most one object.
 MAX_LIST_BYTES = 1 << 30

@@ -1,7 +1,6 @@
-"""HTTP client of one API server: requests with a response body, and watches."""
+"""HTTP client of one API server: paths, requests with a response body, and watches."""
 
 import asyncio
-import errno
 import platform
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -9,30 +8,74 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import msgspec
 from yarl import URL
 
 from kcm_host import __version__
-from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.api.errors import ApiError, InvalidKey, Unreachable
+from kcm_host.api.kinds import Key, Kind
+from kcm_host.client.auth.addresses import is_tls
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import RequestCredentials
-from kcm_host.client.auth.errors import ConnectionProblem, without_secrets
-from kcm_host.client.auth.server_url import is_tls
-from kcm_host.client.connection_pool import ConnectionPool
 from kcm_host.client.errors import (
     MAX_BODY_BYTES,
     MAX_LIST_BYTES,
+    ConnectionProblem,
     error_of_response,
     read_body,
     read_error_body,
     refuse_encoded,
 )
-from kcm_host.client.line_reader import read_lines
+from kcm_host.client.transport import abort, as_unreachable, new_session, read_lines
 from kcm_host.observe.states import RequestRecord
 from kcm_host.observe.trace_context import trace_headers
+
+#: Names that the API server refuses as a path segment.
+_REFUSED_SEGMENTS = ("", ".", "..")
+_REFUSED_CHARACTERS = ("/", "%")
+_SEGMENT_RULE = "it is not empty, '.' or '..', and has no '/' or '%'"
+
+
+def collection(kind: Kind, namespace: str = "") -> str:
+    """Return the path of all objects of a kind, or of those in one namespace."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{inside}/{kind.resource}"
+
+
+def item(kind: Kind, key: Key, subresource: str = "") -> str:
+    """Return the path of one object or subresource; raise `InvalidKey` for an unusable key."""
+    check_key(kind, key)
+    path = f"{collection(kind, key.namespace)}/{quote(key.name, safe='')}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def check_key(kind: Kind, key: Key) -> None:
+    """Raise `InvalidKey` unless `key` can be name and namespace of one object of `kind`."""
+    problem = _problem(kind, key)
+    if problem:
+        # As repr: str(key) would not show an empty name or a slash.
+        text = f"no request for '{kind}' name={key.name!r} in {key.namespace!r}: {problem}"
+        raise InvalidKey(text)
+
+
+def _problem(kind: Kind, key: Key) -> str:
+    if not _is_segment(key.name):
+        return f"that is no name of a {kind.name}; {_SEGMENT_RULE}"
+    if not kind.namespaced:
+        no_namespace = f"a {kind.name} has no namespace; leave 'namespace' out"
+        return no_namespace if key.namespace else ""
+    if not key.namespace:
+        return f"a {kind.name} is in a namespace; give it as namespace='...'"
+    return "" if _is_segment(key.namespace) else f"that is no namespace; {_SEGMENT_RULE}"
+
+
+def _is_segment(text: str) -> bool:
+    return text not in _REFUSED_SEGMENTS and not any(each in text for each in _REFUSED_CHARACTERS)
+
 
 CONNECT_SECONDS = 30
 #: Half the time limit of a sync: a sync whose request gets no response can still handle that.
@@ -86,8 +129,8 @@ class Client:
         watch_timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=WATCH_READ_SECONDS
         )
-        self._session = _session(timeout)
-        self._watch_session = _session(watch_timeout)
+        self._session = new_session(timeout)
+        self._watch_session = new_session(watch_timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -172,7 +215,7 @@ class Client:
             try:
                 yield read_lines(response.content.readany, request.operation)
             finally:
-                _abort(response)
+                abort(response)
 
     async def _round_trip(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
         """Send a request; return its response and the full body."""
@@ -306,44 +349,3 @@ def request_url(base_url: str, target: str) -> URL:
 @lru_cache(maxsize=64)
 def _encode(query: Query) -> str:
     return urlencode(query)
-
-
-def _session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=ConnectionPool(limit=0, keepalive_timeout=90),
-        timeout=timeout,
-        auto_decompress=False,
-        skip_auto_headers=("Accept-Encoding", "User-Agent", "Content-Type"),
-        cookie_jar=aiohttp.DummyCookieJar(),
-    )
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Close the connection of an unfinished response without sending close_notify."""
-    transport = response.connection.transport if response.connection is not None else None
-    if transport is not None:
-        # A regular close waits up to 30 s for a peer that may not respond any more.
-        transport.abort()
-
-
-@contextmanager
-def as_unreachable(operation: str) -> Iterator[None]:
-    """Raise `Unreachable` in place of all errors that mean that no response came."""
-    try:
-        yield
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-        refused = isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED
-        text = f"{operation}: no response: {_text_of(error)}"
-        raise Unreachable(text, refused=refused) from error
-
-
-def _text_of(error: Exception) -> str:
-    """Return the text of a connection error without the password of a proxy."""
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy refuses to connect ({error.status})"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        # The text of aiohttp includes the repr of the TLS context.
-        fact = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
-        return f"cannot connect to {error.host}:{error.port}: {fact}"
-    return without_secrets(str(error)) or type(error).__name__

@@ -12,11 +12,9 @@ from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import Clock, Credentials, RequestCredentials, authorization
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.tls import ClientTls
-from kcm_host.client.errors import ResponseDecoder
-from kcm_host.client.paths import collection, item
-from kcm_host.client.rest import JSON, Client
+from kcm_host.client.errors import ConnectionProblem, ResponseDecoder
+from kcm_host.client.rest import JSON, Client, collection, item
 
 SERVICE_ACCOUNT = Kind(group="", version="v1", name="ServiceAccount", resource="serviceaccounts")
 NAMESPACE = Kind(group="", version="v1", name="Namespace", resource="namespaces", namespaced=False)

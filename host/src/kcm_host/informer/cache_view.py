@@ -9,7 +9,7 @@ from kcm_host.api.errors import UndeclaredRead, Undecodable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.objects import raw_object
 from kcm_host.api.watch import Objects
-from kcm_host.client.json_scan import DECODE_ERRORS
+from kcm_host.client.errors import DECODE_ERRORS
 from kcm_host.informer.store import Store
 
 M = TypeVar("M", bound=msgspec.Struct)

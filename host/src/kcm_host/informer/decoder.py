@@ -1,13 +1,90 @@
-"""Decoding of watch events and list pages into the fields that models declare."""
+"""
+Decoding of watch events and list pages into the fields that models declare.
 
+What the decoder refuses is scanned without recursion, so that only the one object is affected.
+"""
+
+import re
 import sys
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from kcm_host.api.kinds import Key
-from kcm_host.client import json_scan
-from kcm_host.client.json_scan import DECODE_ERRORS
+from kcm_host.client.errors import DECODE_ERRORS
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
+#: A key, another string or a bracket. A string without an end extends to the end of the text, so
+#: that no text is scanned twice.
+_TOKEN = re.compile(rb"(" + _STRING + rb")([ \t\r\n]*+:)?|[\[\]{}]", re.DOTALL)
+_OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
+
+Path = tuple[str, ...]
+
+
+def find_strings(
+    text: bytes, wanted: frozenset[Path], sufficient: frozenset[Path]
+) -> dict[Path, str]:
+    """
+    Return the strings at those of the `wanted` paths that the object has.
+
+    The depth is not limited, because nothing recurses. The scan ends when all `sufficient` paths
+    are found: the rest may be large. Syntax that does not affect the strings is not checked.
+    """
+    deepest = max(map(len, wanted))
+    found: dict[Path, str] = {}
+    keys: list[str] = []
+    level = 0
+    for token in _TOKEN.finditer(text):
+        string, colon = token.groups()
+        if string is None:
+            level += 1 if text[token.start()] in _OPENING else -1
+        elif not 0 < level <= deepest:
+            continue
+        elif colon:
+            keys[level - 1 :] = [_decode_string(string)]
+        elif (path := tuple(keys[:level])) in wanted and len(path) == level:
+            found[path] = _decode_string(string)
+            if sufficient <= found.keys():
+                break
+    return found
+
+
+def cut_below(text: bytes, levels: int) -> tuple[bytes, list[bytes]]:
+    """
+    Return `text` with each array or object below `levels` replaced by its number, and those.
+
+    The depth is not limited, because nothing recurses. What is cut out is not checked. Raise
+    `msgspec.DecodeError` when brackets are missing.
+    """
+    upper: list[bytes] = []
+    lower: list[bytes] = []
+    level = begin = end = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first in _OPENING:
+            if level == levels:
+                begin = token.start()
+                upper += (text[end:begin], b"%d" % len(lower))
+            level += 1
+        elif first in _CLOSING:
+            level -= 1
+            if level == levels:
+                end = token.end()
+                lower.append(text[begin:end])
+    if level:
+        raise msgspec.DecodeError("JSON is malformed: its brackets do not match")
+    upper.append(text[end:])
+    return b"".join(upper), lower
+
+
+def _decode_string(string: bytes) -> str:
+    """Return a JSON string as text; empty when it is malformed."""
+    try:
+        return msgspec.json.decode(string, type=str)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
 
 M = TypeVar("M")
 
@@ -96,7 +173,7 @@ def decode_event(line: bytes) -> WatchEvent:
     try:
         return _watch_event(line)
     except DECODE_ERRORS as error:
-        found = json_scan.find_strings(line, _EVENT_PATHS, _SUFFICIENT_OF_EVENT)
+        found = find_strings(line, _EVENT_PATHS, _SUFFICIENT_OF_EVENT)
         meta = _meta({path[1:]: text for path, text in found.items() if len(path) > 2}, error)
         kind = found.get(("object", "kind"), "")
         return WatchEvent(found.get(("type",), ""), PartialObject(meta, kind))
@@ -107,7 +184,7 @@ def decode_partial_object(item: bytes | msgspec.Raw) -> PartialObject:
     try:
         return _partial_object(item)
     except DECODE_ERRORS as error:
-        found = json_scan.find_strings(bytes(item), _OBJECT_PATHS, _SUFFICIENT)
+        found = find_strings(bytes(item), _OBJECT_PATHS, _SUFFICIENT)
         return PartialObject(_meta(found, error))
 
 
@@ -121,7 +198,7 @@ def decode_list_page(body: bytes) -> ListPage:
         return _list_page(body)
     except DECODE_ERRORS as error:
         try:
-            outer, inner = json_scan.cut_below(body, levels=2)
+            outer, inner = cut_below(body, levels=2)
             page = _list_page(outer)
             # Numbers that `cut_below` did not put there are no items either.
             numbers = _numbers(b"[" + b",".join(map(bytes, page.items or ())) + b"]")
@@ -131,7 +208,7 @@ def decode_list_page(body: bytes) -> ListPage:
         return page
 
 
-def _meta(found: dict[json_scan.Path, str], error: Exception) -> ObjectMeta:
+def _meta(found: dict[Path, str], error: Exception) -> ObjectMeta:
     """Return the metadata from the strings found; raise the decoder's error without a name."""
     name = found.get(_NAME, "")
     if not name:

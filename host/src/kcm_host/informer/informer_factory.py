@@ -10,13 +10,13 @@ import msgspec
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.watch import AnyWatch
 from kcm_host.client.rest import Client, user_agent_of
-from kcm_host.informer.background import keep_running
 from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.informer.reflector import Reflector
 from kcm_host.informer.shared_informer import EventHandler, SharedInformer
 from kcm_host.informer.store import Store
 from kcm_host.observe.states import StreamState
+from kcm_host.retries import keep_running
 
 UNDECODABLE_SHOWN = 10
 

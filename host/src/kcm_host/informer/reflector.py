@@ -13,9 +13,9 @@ from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.kinds import Kind
 from kcm_host.client.errors import error_of_event, is_gone, is_too_large
 from kcm_host.client.rest import JSON, METADATA_ONLY, Client
-from kcm_host.informer import decoder, pager
-from kcm_host.informer.backoff import Backoff
-from kcm_host.informer.list_watch import ListWatchOptions, Sink
+from kcm_host.informer import decoder
+from kcm_host.informer.list_watch import ListWatchOptions, Sink, paged_list
+from kcm_host.retries import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Reflector:
         async with AsyncExitStack() as stack:
             lines = await self._streaming_list(stack)
             if lines is None:
-                self.resource_version = await pager.paged_list(
+                self.resource_version = await paged_list(
                     self._client, self.options, self._sink, user_agent=self._user_agent
                 )
                 await self._complete_list()

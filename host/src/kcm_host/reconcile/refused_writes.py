@@ -8,7 +8,7 @@ import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 log = logging.getLogger(__name__)
 

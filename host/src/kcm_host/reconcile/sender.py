@@ -10,8 +10,7 @@ import msgspec
 from kcm_host.api.errors import ApiError, HostError, Unreadable
 from kcm_host.api.writes import Write, WriteResponse
 from kcm_host.client.errors import ResponseDecoder
-from kcm_host.client.paths import collection, item
-from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Response
+from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Response, collection, item
 from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 log = logging.getLogger(__name__)

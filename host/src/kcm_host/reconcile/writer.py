@@ -18,7 +18,7 @@ from kcm_host.api.writes import (
     WriteResponse,
 )
 from kcm_host.client.errors import decode_body
-from kcm_host.client.paths import check_key
+from kcm_host.client.rest import check_key
 from kcm_host.informer.cache_view import Stores
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests

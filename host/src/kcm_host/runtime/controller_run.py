@@ -13,8 +13,8 @@ import msgspec
 from kcm_host.api.hooks import Metric
 from kcm_host.api.sync import Cause, SyncRecord
 from kcm_host.api.writes import EVENT, Permission
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.discovery import CachedDiscoveryClient
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.informer.informer_factory import InformerFactory

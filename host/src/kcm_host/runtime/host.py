@@ -14,7 +14,7 @@ from kcm_host.api.kinds import Kind
 from kcm_host.api.sync import SyncRecord
 from kcm_host.client.rest import Client, user_agent_of
 from kcm_host.client.service_account import with_service_account
-from kcm_host.informer.background import keep_running
+from kcm_host.client.startup_probe import wait_for_api_server
 from kcm_host.informer.informer_factory import InformerFactory
 from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.metrics import Metrics
@@ -22,13 +22,13 @@ from kcm_host.observe.states import ControllerState, Detail, HostState
 from kcm_host.observe.watchdog import Watchdog
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.plugins.quarantine import Quarantined
+from kcm_host.retries import keep_running
 from kcm_host.runtime.bootstrap import HostConfig
 from kcm_host.runtime.controller import Controller
 from kcm_host.runtime.controller_run import SharedDependencies
 from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
 from kcm_host.runtime.process import collect_garbage, raise_file_limit
 from kcm_host.runtime.signals import StopSignals
-from kcm_host.runtime.startup_probe import wait_for_api_server
 
 log = logging.getLogger(__name__)
 

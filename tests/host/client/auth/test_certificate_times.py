@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kcm_host.api.errors import ApiError
-from kcm_host.client.auth.diagnosis import explain, seen_as_anonymous
 from kcm_host.client.auth.tls import validity_of
+from kcm_host.client.startup_probe import explain, seen_as_anonymous
 
 DAY = 86400
 

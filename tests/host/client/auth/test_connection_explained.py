@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from kcm_host.api.errors import ApiError, Unreachable
-from kcm_host.client.auth.diagnosis import explain
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
+from kcm_host.client.startup_probe import explain
 
 USER = {"token": "s3cr3t"}
 

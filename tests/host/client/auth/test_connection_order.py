@@ -3,7 +3,7 @@
 import pytest
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.auth.proxy_env import Proxy, proxy_from_environment
+from kcm_host.client.auth.addresses import Proxy, proxy_from_environment
+from kcm_host.client.errors import ConnectionProblem
 
 PROXY = "http://proxy.example:3128"
 

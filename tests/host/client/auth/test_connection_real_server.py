@@ -3,7 +3,7 @@
 import pytest
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.diagnosis import credentials_refused
+from kcm_host.client.startup_probe import credentials_refused
 
 
 async def test_a_token_is_accepted(api_server, ask):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import exec_plugin
 from kcm_host.client.auth.kubeconfig import resolve_context
+from kcm_host.client.errors import ConnectionProblem
 
 V1 = "client.authentication.k8s.io/v1"
 CLUSTER = {"server": "https://127.0.0.1:1"}

@@ -10,7 +10,7 @@ import yaml
 from aiohttp import web
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 CLUSTER = {"server": "http://127.0.0.1:1"}
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials, renewal_time
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 
 class Source:

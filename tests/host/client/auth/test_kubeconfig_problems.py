@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kcm_host.client.auth.connection import connect
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 SECRET = "s3cr3t-value"
 GOOD = {

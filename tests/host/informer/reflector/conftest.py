@@ -11,9 +11,9 @@ from host.informer.reflector.running_reflector import (
     StartReflector,
 )
 
+from kcm_host import retries
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.rest import Client
-from kcm_host.informer import backoff
 from kcm_host.informer.list_watch import ListWatchOptions
 from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer
@@ -23,8 +23,8 @@ from kcm_host_testing.proxy import FaultProxy
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the waits between two tries begin with 50 ms instead of 0.8 s."""
-    monkeypatch.setattr(backoff, "BASE_SECONDS", 0.05)
-    monkeypatch.setattr(backoff, "MAX_SECONDS", 0.4)
+    monkeypatch.setattr(retries, "BASE_SECONDS", 0.05)
+    monkeypatch.setattr(retries, "MAX_SECONDS", 0.4)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from host.informer.reflector.running_reflector import (
     until,
 )
 
-from kcm_host.client import line_reader
+from kcm_host.client import transport
 from kcm_host_testing.faults import Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
@@ -94,7 +94,7 @@ async def test_a_line_without_end_is_told_and_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What an answer makes the host keep is bounded; the next list brings what it hid (F-25)."""
-    monkeypatch.setattr(line_reader, "MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr(transport, "MAX_LINE_BYTES", 100_000)
     running = await start_reflector()
     await running.synced()
     endless = fault_proxy.add(Rewrite(lambda _: b"x" * 1_000_000), query=WATCH, also_open=True)

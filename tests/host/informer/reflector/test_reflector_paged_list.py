@@ -12,7 +12,7 @@ from host.informer.reflector.running_reflector import (
     until,
 )
 
-from kcm_host.informer import pager
+from kcm_host.informer import list_watch
 from kcm_host_testing.faults import Answer, Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
@@ -22,7 +22,7 @@ PAGES = {"limit": "2"}
 @pytest.fixture(autouse=True)
 def pages_of_two(fault_proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse streaming lists and ask for pages of two objects."""
-    monkeypatch.setattr(pager, "PAGE_SIZE", 2)
+    monkeypatch.setattr(list_watch, "PAGE_SIZE", 2)
     fault_proxy.add(Answer(422, status(422, "Invalid")), query=STREAMING)
 
 

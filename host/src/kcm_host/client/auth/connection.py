@@ -7,6 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from kcm_host.client.auth.addresses import (
+    Proxy,
+    is_loopback,
+    is_tls,
+    proxy_from_environment,
+    server_url,
+    usable_proxy,
+)
 from kcm_host.client.auth.credentials import (
     Clock,
     Credentials,
@@ -18,17 +26,10 @@ from kcm_host.client.auth.credentials import (
     auth_provider,
     authorization,
 )
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.exec_plugin import exec_plugin
 from kcm_host.client.auth.kubeconfig import ResolvedContext, User, decode_data, resolve_context
-from kcm_host.client.auth.proxy_env import (
-    Proxy,
-    is_loopback,
-    proxy_from_environment,
-    usable_proxy,
-)
-from kcm_host.client.auth.server_url import is_tls, server_url
 from kcm_host.client.auth.tls import CABundle, ClientTls, KeyPair, private_folder
+from kcm_host.client.errors import ConnectionProblem
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.kubeconfig import ResolvedContext
 from kcm_host.client.auth.tls import ClientTls
+from kcm_host.client.errors import ConnectionProblem
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,9 @@ from typing import IO, Annotated, Any
 import msgspec
 
 from kcm_host.client.auth.credentials import Clock, RequestCredentials, authorization, renewal_time
-from kcm_host.client.auth.errors import ConnectionProblem
 from kcm_host.client.auth.kubeconfig import ExecConfig, ResolvedContext
 from kcm_host.client.auth.tls import ClientTls
-from kcm_host.client.json_scan import DECODE_ERRORS
+from kcm_host.client.errors import DECODE_ERRORS, ConnectionProblem
 
 #: How long to wait for the end of a killed program.
 KILL_TIMEOUT = timedelta(seconds=1)

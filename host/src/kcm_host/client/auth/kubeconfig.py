@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kcm_host.client.auth.errors import ConnectionProblem
-from kcm_host.client.auth.server_url import is_host
+from kcm_host.client.auth.addresses import is_host
+from kcm_host.client.errors import ConnectionProblem
 from kcm_host.yaml_text import Unreadable, compose, plain_value
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from kcm_host.client.auth.errors import ConnectionProblem
+from kcm_host.client.errors import ConnectionProblem
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----([^-]{1,100000})-----END CERTIFICATE-----")
 _SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
