@@ -17,8 +17,7 @@ from kcm_host.cli.failure import fail
 from kcm_host.cli.output import show_facts, show_json, show_table
 from kcm_host.config.errors import ConfigError, Problem
 from kcm_host.observe import endpoints
-from kcm_host.observe.escaping import printable
-from kcm_host.observe.logging import JsonFormatter, TextFormatter
+from kcm_host.observe.logging import JsonFormatter, TextFormatter, printable
 
 #: Line ends of many kinds, C0 and C1 controls, marks of direction, what is invisible, a surrogate.
 ODD = "\n\r\x0b\x1b\x7f\x85\x9b\xa0\xad\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\ud800\U000e0001"

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Write
 from kcm_host.client.rest import Client
-from kcm_host.observe.otel_spans import OtelSyncSpan, OtelTracing
+from kcm_host.observe.otel import OtelSyncSpan, OtelTracing
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

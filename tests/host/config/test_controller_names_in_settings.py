@@ -7,10 +7,10 @@ import pytest
 from kcm_host import __version__
 from kcm_host.cli.installed import controller_names
 from kcm_host.config.load import Loaded
-from kcm_host.config.names import is_other_upstream_controller
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load as load_plugins
+from kcm_host.runtime.bootstrap import is_other_upstream_controller
 
 NAMES = ("clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl")
 ALIASES = {

@@ -11,8 +11,7 @@ from pydantic.alias_generators import to_camel
 from kcm_host.api.settings import Duration
 from kcm_host.cli.installed import controller_names
 from kcm_host.config.effective import rows
-from kcm_host.config.load import Loaded
-from kcm_host.config.plugin_settings import validate_plugin_settings
+from kcm_host.config.load import Loaded, validate_plugin_settings
 from kcm_host.config.schema import schema
 
 

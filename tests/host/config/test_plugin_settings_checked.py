@@ -18,8 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from kcm_host.api.settings import Duration
 from kcm_host.config.errors import ConfigError
-from kcm_host.config.load import Loaded
-from kcm_host.config.plugin_settings import plugin_warnings, validate_plugin_settings
+from kcm_host.config.load import Loaded, plugin_warnings, validate_plugin_settings
 
 
 class Colour(StrEnum):

@@ -2,9 +2,9 @@
 
 import sys
 
-from kcm_host.plugins.aliases import InstalledNames
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.hookimpls import CONTROLLER
+from kcm_host.plugins.loader import InstalledNames
 
 
 def with_aliases(good: str, *aliases: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kcm_host.api import Settings
-from kcm_host.plugins.settings_model import settings_model
+from kcm_host.plugins.plugin import settings_model
 
 
 class Inner(BaseModel):

@@ -6,7 +6,7 @@ from host.reconcile.worker_rig import CLAIM, NODE, A
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
 from kcm_host.client.errors import ConnectionProblem
-from kcm_host.reconcile.refused_writes import RefusedWrites
+from kcm_host.reconcile.sender import RefusedWrites
 
 PATCH = Write(kind=NODE, key=A, verb="patch")
 DENIED = (

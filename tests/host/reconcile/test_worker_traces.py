@@ -16,7 +16,7 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Cause, Done, Later, Outcome
 from kcm_host.api.watch import View
 from kcm_host.api.writes import Writer, WriteResponse
-from kcm_host.observe.otel_spans import OtelTracing
+from kcm_host.observe.otel import OtelTracing
 
 pytestmark = pytest.mark.virtual_time
 

@@ -15,8 +15,7 @@ from kcm_host.informer.store import Store
 from kcm_host.observe.tracing import NoTracing, Tracing, WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
 from kcm_host.reconcile.sender import Sender
-from kcm_host.reconcile.time_limit import RunningSync
-from kcm_host.reconcile.worker import SyncFunction, WorkerContext, failed_sync_log
+from kcm_host.reconcile.worker import RunningSync, SyncFunction, WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.workqueue.queue import WorkQueue
 

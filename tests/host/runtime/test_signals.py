@@ -109,7 +109,7 @@ def test_stacks_are_shown_on_request(
 IGNORED = """
 import asyncio, logging, os, signal
 from datetime import timedelta
-from kcm_host.runtime.signals import StopSignals
+from kcm_host.runtime.process import StopSignals
 
 async def main():
     loop = asyncio.get_running_loop()

@@ -21,8 +21,8 @@ while key.name == "deaf" and not Path("FOLDER/go").exists():
 HASTY = """
 from datetime import timedelta
 from kcm_host.api import ControllerInfo
-from kcm_host.reconcile import time_limit
-time_limit.GRACE_SECONDS = 0.5
+from kcm_host.reconcile import worker
+worker.GRACE_SECONDS = 0.5
 INFO = ControllerInfo(sync_timeout=timedelta(seconds=0.5))
 Loop.kcm_info = staticmethod(hookimpl(lambda: INFO))
 """

@@ -9,8 +9,8 @@ from host.workqueue.queue_steps import A, B, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Priority
-from kcm_host.workqueue.hot_keys import MAX_COUNTED, MAX_SYNCS, HotKeys
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
+from kcm_host.workqueue.rate_limiter import MAX_COUNTED, MAX_SYNCS, HotKeys
 
 pytestmark = pytest.mark.virtual_time
 

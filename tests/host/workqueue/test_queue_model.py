@@ -10,8 +10,7 @@ from virtual_time import VirtualTimeLoop
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Priority
-from kcm_host.workqueue.priority import STARVATION_LIMIT
-from kcm_host.workqueue.queue import Item, WorkQueue
+from kcm_host.workqueue.queue import STARVATION_LIMIT, Item, WorkQueue
 
 KEYS = [Key(name) for name in "abcdefghijkl"]
 

@@ -5,8 +5,7 @@ from host.workqueue.queue_steps import A, B, C, drain_keys, settle, why
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Priority
-from kcm_host.workqueue.priority import STARVATION_LIMIT
-from kcm_host.workqueue.queue import WorkQueue
+from kcm_host.workqueue.queue import STARVATION_LIMIT, WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 

@@ -12,7 +12,7 @@ from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded
-from kcm_host.observe.escaping import printable
+from kcm_host.observe.logging import printable
 from kcm_host.observe.tracing import TracingUnavailable
 from kcm_host.runtime.bootstrap import PluginVerdict, load_plugins, plugin_verdicts, started_tracing
 

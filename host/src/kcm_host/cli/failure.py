@@ -10,8 +10,7 @@ import click
 
 from kcm_host.cli.output import colours
 from kcm_host.config.errors import ConfigError
-from kcm_host.observe.escaping import printable
-from kcm_host.observe.logging import Form, start_logging
+from kcm_host.observe.logging import Form, printable, start_logging
 
 FAILURE, BAD_CONFIG, INTERRUPTED = 1, 2, 130
 

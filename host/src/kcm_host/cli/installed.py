@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from kcm_host import __version__
-from kcm_host.plugins.aliases import InstalledNames
 from kcm_host.plugins.extensions import load_extensions
 from kcm_host.plugins.finder import Candidate, find
 from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION, Role
-from kcm_host.plugins.loader import LoadResult, load
+from kcm_host.plugins.loader import InstalledNames, LoadResult, load
 from kcm_host.plugins.quarantine import Quarantined
 
 

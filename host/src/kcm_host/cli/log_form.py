@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from kcm_host.config.environment import CONFIG_VARIABLE, match_variables, read_variables
-from kcm_host.config.names import NO_ALIASES
+from kcm_host.config.layers import NO_ALIASES
+from kcm_host.config.overrides import CONFIG_VARIABLE, match_variables, read_variables
 from kcm_host.config.tree import DEFAULT, mapping
 from kcm_host.observe.logging import Form
 

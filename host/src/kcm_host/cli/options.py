@@ -10,9 +10,9 @@ import click
 
 from kcm_host.cli.failure import BAD_CONFIG, fail
 from kcm_host.cli.installed import controller_names
-from kcm_host.config.environment import CONFIG_VARIABLE
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.overrides import CONFIG_VARIABLE
 from kcm_host.config.yaml import STDIN
 
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import click
 
-from kcm_host.observe.escaping import printable
+from kcm_host.observe.logging import printable
 
 Record = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
-from kcm_host.observe.escaping import printable
+from kcm_host.observe.logging import printable
 
 #: The user information of a URL. Bounded, so that the search stays linear in the text's length.
 _USER_INFO = re.compile(r"://[^\s/@'\"<>]{1,1000}@")

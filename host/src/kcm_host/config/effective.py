@@ -7,10 +7,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from kcm_host.config.layers import leaves, origin_at
-from kcm_host.config.load import Loaded
+from kcm_host.config.load import Loaded, settings_node
 from kcm_host.config.model_paths import masked
 from kcm_host.config.models import HostSettings
-from kcm_host.config.plugin_settings import settings_node
 from kcm_host.config.tree import Node, Origin, Path, dotted, merge, nested
 
 

@@ -1,13 +1,37 @@
-"""Layers of settings before they are merged, and the origin of each merged value."""
+"""Layers of settings before they are merged: names of controllers, nulls, origins."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, Protocol
 
 from kcm_host.config import model_paths
 from kcm_host.config.errors import Problem
 from kcm_host.config.models import HostSettings
-from kcm_host.config.names import ControllerNames
 from kcm_host.config.tree import DEFAULT, Node, Origin, Path, dotted, mapping
+
+
+class ControllerNames(Protocol):
+    """The names of installed controllers, with their aliases."""
+
+    def name_of(self, spelling: str) -> str:
+        """Return the name for which this is an alias; a name or an unknown one is unchanged."""
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return all names of a controller, its own name first."""
+
+
+class NoAliases:
+    """Names without aliases."""
+
+    def name_of(self, spelling: str) -> str:
+        """Return the name unchanged."""
+        return spelling
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return the name alone."""
+        return (name,)
+
+
+NO_ALIASES: Final = NoAliases()
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -10,8 +10,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_jso
 from pydantic_core.core_schema import WithDefaultSchema
 
 from kcm_host.api.settings import format_duration
+from kcm_host.config.layers import NO_ALIASES, ControllerNames
 from kcm_host.config.models import ControllerSettings, HostSettings, Section
-from kcm_host.config.names import NO_ALIASES, ControllerNames
 
 _EMPTY = {"type": "null"}
 _ABOUT = ("title", "description", "default", "examples")

@@ -10,9 +10,9 @@ from pydantic_core import ErrorDetails
 
 from kcm_host.api.settings import format_duration
 from kcm_host.config import model_paths
-from kcm_host.config.environment import CONFIG_VARIABLE, variable_name
 from kcm_host.config.errors import MAX_PROBLEMS, Problem, did_you_mean, suggest
 from kcm_host.config.model_paths import shown
+from kcm_host.config.overrides import CONFIG_VARIABLE, variable_name
 from kcm_host.config.tree import Node, Path, dotted, locate
 from kcm_host.config.yaml import EXAMPLE
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from kcm_host.observe.deduplication import LogOnce
-from kcm_host.observe.escaping import printable
 from kcm_host.observe.http_messages import (
     BAD_REQUEST,
     TOO_LARGE,
@@ -22,7 +21,7 @@ from kcm_host.observe.http_messages import (
     parse,
     text,
 )
-from kcm_host.observe.logging import one_line
+from kcm_host.observe.logging import one_line, printable
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,9 @@
-"""Logging: formatters for text and JSON, and the set-up of the root logger."""
+"""Logging: formatters for text and JSON, the escape of foreign text, the root logger."""
 
 import json
 import logging
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -11,8 +12,31 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-from kcm_host.observe.escaping import printable
 from kcm_host.observe.trace_context import trace_pairs
+
+#: Everything but printable ASCII; most texts have no such character.
+_NOT_ASCII = re.compile(r"[^ -~]+")
+
+
+def printable(text: str) -> str:
+    r"""
+    Return `text` with each unprintable character as an escape of JSON, such as `\n`.
+
+    Names and messages come from users of the cluster and from plugins. A line end in one could fake
+    a line of a log or a response, control characters could rewrite a terminal, and bidirectional
+    marks could show a line in another order than it has. Separators other than the blank,
+    unassigned characters and lone surrogates are escaped too. A backslash is not escaped: inside
+    the strings of a JSON text, which escapes it, the result has the same meaning.
+    """
+    return _NOT_ASCII.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+
 
 LEVELS = {
     logging.DEBUG: "DEBUG",

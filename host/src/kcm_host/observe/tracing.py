@@ -203,15 +203,15 @@ def start_tracing(
     try:
         from opentelemetry import trace  # noqa: PLC0415 - see above
 
-        from kcm_host.observe import otel_export, otel_spans  # noqa: PLC0415 - see above
+        from kcm_host.observe import otel  # noqa: PLC0415 - see above
 
-        span_exporter = otel_export.otlp(endpoint) if exporter == "otlp" else otel_export.console()
+        span_exporter = otel.otlp(endpoint) if exporter == "otlp" else otel.console()
     except ImportError as error:
         raise TracingUnavailable(
             f"traces exporter '{exporter}' needs a package that is not installed ({error}); "
             f"install it with: pip install '{EXTRA}'"
         ) from error
-    export = otel_export.SpanExport(span_exporter, sample_ratio=sample_ratio, version=version)
+    export = otel.SpanExport(span_exporter, sample_ratio=sample_ratio, version=version)
     # Plugins get the global provider from the API; that is how their spans become children.
     trace.set_tracer_provider(export.provider)
-    return otel_spans.OtelTracing(export.provider, version=version, stop=export.stop)
+    return otel.OtelTracing(export.provider, version=version, stop=export.stop)

@@ -4,6 +4,7 @@ import difflib
 import importlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,7 +14,7 @@ from packaging.version import Version
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import CONTROLLER, Role
-from kcm_host.plugins.plugin import Plugin
+from kcm_host.plugins.plugin import Plugin, settings_model
 from kcm_host.plugins.quarantine import (
     BrokenPlugin,
     PluginError,
@@ -22,7 +23,6 @@ from kcm_host.plugins.quarantine import (
     guarded,
     report_to_authors,
 )
-from kcm_host.plugins.settings_model import settings_model
 from kcm_host.plugins.validation import validate_info
 
 
@@ -221,3 +221,43 @@ def _shared_name(name: str, found: list[Candidate]) -> Quarantined:
         reason=f"the name is offered by {offers}",
         remedy=f"keep one: uninstall {' or '.join(map(repr, owners))}",
     )
+
+
+class InstalledNames:
+    """
+    The names of these candidates, and the aliases that their `kcm_info` returns.
+
+    A name of an entry point imports nothing. Only for another name are the plugins loaded, because
+    an alias is nowhere else; one that is broken has none. An alias that several have, or that is
+    the name of a plugin, is none.
+    """
+
+    def __init__(self, candidates: Collection[Candidate], *, host_version: str) -> None:
+        self._candidates = candidates
+        self._host_version = host_version
+        self._names = {one.name for one in candidates}
+
+    def name_of(self, spelling: str) -> str:
+        """Return the name for which this is an alias; a name or an unknown one is unchanged."""
+        if spelling in self._names:
+            return spelling
+        return self._by_alias.get(spelling, spelling)
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return all names of a controller, its own name first."""
+        return (name, *(alias for alias, owner in self._by_alias.items() if owner == name))
+
+    @cached_property
+    def _by_alias(self) -> dict[str, str]:
+        found: dict[str, list[str]] = {}
+        for plugin in self._plugins():
+            for alias in dict.fromkeys(plugin.info.aliases):
+                found.setdefault(alias, []).append(plugin.name)
+        return {
+            alias: owners[0]
+            for alias, owners in found.items()
+            if len(owners) == 1 and alias not in self._names
+        }
+
+    def _plugins(self) -> Collection[Plugin]:
+        return load(self._candidates, self._names, host_version=self._host_version).plugins.values()

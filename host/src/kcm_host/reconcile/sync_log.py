@@ -5,8 +5,8 @@ import logging
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.api.writes import Write
-from kcm_host.workqueue.hot_keys import MAX_SYNCS, WAIT_SECONDS, WINDOW_SECONDS
 from kcm_host.workqueue.queue import Item
+from kcm_host.workqueue.rate_limiter import MAX_SYNCS, WAIT_SECONDS, WINDOW_SECONDS
 
 log = logging.getLogger(__name__)
 

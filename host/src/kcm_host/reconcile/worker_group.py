@@ -6,8 +6,13 @@ from collections.abc import Collection
 from itertools import islice
 
 from kcm_host.api.errors import HostError
-from kcm_host.reconcile.time_limit import GRACE_SECONDS, RunningSync, SyncTimeLimit
-from kcm_host.reconcile.worker import WorkerContext, run_worker
+from kcm_host.reconcile.worker import (
+    GRACE_SECONDS,
+    RunningSync,
+    SyncTimeLimit,
+    WorkerContext,
+    run_worker,
+)
 
 log = logging.getLogger(__name__)
 

@@ -1,10 +1,20 @@
 """The writer of a sync: its only way to the API server."""
 
+import asyncio
+import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from kcm_host.api.errors import ApiError, Conflict, NotFound, UndeclaredWrite, WriterClosed
+from kcm_host.api.errors import (
+    ApiError,
+    Conflict,
+    HostError,
+    NotFound,
+    UndeclaredWrite,
+    WriterClosed,
+)
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.objects import raw_object
 from kcm_host.api.sync import WriteRecord
@@ -23,11 +33,66 @@ from kcm_host.informer.cache_view import Stores
 from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
-from kcm_host.reconcile.finalizers import Operations, addition, removal
 from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
+from kcm_host.reconcile.requests import Operations, addition, removal
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.sync_log import log_write
-from kcm_host.reconcile.unawaited import Calls, recorded
+
+#: The name and the coroutine of each call.
+Calls = list[tuple[str, Coroutine[Any, Any, Any]]]
+
+
+class RecordsCalls(Protocol):
+    """An object that keeps the coroutines of its methods."""
+
+    calls: Calls
+
+
+W = TypeVar("W", bound=RecordsCalls)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def recorded(
+    method: Callable[Concatenate[W, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[W, P], Coroutine[Any, Any, R]]:
+    """Return an async method whose coroutines are kept in `calls`, so that none ends unseen."""
+
+    @wraps(method)
+    def call(self: W, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        coroutine = method(self, *args, **kwargs)
+        self.calls.append((method.__name__, coroutine))
+        return coroutine
+
+    return call
+
+
+def close_unawaited(calls: Calls) -> list[str]:
+    """
+    Close the coroutines that nothing has started, and return the names of their methods.
+
+    Python has no warning for a closed one. That of a task is left to the task.
+    """
+    created = [one for one in calls if inspect.getcoroutinestate(one[1]) == inspect.CORO_CREATED]
+    if not created:
+        return []
+    in_tasks = {task.get_coro() for task in asyncio.all_tasks()}
+    names = []
+    for name, coroutine in created:
+        if coroutine not in in_tasks:
+            coroutine.close()
+            names.append(name)
+    return names
+
+
+def check_awaited(calls: Calls) -> None:
+    """Raise `HostError` if a call was never awaited: nothing was sent for it."""
+    for name in close_unawaited(calls):
+        raise HostError(
+            f"writer.{name}(...) was not awaited, so nothing was sent; "
+            f"write 'await writer.{name}(...)'"
+        )
+
 
 #: Called with the name of the controller after each write that was sent.
 OnWrite = Callable[[str, WriteRecord], None]

@@ -14,7 +14,7 @@ from kcm_host.api.sync import SyncRecord
 from kcm_host.observe.metrics import FAILED, OUTCOMES
 from kcm_host.observe.states import ControllerState
 from kcm_host.plugins.quarantine import BrokenPlugin
-from kcm_host.reconcile.time_limit import RunningSync
+from kcm_host.reconcile.worker import RunningSync
 from kcm_host.reconcile.worker_group import stuck_problems
 from kcm_host.retries import Backoff
 from kcm_host.runtime.controller_run import (

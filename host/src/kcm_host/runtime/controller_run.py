@@ -22,10 +22,8 @@ from kcm_host.observe.tracing import NoTracing, Tracing
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.reconcile.event_recorder import EventRecorder
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
-from kcm_host.reconcile.refused_writes import RefusedWrites
-from kcm_host.reconcile.sender import LiveSender
-from kcm_host.reconcile.time_limit import RunningSync
-from kcm_host.reconcile.worker import WorkerContext, failed_sync_log
+from kcm_host.reconcile.sender import LiveSender, RefusedWrites
+from kcm_host.reconcile.worker import RunningSync, WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.reconcile.writer import OnWrite
 from kcm_host.runtime.discovery_poller import RecordedDiscovery, difference

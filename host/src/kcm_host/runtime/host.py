@@ -27,8 +27,7 @@ from kcm_host.runtime.bootstrap import HostConfig
 from kcm_host.runtime.controller import Controller
 from kcm_host.runtime.controller_run import SharedDependencies
 from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
-from kcm_host.runtime.process import collect_garbage, raise_file_limit
-from kcm_host.runtime.signals import StopSignals
+from kcm_host.runtime.process import StopSignals, collect_garbage, raise_file_limit
 
 log = logging.getLogger(__name__)
 

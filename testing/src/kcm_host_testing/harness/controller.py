@@ -13,8 +13,7 @@ from kcm_host.api.watch import object_key
 from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins.plugin import Instance
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
-from kcm_host.reconcile.time_limit import SyncTimeLimit
-from kcm_host.reconcile.worker import WorkerContext, failed_sync_log, sync_item
+from kcm_host.reconcile.worker import SyncTimeLimit, WorkerContext, failed_sync_log, sync_item
 from kcm_host.runtime.dynamic_watches import HOOK, DynamicWatches
 from kcm_host.runtime.event_handlers import EventDispatcher, RestartReason, WatchSet
 from kcm_host.runtime.periodic import fire

@@ -1,4 +1,4 @@
-"""Settings from environment variables."""
+"""Settings that override the file: environment variables, `--set path=value`, and flags."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -7,9 +7,14 @@ from typing import Any, Final
 
 from kcm_host.config import model_paths
 from kcm_host.config.errors import Problem, suggest
-from kcm_host.config.layers import doubly_named, named_controllers, without_aliases
+from kcm_host.config.layers import (
+    ControllerNames,
+    doubly_named,
+    named_controllers,
+    resolved,
+    without_aliases,
+)
 from kcm_host.config.models import HostSettings
-from kcm_host.config.names import ControllerNames
 from kcm_host.config.tree import Node, Origin, dotted, mapping, merge, nested
 from kcm_host.config.yaml import read_value
 
@@ -201,3 +206,47 @@ def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
     close = suggest(variable.name.removeprefix(PREFIX), by_rest, likeness=0.85)
     fact = f"variable '{variable.name}' is no setting and is ignored"
     return f"{fact}; did you mean '{PREFIX}{close}'?" if close else fact
+
+
+_DOT = re.compile(r"(?<!\\)\.")
+
+
+def read_flags(
+    overrides: Sequence[str], flags: Mapping[str, str], *, names: ControllerNames
+) -> tuple[Node, list[Problem]]:
+    """
+    Return the command line as one layer: a later `--set` wins, a flag wins over any `--set`.
+
+    The value of a `--set` is YAML, the value of a flag is a string.
+    """
+    root = mapping(Origin("flag"))
+    problems: list[Problem] = []
+    for override in overrides:
+        found = _override(override, names)
+        if isinstance(found, Node):
+            root = merge(root, found)
+        else:
+            problems += found
+    for path, text in flags.items():
+        origin = Origin("flag", "--" + path.replace(".", "-"))
+        root = merge(root, nested(path.split("."), Node(text, origin)))
+    return root, problems
+
+
+def _override(override: str, names: ControllerNames) -> Node | list[Problem]:
+    path, equals, text = override.partition("=")
+    keys = [key.replace("\\.", ".") for key in _DOT.split(path.strip())]
+    origin = Origin("flag", f"--set {path.strip()}")
+    if not equals or not all(keys):
+        return [
+            Problem(
+                "'--set' takes path=value",
+                origin=origin,
+                remedy="write for example '--set controllers.ttl.workers=3'",
+            )
+        ]
+    node, problems = read_value(text, origin)
+    if node is None:
+        return problems
+    layer = nested(keys, node)
+    return doubly_named(layer, names) or resolved(layer, names)
