@@ -182,6 +182,26 @@ def test_sync_raises_what_the_sync_has_raised() -> None:
     assert len(harness.writes) == 2
 
 
+def test_changes_are_delivered_before_a_response() -> None:
+    """The watch can be faster than the response; also other clients act while a request runs."""
+    seen = []
+
+    async def sync(key: Key, view: Any, writer: Any) -> None:
+        found = await writer.read(CONFIG_MAP, key)
+        seen.append((found is not None, view.of(CONFIG_MAP, Data).get("b", "ns") is not None))
+
+    harness = ControllerHarness(Acting(sync, writes=permissions("get")))
+    harness.put(CONFIG_MAP, config_map())
+    harness.start()
+    other = {"metadata": {"name": "b", "namespace": "ns"}}
+    harness.before_response(lambda: harness.put(CONFIG_MAP, other), verb="get", key="ns/a")
+    harness.sync("ns/a")
+    harness.sync("ns/none")
+    assert seen == [(True, True), (False, True)]
+    assert harness.enqueued == [A, Key("b", "ns")]
+    assert list(map(str, harness.reads)) == ["configmaps ns/a", "configmaps ns/none"]
+
+
 def test_a_key_that_always_fails_ends_the_run() -> None:
     """After ten attempts, with the key and the exception."""
 

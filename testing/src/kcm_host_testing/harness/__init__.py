@@ -26,7 +26,14 @@ from kcm_host_testing.harness.errors import HarnessError, Refused
 from kcm_host_testing.harness.informers import Informers
 from kcm_host_testing.harness.instance import instance_of
 from kcm_host_testing.harness.objects import Objects
-from kcm_host_testing.harness.sender import Answer, ErrorName, RecordedWrite, RecordingSender
+from kcm_host_testing.harness.sender import (
+    Answer,
+    BeforeResponse,
+    ErrorName,
+    RecordedRead,
+    RecordedWrite,
+    RecordingSender,
+)
 from kcm_host_testing.virtual_time import BEGINNING, VirtualTimeLoop
 
 __all__ = [
@@ -34,6 +41,7 @@ __all__ = [
     "ControllerHarness",
     "HarnessError",
     "RecordedEvent",
+    "RecordedRead",
     "RecordedWrite",
     "SyncResult",
 ]
@@ -63,8 +71,10 @@ class ControllerHarness:
     def __init__(
         self, plugin: object, *, name: str = "", served: Iterable[Kind] | None = None
     ) -> None:
-        #: The writes that were sent, also those with an error response; reads are left out.
+        #: The writes that were sent, also those with an error response.
         self.writes: list[RecordedWrite] = []
+        #: The requests for single objects, also those with an error response.
+        self.reads: list[RecordedRead] = []
         #: The Events that syncs have recorded, before they are correlated.
         self.events: list[RecordedEvent] = []
         #: The results of all syncs.
@@ -77,7 +87,10 @@ class ControllerHarness:
         weakref.finalize(self, loop.close)
         # Nothing that the loop may hold refers to the harness: it closes the loop when it is freed.
         self._objects = Objects(lambda: _time_of(loop), self._on_change())
-        self._sender = RecordingSender(self._objects, self._served.is_served, self.writes)
+        self._sender = RecordingSender(
+            self._objects, self._served.is_served, writes=self.writes, reads=self.reads
+        )
+        self._is_in_request = False
         self._controller: ControllerInMemory | None = None
         # A proxy, because the timers of the plugin must not keep the harness and its loop alive.
         self._plugin = plugin(weakref.proxy(self)) if isinstance(plugin, FunctionType) else plugin
@@ -176,6 +189,37 @@ class ControllerHarness:
         self._sender.answers.append(made)
         return made
 
+    def before_response(
+        self,
+        function: Callable[[], object] = lambda: None,
+        *,
+        verb: str = "",
+        kind: Kind | None = None,
+        key: Key | str | None = None,
+        times: int = 1,
+    ) -> None:
+        """
+        Call a function after the next matching requests are carried out, before their responses.
+
+        The changes that it makes, and that of the request itself, are delivered before the sync
+        gets the response: it has raced with a watch, and `keys` was called meanwhile. The function
+        may use `put`, `patch` and `delete`.
+        """
+
+        async def call() -> None:
+            self._is_in_request = True
+            try:
+                function()
+            finally:
+                self._is_in_request = False
+            if self._controller is not None:
+                await self._controller.deliver()
+
+        wanted = None if key is None else _key(key)
+        self._sender.before_response.append(
+            BeforeResponse(call=call, verb=verb, kind=kind, key=wanted, left=times)
+        )
+
     def start(self) -> None:
         """
         Start the controller: initial lists through `keys`, then `kcm_synced`; nothing is synced.
@@ -261,7 +305,7 @@ class ControllerHarness:
         return self._controller
 
     def _deliver(self) -> None:
-        if self._controller is not None:
+        if self._controller is not None and not self._is_in_request:
             self._run(self._controller.deliver())
 
     def _require_served(self, kind: Kind) -> None:

@@ -1,7 +1,7 @@
 """The sender of the harness: carries out writes on its objects, and records them."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -38,24 +38,36 @@ class RecordedWrite(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.verb} {resource} {self.key}{failed}"
 
 
-class Answer(msgspec.Struct, kw_only=True):
-    """An error for the next matching requests; `left` is how many of them are still to come."""
+class RecordedRead(NamedTuple):
+    """One request for a single object (`Writer.read`)."""
 
-    error: ErrorName | HostError
+    kind: Kind
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+class _Expected(msgspec.Struct, kw_only=True):
     verb: str
     kind: Kind | None
     key: Key | None
-    is_done: bool
     left: int
 
     def matches(self, write: Write, verb: str) -> bool:
         """Return whether it is for this request."""
         return (
-            self.left > 0
-            and self.verb in ("", verb)
+            self.verb in ("", verb)
             and self.kind in (None, write.kind)
             and self.key in (None, write.key)
         )
+
+
+class Answer(_Expected):
+    """An error for the next matching requests; `left` is how many of them are still to come."""
+
+    error: ErrorName | HostError
+    is_done: bool
 
     def exception(self, operation: str) -> HostError:
         """Return the exception that the writer raises."""
@@ -67,31 +79,45 @@ class Answer(msgspec.Struct, kw_only=True):
         return _api_error(_STATUSES[self.error], self.error, text, operation)
 
 
+class BeforeResponse(_Expected):
+    """A function to call between the next matching requests and their responses."""
+
+    call: Callable[[], Awaitable[None]]
+
+
+_E = TypeVar("_E", bound=_Expected)
+
+
 class RecordingSender:
-    """A `Sender` that changes the objects of the harness; reads are not recorded."""
+    """A `Sender` that changes the objects of the harness, and records its requests."""
 
     def __init__(
-        self, objects: Objects, serves: Callable[[Kind], bool], writes: list[RecordedWrite]
+        self,
+        objects: Objects,
+        serves: Callable[[Kind], bool],
+        *,
+        writes: list[RecordedWrite],
+        reads: list[RecordedRead],
     ) -> None:
         self.answers: list[Answer] = []
+        self.before_response: list[BeforeResponse] = []
         #: The error of a request that only a server can answer, also if the sync has caught it.
         self.failure: HarnessError | None = None
         self._objects = objects
         self._serves = serves
         self._writes = writes
+        self._reads = reads
 
     async def send(self, write: Write) -> WriteResponse:
         """See `Sender.send`."""
         verb = "apply" if write.content_type == _APPLY else write.verb
         operation = f"{verb} {write.kind} '{write.key}'"
-        answer = next((each for each in self.answers if each.matches(write, verb)), None)
+        answer = _next(self.answers, write, verb)
         key = write.key
         error = ""
         try:
-            if answer is not None:
-                answer.left -= 1
-                if not answer.is_done:
-                    raise answer.exception(operation)
+            if answer is not None and not answer.is_done:
+                raise answer.exception(operation)
             written = self._carry_out(write, operation)
             key = Key(written.body["metadata"]["name"], write.key.namespace)
             if answer is not None:
@@ -100,11 +126,16 @@ class RecordingSender:
             error = str(raised)
             raise
         finally:
-            if verb != "get":
-                self._record(write, verb, key, error)
+            self._record(write, verb, key, error)
+            called = _next(self.before_response, write, verb)
+            if called is not None:
+                await called.call()
         return _response(write, written)
 
     def _record(self, write: Write, verb: str, key: Key, error: str) -> None:
+        if verb == "get":
+            self._reads.append(RecordedRead(write.kind, key))
+            return
         record = RecordedWrite(
             verb=verb,
             kind=write.kind,
@@ -161,6 +192,16 @@ class RecordingSender:
                     subresource=subresource,
                 )
         raise HarnessError(f"the harness does not know this request: {write!r}")
+
+
+def _next(expected: list[_E], write: Write, verb: str) -> _E | None:
+    """Return what is expected of this request, and count it; what is used up is removed."""
+    found = next((each for each in expected if each.matches(write, verb)), None)
+    if found is not None:
+        found.left -= 1
+        if not found.left:
+            expected.remove(found)
+    return found
 
 
 def _response(write: Write, written: Written) -> WriteResponse:
