@@ -17,7 +17,7 @@ from running_host import RunningHost
 
 from kcm_host_resourceclaim.models.claim import FINALIZER
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Request, Stall
+from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy
 
 CONTROLLER = "resourceclaim"
@@ -149,9 +149,9 @@ class Claims:
         found = self._call("GET", self.path(resource), accept=f"{SLIM}List")
         return {each["metadata"]["name"] for each in found["items"] or ()}
 
-    def delete(self, resource: str, name: str, *, grace_seconds: int = 0) -> None:
-        """Delete an object."""
-        options = {"gracePeriodSeconds": grace_seconds}
+    def delete(self, resource: str, name: str) -> None:
+        """Delete an object at once."""
+        options = {"gracePeriodSeconds": 0}
         self._call("DELETE", self.path(resource, name), options, accept=SLIM)
 
     def recorded(self, name: str = "p", *, of: str = "pods") -> dict[str, str]:
@@ -275,16 +275,6 @@ class WatchedClaims(Claims):
     def writes(self) -> list[str]:
         """Return the host's writes in this namespace, as `PUT resourceclaims/status`."""
         return [f"{one.method} {_what(one.path)}" for one in self.requests()]
-
-    @contextmanager
-    def hidden(self, resource: str) -> Iterator[None]:
-        """Hold back the host's watch of a resource; its events are delivered afterwards."""
-        watch = {"watch": "true"}
-        held = self.proxy.add(Stall(), path=f"/{resource}$", query=watch, also_open=True)
-        try:
-            yield
-        finally:
-            held.remove()
 
     def touch(self) -> str:
         """Make changes that the controller does not read, and return the version of the last."""

@@ -21,7 +21,7 @@ from kcm_host_resourceclaim.pod_reconciler import generate_name, new_claim
         pytest.param("p" * 40, "e" * 20, f"{'p' * 36}-{'e' * 18}", id="T-31: shrinks"),
         pytest.param("p" * 31, "e" * 25, f"{'p' * 30}-{'e' * 24}", id="one too many"),
         pytest.param("p" * 253, "e" * 63, f"{'p' * 45}-{'e' * 11}", id="the longest"),
-        pytest.param("p", "e" * 55, f"p-{'e' * 53}", id="D-12: one of the owner stays"),
+        pytest.param("p", "e" * 55, f"p-{'e' * 53}", id="D-12, Q-13: one of the owner stays"),
         pytest.param("p" * 253, "e", f"{'p' * 55}-e", id="D-12: one of the entry stays"),
     ],
 )
@@ -38,7 +38,7 @@ def template(manifest: Any) -> Template:
     return msgspec.json.decode(msgspec.json.encode(manifest), type=Template)
 
 
-TEMPLATE = {
+TEMPLATE: Any = {
     "metadata": {"name": "t", "labels": {"own": "label"}, "annotations": {"own": "annotation"}},
     "spec": {
         "metadata": {

@@ -1,13 +1,15 @@
 """Syncs of claims: consumers that go, and what follows from the last one."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from plugins.resourceclaim.fake_cluster import ClaimCluster, refused
-from plugins.resourceclaim.objects import FOREIGN, claim, pod, user
+from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster, refused
+from plugins.resourceclaim.objects import FOREIGN, claim, group, group_user, pod, user
 
-from kcm_host.api import ApiError, Conflict
+from kcm_host.api import ApiError, Conflict, Done, Later
 from kcm_host_resourceclaim.models.claim import FINALIZER
+from kcm_host_resourceclaim.plugin import RECHECK_INTERVAL
 
 STATUS, MAIN, DELETE = (
     "update resourceclaims/status",
@@ -16,22 +18,19 @@ STATUS, MAIN, DELETE = (
 )
 USED: Any = {"allocated": True, "protected": True, "consumers": [user("p")]}
 GENERATED: Any = {"owner": "p", "entry": "res"}
+OF_GROUP: Any = {"owner": "g", "owner_kind": "PodGroup", "entry": "res"}
+USED_BY_GROUP: Any = {"allocated": True, "protected": True, "consumers": [group_user("g")]}
 SUCCEEDED = pod(names={"res": "c"}, phase="Succeeded", node="n")
 RUNNING = pod(names={"res": "c"}, phase="Running", node="n")
 OTHER = pod(uid="u-other", names={"res": "c"})
-
-
-def stored(cluster: ClaimCluster) -> dict[str, Any]:
-    """Return the status of the claim on the server."""
-    status: dict[str, Any] = cluster.get("resourceclaims", "c")["status"]
-    return status
+DELETED = pod(deleting=True, names={"res": "c"})
+TERMINATING = pod(deleting=True, node="n", phase="Running", names={"res": "c"})
 
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
         pytest.param([claim(**USED), RUNNING], [], id="T-34: running"),
-        pytest.param([claim(**USED)], [STATUS, MAIN], id="T-36: gone everywhere"),
         pytest.param([claim(**USED), OTHER], [STATUS, MAIN], id="T-38: replaced"),
         pytest.param([claim(consumers=[FOREIGN], allocated=True)], [], id="T-44: foreign"),
         pytest.param(
@@ -43,18 +42,16 @@ def stored(cluster: ClaimCluster) -> dict[str, Any]:
         pytest.param([claim(**GENERATED), OTHER], [DELETE], id="T-47: for a predecessor"),
         pytest.param([claim(**GENERATED)], [], id="T-48: its pod may be too new"),
         pytest.param([claim(**GENERATED), RUNNING], [], id="T-49: its pod runs"),
-        pytest.param([claim(**GENERATED), pod(deleting=True)], [DELETE], id="T-50: never ran"),
-        pytest.param(
-            [claim(**GENERATED), pod(deleting=True, node="n", phase="Running")],
-            [],
-            id="T-51: may still run",
-        ),
+        pytest.param([claim(**GENERATED), DELETED], [DELETE], id="T-50: never ran"),
+        pytest.param([claim(**GENERATED), TERMINATING], [], id="T-51: may still run"),
         pytest.param(
             [claim(allocated=True, protected=True, deleting=True)], [STATUS, MAIN], id="T-52"
         ),
         pytest.param([claim(protected=True, deleting=True)], [MAIN], id="T-53: not allocated"),
         pytest.param([claim(**USED, deleting=True), RUNNING], [], id="T-54: in use"),
         pytest.param([claim(allocated=True, protected=True)], [], id="T-55: not used yet"),
+        pytest.param([claim(**USED), DELETED], [STATUS, MAIN], id="T-57: it never ran"),
+        pytest.param([claim(**USED), TERMINATING], [], id="T-57: a node may be running it"),
         pytest.param(
             [claim(**USED, owner="p", annotations={"extended": "x"}), SUCCEEDED],
             [STATUS, MAIN, DELETE],
@@ -62,85 +59,92 @@ def stored(cluster: ClaimCluster) -> dict[str, Any]:
         ),
         pytest.param([], [], id="T-59: no claim"),
         pytest.param(
-            [claim(**USED, **GENERATED, deleting=True), SUCCEEDED],
-            [STATUS, MAIN],
-            id="deleting already",
+            [claim(**USED, **GENERATED, deleting=True), SUCCEEDED], [STATUS, MAIN], id="D-6"
         ),
+        pytest.param(
+            [claim(allocated=True, consumers=[user("p")]), SUCCEEDED], [STATUS], id="T-41, RC-58"
+        ),
+        pytest.param(
+            [claim(**OF_GROUP), group(), pod(group="g", phase="Failed")], [], id="T-80, RC-62"
+        ),
+        pytest.param([claim(**USED_BY_GROUP), group(uid="x")], [STATUS, MAIN], id="T-75: replaced"),
+        pytest.param([claim(**USED_BY_GROUP), group(deleting=True)], [], id="RC-57: still there"),
     ],
 )
-async def test_what_is_sent_for_a_claim(objects: Any, expected: list[str]) -> None:
+def test_what_is_sent_for_a_claim(objects: Any, expected: list[str]) -> None:
     """Status, then finalizer, then deletion, each only where due (RC-57 to RC-62)."""
-    cluster = ClaimCluster(*objects)
-    assert await cluster.sync("claim", "c") == expected
-    cluster.deliver_events()
-    assert await cluster.sync("claim", "c") == [], "and then there is silence"
-
-
-async def test_a_deallocated_claim_is_free_of_all_marks() -> None:
-    """Consumers and allocation go in one write, then the finalizer alone (T-36, RC-58)."""
-    cluster = ClaimCluster(claim(**USED))
-    await cluster.sync("claim", "c")
-    (_, _, first), (_, _, second) = cluster.sent
-    assert first["status"] == {}
-    assert first["metadata"]["finalizers"] == [FINALIZER]
-    assert second["metadata"]["finalizers"] == []
-    assert int(second["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
-
-
-async def test_a_pod_missing_in_the_cache_is_asked_for() -> None:
-    """It may be too new for it; it stays (T-35, RC-57)."""
-    cluster = ClaimCluster(claim(**USED))
-    cluster.set(RUNNING)
-    assert await cluster.sync("claim", "c") == []
-    assert cluster.reads == ["pods/p"]
-
-
-async def test_a_pod_seen_being_removed_is_not_asked_for() -> None:
-    """Its UID is remembered (T-37, RC-16, RC-18)."""
-    cluster = ClaimCluster(claim(**USED), RUNNING)
-    assert cluster.remove("pods", "p") == ["claim:ns/c"]
-    assert await cluster.sync("claim", "c") == [STATUS, MAIN]
-    assert cluster.reads == []
+    cluster = ClaimCluster(*objects, **GROUPS)
+    assert cluster.sent_by("claim", "c") == expected
+    assert cluster.sent_by("claim", "c") == [], "and then there is silence"
+    assert cluster.asked_for() == []
 
 
 @pytest.mark.parametrize(
-    ("there", "reads"),
+    ("objects", "there", "expected"),
     [
-        pytest.param(OTHER, 1, id="T-39: another one"),
-        pytest.param(SUCCEEDED, 1, id="D-8: done"),
-        pytest.param(None, 1, id="T-36: none"),
+        pytest.param([claim(**USED)], None, [STATUS, MAIN], id="T-36: gone"),
+        pytest.param([claim(**USED)], RUNNING, [], id="T-35: too new for the cache"),
+        pytest.param([claim(**USED)], OTHER, [STATUS, MAIN], id="T-39: another one"),
+        pytest.param([claim(**USED)], SUCCEEDED, [STATUS, MAIN], id="D-8: done"),
+        pytest.param([claim(**USED_BY_GROUP)], None, [STATUS, MAIN], id="T-75: a group is gone"),
+        pytest.param([claim(**USED_BY_GROUP)], group(), [], id="RC-57: a group, too new"),
     ],
 )
-async def test_the_server_says_that_a_consumer_goes(there: Any, reads: int) -> None:
-    """A pod of another UID or one that is done counts as gone (T-39, RC-57, D-8)."""
-    cluster = ClaimCluster(claim(**USED))
-    if there is not None:
-        cluster.set(there)
-    assert await cluster.sync("claim", "c") == [STATUS, MAIN]
-    assert cluster.reads == ["pods/p"] * reads
+def test_a_consumer_that_is_not_cached_is_asked_for(
+    objects: Any, there: Any, expected: list[str]
+) -> None:
+    """
+    One GET; a pod of another UID, or one that is done, counts as gone (RC-57).
+
+    F-50: the claim of one that only the server has is synced again, as no event may ever come.
+    """
+    cluster = ClaimCluster(*objects, **GROUPS)
+    with cluster.disconnected():
+        if there is not None:
+            cluster.place(there)
+        assert cluster.sent_by("claim", "c") == expected
+    assert len(cluster.asked_for()) == 1
+    assert cluster.asked_for()[0] in ("pods/p", "podgroups/g")
+    expected_result = Done() if expected else Later(RECHECK_INTERVAL)
+    assert cluster.outcomes[-1].result == expected_result
+    cluster.sent_by("claim", "c")
+    assert cluster.outcomes[-1].result == Done()
 
 
-async def test_a_replaced_consumer_is_not_asked_for() -> None:
-    """The cached pod is enough (T-38)."""
-    cluster = ClaimCluster(claim(**USED), OTHER)
-    await cluster.sync("claim", "c")
-    assert cluster.reads == []
+@pytest.mark.parametrize("switches", [{}, {"genericWorkload": True}])
+def test_a_group_as_consumer_stays_without_workload_claims(switches: Any) -> None:
+    """Switched off, or only looked up (T-75, RC-57)."""
+    cluster = ClaimCluster(claim(**USED_BY_GROUP), **switches)
+    assert cluster.sent_by("claim", "c") == cluster.asked_for() == []
 
 
-async def test_an_unknown_consumer_is_an_error() -> None:
-    """Nothing is written before the state of all consumers is known (T-40, RC-57, RC-71)."""
-    cluster = ClaimCluster(claim(**USED))
-    cluster.answers.append(refused(500, "InternalError"))
-    with pytest.raises(ApiError):
-        await cluster.sync("claim", "c")
-    assert (cluster.sent, cluster.events) == ([], [])
+@pytest.mark.parametrize(
+    ("used", "there"),
+    [
+        pytest.param(claim(**USED), RUNNING, id="T-37, RC-18: a pod"),
+        pytest.param(
+            claim(**OF_GROUP, **USED_BY_GROUP), group(names={"res": "c"}), id="RC-28: a group"
+        ),
+    ],
+)
+def test_a_consumer_seen_being_removed_is_not_asked_for(used: Any, there: Any) -> None:
+    """Its UID is remembered, and its claims are queued (T-37, RC-16)."""
+    cluster = ClaimCluster(used, there, **GROUPS)
+    assert cluster.remove(there["resource"], there["metadata"]["name"]) == ["claim:ns/c"]
+    assert cluster.sent_by("claim", "c") == [STATUS, MAIN]
+    assert cluster.asked_for() == []
 
 
-async def test_an_unprotected_claim_keeps_its_allocation() -> None:
-    """Only the consumers go (T-41, RC-58)."""
-    cluster = ClaimCluster(claim(allocated=True, consumers=[user("p")]), SUCCEEDED)
-    assert await cluster.sync("claim", "c") == [STATUS]
-    assert set(stored(cluster)) == {"allocation"}
+def test_a_deallocated_claim_is_free_of_all_marks() -> None:
+    """Consumers and allocation go in one write, then the finalizer alone (T-36, T-56, RC-58)."""
+    finalizers = ["a.example/x", FINALIZER, "b.example/y"]
+    cluster = ClaimCluster(claim(**{**USED, "finalizers": finalizers}))
+    cluster.sent_by("claim", "c")
+    first, second = (each.body for each in cluster.writes)
+    assert first["status"] == {}
+    assert first["metadata"]["finalizers"] == finalizers
+    assert second["metadata"]["finalizers"] == ["a.example/x", "b.example/y"], "in their order"
+    assert int(second["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
 
 
 @pytest.mark.parametrize(
@@ -156,102 +160,96 @@ async def test_an_unprotected_claim_keeps_its_allocation() -> None:
         ),
     ],
 )
-async def test_consumers_that_stay_keep_the_allocation(consumers: Any, left: Any) -> None:
+def test_consumers_that_stay_keep_the_allocation(consumers: Any, left: Any) -> None:
     """Allocation and finalizer are for those who are left (T-42, T-43, RC-57)."""
     fields = {**USED, "consumers": consumers}
     running = pod("q", phase="Running", node="n")
     cluster = ClaimCluster(claim(**fields, **GENERATED), SUCCEEDED, running)
-    assert await cluster.sync("claim", "c") == [STATUS]
-    assert stored(cluster)["reservedFor"] == left
-    assert "allocation" in stored(cluster)
+    assert cluster.sent_by("claim", "c") == [STATUS]
+    assert cluster.consumers() == left
+    assert "allocation" in cluster.stored("resourceclaims", "c")["status"]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "goes"),
-    [(pod(deleting=True), True), (pod(deleting=True, node="n", phase="Running"), False)],
-)
-async def test_a_deleting_consumer_goes_if_it_never_ran(manifest: Any, goes: bool) -> None:
-    """A node may still be running the other (T-57)."""
-    cluster = ClaimCluster(claim(**USED), manifest)
-    assert await cluster.sync("claim", "c") == ([STATUS, MAIN] if goes else [])
-
-
-async def test_finalizers_of_others_stay_in_order() -> None:
-    """Only the one is removed (T-56)."""
-    finalizers = ["a.example/x", FINALIZER, "b.example/y"]
-    fields = {**USED, "finalizers": finalizers}
-    cluster = ClaimCluster(claim(**fields))
-    assert await cluster.sync("claim", "c") == [STATUS, MAIN]
-    found = cluster.get("resourceclaims", "c")["metadata"]["finalizers"]
-    assert found == ["a.example/x", "b.example/y"]
-
-
-async def test_a_claim_that_is_gone_already_is_fine() -> None:
-    """DELETE answered with 404 is success (T-93, D-6)."""
-    cluster = ClaimCluster(claim(**GENERATED), pod(phase="Failed"))
-    del cluster.server["resourceclaims", next(cluster.stores["resourceclaims"].items())[0]]
-    assert await cluster.sync("claim", "c") == [DELETE]
-
-
-async def test_other_refusals_of_a_deletion_are_errors() -> None:
-    """They are retried (RC-62)."""
-    cluster = ClaimCluster(claim(**GENERATED), pod(phase="Failed"))
-    cluster.answers.append(refused(403, "Forbidden"))
+def test_an_unknown_consumer_is_an_error() -> None:
+    """Nothing is written before the state of all consumers is known (T-40, RC-57, RC-71)."""
+    cluster = ClaimCluster(claim(**USED))
+    cluster.answer(refused(500, "InternalError"), verb="get")
     with pytest.raises(ApiError):
-        await cluster.sync("claim", "c")
+        cluster.sent_by("claim", "c")
+    assert (cluster.sent(), cluster.messages()) == ([], [])
 
 
-async def test_a_conflict_writes_nothing_more() -> None:
+def test_a_claim_that_is_gone_already_is_fine() -> None:
+    """DELETE answered with 404 is success, other refusals are retried (T-93, D-6, RC-62)."""
+    cluster = ClaimCluster(claim(**GENERATED), pod(phase="Failed"))
+    cluster.answer("Forbidden", verb="delete")
+    with pytest.raises(ApiError):
+        cluster.sent_by("claim", "c")
+    cluster.answer("NotFound", verb="delete")
+    assert cluster.sent_by("claim", "c") == [DELETE]
+
+
+def test_failures_are_retried_with_growing_waits() -> None:
+    """After 5, 10, 20 ms; success resets this, and the next failure waits 5 ms (T-81, RC-33)."""
+    cluster = ClaimCluster(claim(**USED), RUNNING)
+    for failures, milliseconds in ((3, 35), (1, 5)):
+        cluster.place(claim(**USED))
+        cluster.answer(refused(500, "InternalError"), verb="update", times=failures)
+        before = cluster.now
+        assert cluster.place(SUCCEEDED) == ["claim:ns/c"]
+        cluster.run_until_idle()
+        assert cluster.now - before == timedelta(milliseconds=milliseconds)
+        cluster.place(RUNNING)
+
+
+def test_a_conflict_writes_nothing_more() -> None:
     """The status write is guarded by the version (RC-58)."""
     cluster = ClaimCluster(claim(**USED), SUCCEEDED)
-    cluster.set(claim(**{**USED, "consumers": [user("p"), user("q")]}))
-    with pytest.raises(Conflict):
-        await cluster.sync("claim", "c")
-    assert cluster.verbs() == [STATUS]
+    with cluster.disconnected():
+        cluster.place(claim(**{**USED, "consumers": [user("p"), user("q")]}))
+        with pytest.raises(Conflict):
+            cluster.sent_by("claim", "c")
+    assert cluster.sent() == [STATUS]
 
 
-async def test_a_claim_that_changes_while_the_server_is_asked_is_left_alone() -> None:
+def test_a_claim_that_changes_while_the_server_is_asked_is_left_alone() -> None:
     """Its change was delivered, and queues it again if there is something to do (RC-57)."""
     cluster = ClaimCluster(claim(**USED))
-    real = cluster.read
-
-    async def meanwhile(*of: Any) -> Any:
-        cluster.put(claim(**{**USED, "consumers": [user("p"), user("q")]}))
-        return await real(*of)
-
-    cluster.read = meanwhile  # type: ignore[method-assign] # the moment in between
-    assert await cluster.sync("claim", "c") == []
-    assert cluster.take_keys() == ["claim:ns/c"]
+    changed = claim(**{**USED, "consumers": [user("p"), user("q")]})
+    cluster.before_response(lambda: cluster.place(changed), verb="get")
+    assert cluster.sent_by("claim", "c") == []
+    assert cluster.queued() == ["claim:ns/c"]
 
 
-async def test_the_finalizer_stays_if_its_removal_fails() -> None:
+def test_the_finalizer_stays_if_its_removal_fails() -> None:
     """Until the claim is deleted, then it is removed (Q-10, RC-59, RC-60)."""
     cluster = ClaimCluster(claim(**USED))
-    cluster.answers.extend([None, refused(500, "InternalError")])
+    cluster.before_response(
+        lambda: cluster.answer(refused(500, "InternalError"), verb="update"), verb="update"
+    )
     with pytest.raises(ApiError):
-        await cluster.sync("claim", "c")
-    cluster.deliver_events()
-    assert await cluster.sync("claim", "c") == []
-    cluster.put(claim(protected=True, deleting=True))
-    assert await cluster.sync("claim", "c") == [MAIN]
+        cluster.sent_by("claim", "c")
+    assert cluster.sent_by("claim", "c") == []
+    cluster.place(claim(protected=True, deleting=True))
+    assert cluster.sent_by("claim", "c") == [MAIN]
 
 
-async def test_the_watch_event_of_the_last_write_queues_nothing() -> None:
+def test_the_watch_event_of_the_last_write_queues_nothing() -> None:
     """A claim that is gone with its finalizer is not synced before the event (T-52, RC-59)."""
-    cluster = ClaimCluster(claim(allocated=True, protected=True, deleting=True))
-    assert await cluster.sync("claim", "c") == [STATUS, MAIN]
     stale = claim(protected=True, deleting=True)
-    cluster.put(stale)
-    assert await cluster.sync("claim", "c") == []
+    cluster = ClaimCluster(stale)
+    assert cluster.sent_by("claim", "c") == [MAIN]
+    cluster.place(stale)
+    assert cluster.sent_by("claim", "c") == []
     stale["metadata"]["uid"] = "of-a-namesake"
-    cluster.put(stale)
-    assert await cluster.sync("claim", "c") == [MAIN]
+    cluster.place(stale)
+    assert cluster.sent_by("claim", "c") == [MAIN]
 
 
-async def test_a_claim_with_other_finalizers_is_not_marked_as_finalized() -> None:
+def test_a_claim_with_other_finalizers_is_not_marked_as_finalized() -> None:
     """With a new finalizer it is released again (RC-59)."""
-    finalizers = [FINALIZER, "a.example/x"]
-    cluster = ClaimCluster(claim(finalizers=finalizers, deleting=True))
-    assert await cluster.sync("claim", "c") == [MAIN]
-    cluster.put(claim(finalizers=finalizers, deleting=True))
-    assert await cluster.sync("claim", "c") == [MAIN]
+    kept = claim(finalizers=[FINALIZER, "a.example/x"], deleting=True)
+    cluster = ClaimCluster(kept)
+    assert cluster.sent_by("claim", "c") == [MAIN]
+    cluster.place(kept)
+    assert cluster.sent_by("claim", "c") == [MAIN]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.resourceclaim.fake_cluster import ClaimCluster
+from plugins.resourceclaim.claim_cluster import ClaimCluster
 from plugins.resourceclaim.objects import claim
 
 from kcm_host.api import Key
@@ -48,8 +48,8 @@ def calls(cluster: ClaimCluster) -> int:
     gc.disable()
     sys.setprofile(lambda frame, event, arg: made.update([event]))
     try:
-        cluster.controller.kcm_metrics()
-        cluster.controller.kcm_status(cluster.view)
+        cluster.metrics()
+        cluster.status()
     finally:
         sys.setprofile(None)
         gc.enable()
@@ -60,4 +60,4 @@ def test_status_and_metrics_cost_the_same_for_any_number_of_claims() -> None:
     """F-40: nothing is walked."""
     few, many = (ClaimCluster(*(claim(f"c{i}") for i in range(count))) for count in (1, 500))
     assert calls(many) == calls(few)
-    assert many.metrics("resource_claims") == {("false", "false", ""): 500}
+    assert many.series("resource_claims") == {("false", "false", ""): 500}

@@ -137,7 +137,7 @@ def test_whether_a_claim_is_reserved(consumers: Any, reserved: bool, with_groups
     ],
 )
 def test_whether_a_reservation_is_tried(fields: Any, expected: bool) -> None:
-    """Not where the server would refuse it in any case (D-9)."""
+    """Not where the server would refuse it in any case (D-9, Q-9)."""
     assert needs_reservation(decoded(**fields), P, workload_claims=False) is expected
 
 

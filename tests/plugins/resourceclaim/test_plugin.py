@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from plugins.resourceclaim.fake_cluster import GROUPS, ClaimCluster, Served
+from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster
 from plugins.resourceclaim.objects import claim, group, pod, template
 from pydantic import ValidationError
 
-from kcm_host.api import Key
+from kcm_host.api import Key, Kind, Resource
 from kcm_host_resourceclaim import ResourceClaims
-from kcm_host_resourceclaim.api_version import api_for_version
+from kcm_host_resourceclaim.api_version import VERSIONS, api_for_version, newest_served_api
 from kcm_host_resourceclaim.cache import State
 from kcm_host_resourceclaim.enqueue import EnqueueHandlers
 from kcm_host_resourceclaim.events_metrics import ReconcileError
@@ -18,76 +18,77 @@ from kcm_host_resourceclaim.plugin import watches_for
 from kcm_host_resourceclaim.settings import ClaimSettings
 
 DEFAULTS = ClaimSettings()
+CLAIMS, TEMPLATES = "resourceclaims", "resourceclaimtemplates"
+
+
+class Served:
+    """A server of kinds in several versions, which no harness converts: `v1/resourceclaims`."""
+
+    def __init__(self, *served: str) -> None:
+        self._served = served
+
+    def serves(self, kind: Kind) -> bool:
+        return f"{kind.version}/{kind.resource}" in self._served
+
+    def first_served(self, *kinds: Kind) -> Kind | None:
+        return next(filter(self.serves, kinds), None)
+
+    def resources(self) -> list[Resource]:
+        raise NotImplementedError("the controller asks for kinds by name")
+
+
+ALL = [f"{version}/{kind}" for version in VERSIONS for kind in (CLAIMS, TEMPLATES)]
+ALL_GROUPS = [f"{version}/podgroups" for version in ("v1alpha2", "v1alpha3", "v1beta1")]
 
 
 @pytest.mark.parametrize(
     ("served", "used"),
     [
-        (["v1", "v1beta2", "v1beta1"], "v1"),
-        (["v1beta1", "v1beta2"], "v1beta2"),
-        (["v1beta1"], "v1beta1"),
-        (["v1alpha3", "v1beta1"], "v1beta1"),
+        pytest.param(ALL, "v1", id="newest"),
+        pytest.param(ALL[1:], "v1beta2", id="one must serve claims and templates"),
+        pytest.param([f"v1alpha3/{CLAIMS}", *ALL[4:]], "v1beta1", id="oldest"),
+        pytest.param([f"v1alpha3/{CLAIMS}", f"v1alpha3/{TEMPLATES}"], None, id="none"),
     ],
 )
-def test_the_newest_supported_version_is_used(served: list[str], used: str) -> None:
-    """For watching and for writing (RC-85)."""
-    cluster = ClaimCluster(claims=served)
-    kinds = [watch.kind for watch in cluster.watches.values()]
-    assert {kind.version for kind in kinds if kind.group == "resource.k8s.io"} == {used}
-    status = cluster.controller.kcm_status(cluster.view)
-    assert status["apiVersion"] == f"resource.k8s.io/{used}"
-
-
-def test_a_version_must_serve_claims_and_templates() -> None:
-    """One that lacks templates is passed over (RC-85)."""
-    served = Served(["v1beta2"], [])
-    served.known.add(("v1", "resourceclaims"))
-    watches = ResourceClaims(DEFAULTS).kcm_watches(served)
-    assert [watch.kind.version for watch in watches[1:]] == ["v1beta2", "v1beta2"]
+def test_the_newest_supported_version_is_used(served: list[str], used: str | None) -> None:
+    """One that serves both claims and templates (RC-85)."""
+    api = newest_served_api(DEFAULTS, Served(*served))
+    assert (api and (api.claims.version, api.templates.version)) == (used and (used, used))
 
 
 def test_without_any_version_nothing_is_followed() -> None:
     """The controller idles, and status and metrics say so (T-84, RC-86)."""
-    cluster = ClaimCluster(claims=["v1alpha3"])
-    assert cluster.watches == {}
-    assert cluster.controller.kcm_status(cluster.view) == {"apiVersion": None}
-    assert cluster.metrics("resource_claims") == {}
+    cluster = ClaimCluster(claims="")
+    assert cluster.status() == {"apiVersion": None}
+    assert cluster.series("resource_claims") == {}
 
 
-async def test_an_old_version_is_written_as_it_is_read() -> None:
+def test_an_old_version_is_written_as_it_is_read() -> None:
     """The claim is made in the version in use, and refused by its own fields (T-83, RC-41)."""
     asks = template(admin=True, flat=True)
-    cluster = ClaimCluster(pod(), asks, claims=["v1beta1"], adminAccess=False)
+    cluster = ClaimCluster(pod(), asks, claims="v1beta1", adminAccess=False)
     with pytest.raises(ReconcileError, match="admin access"):
-        await cluster.sync("pod", "p")
-    cluster.put(template(flat=True))
-    assert await cluster.sync("pod", "p") == ["create resourceclaims", "apply pods/status"]
-    assert cluster.sent[0][2]["apiVersion"] == "resource.k8s.io/v1beta1"
+        cluster.sent_by("pod", "p")
+    cluster.place(template(flat=True))
+    assert cluster.sent_by("pod", "p") == ["create resourceclaims", "apply pods/status"]
+    assert cluster.writes[0].body["apiVersion"] == "resource.k8s.io/v1beta1"
 
 
 @pytest.mark.parametrize(
     ("served", "switches", "version"),
     [
-        pytest.param(["v1beta1"], GROUPS, "v1beta1", id="1.37"),
-        pytest.param(["v1alpha2"], GROUPS, "v1alpha2", id="1.36"),
-        pytest.param(["v1alpha2", "v1alpha3", "v1beta1"], GROUPS, "v1beta1", id="newest"),
-        pytest.param(["v1beta1"], {}, None, id="switched off"),
-        pytest.param(["v1"], GROUPS, None, id="not served"),
+        pytest.param(ALL_GROUPS[:1], GROUPS, "v1alpha2", id="1.36"),
+        pytest.param(ALL_GROUPS, GROUPS, "v1beta1", id="newest"),
+        pytest.param(ALL_GROUPS, {}, None, id="switched off"),
+        pytest.param(["v1/podgroups"], GROUPS, None, id="not served"),
     ],
 )
 def test_the_version_of_groups(served: list[str], switches: Any, version: str | None) -> None:
     """The first that is served; none leaves the features off (RC-88)."""
-    cluster = ClaimCluster(groups=served, **switches)
-    assert ("podgroups" in cluster.watches) is (version is not None)
-    shown = cluster.controller.kcm_status(cluster.view)["podGroups"]
-    assert shown == (f"scheduling.k8s.io/{version}" if version else None)
-
-
-async def test_groups_that_are_not_served_are_off() -> None:
-    """A pod in a group is refused as if the switch were off (RC-88, RC-31)."""
-    cluster = ClaimCluster(pod(group="g"), template(), groups=["v1"], **GROUPS)
-    assert await cluster.sync("pod", "p") == []
-    assert cluster.sent == []
+    api = newest_served_api(ClaimSettings.model_validate(switches), Served(*ALL, *served))
+    assert api is not None
+    assert (api.groups and api.groups.version) == version
+    assert api.workload_claims is (version is not None)
 
 
 CLAIM_VERBS = {
@@ -156,7 +157,7 @@ def test_claims_are_counted_by_what_they_are() -> None:
         claim("d", allocated=True, annotations=extended, entry="res"),
         claim("e", annotations={named: "", **unmarked}),
     )
-    assert cluster.metrics("resource_claims") == {
+    assert cluster.series("resource_claims") == {
         ("true", "false", "resource_claim_template"): 1,
         ("false", "false", "resource_claim_template"): 2,
         ("true", "false", "extended_resource"): 1,
@@ -167,7 +168,7 @@ def test_claims_are_counted_by_what_they_are() -> None:
 def test_metrics_have_the_names_of_the_newest_release() -> None:
     """Both exist from the start, with the labels of the reference (RC-75, RC-76)."""
     cluster = ClaimCluster(claim(admin=True))
-    creates, claims = cluster.controller.kcm_metrics()
+    creates, claims = cluster.metrics()
     assert (creates.name, creates.type) == (
         "dynamic_resource_allocation_resourceclaim_creates_total",
         "counter",
@@ -178,25 +179,18 @@ def test_metrics_have_the_names_of_the_newest_release() -> None:
     assert count == 1
 
 
-async def test_the_status_is_small() -> None:
+def test_the_status_is_small() -> None:
     """Versions, claims, and created claims that are not in the cache (RC-15)."""
     cluster = ClaimCluster(pod(), template(), group(), claim("c"), **GROUPS)
-    await cluster.sync("pod", "p")
-    assert cluster.controller.kcm_status(cluster.view) == {
+    shown = {
         "apiVersion": "resource.k8s.io/v1",
         "podGroups": "scheduling.k8s.io/v1beta1",
         "claims": 1,
-        "createdAndNotSeen": 1,
     }
-    cluster.deliver_events()
-    assert cluster.controller.kcm_status(cluster.view)["createdAndNotSeen"] == 0
-
-
-def test_claims_are_kept_whole_and_nothing_else() -> None:
-    """Only they are written back as a whole (section 10)."""
-    cluster = ClaimCluster(**GROUPS)
-    whole = {resource for resource, watch in cluster.watches.items() if watch.full_object}
-    assert whole == {"resourceclaims"}
+    with cluster.disconnected():
+        cluster.sent_by("pod", "p")
+        assert cluster.status() == {**shown, "createdAndNotSeen": 1}
+    assert cluster.status() == {**shown, "claims": 2, "createdAndNotSeen": 0}
 
 
 OBJECT = Key("a", "ns")
@@ -205,11 +199,12 @@ OBJECT = Key("a", "ns")
 @pytest.mark.parametrize("workload_claims", [False, True])
 def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: bool) -> None:
     """A sync of a PodGroup would make claims, so none is resynced without the switch (F-52)."""
-    settings = ClaimSettings(genericWorkload=True, workloadClaims=workload_claims)
+    settings = ClaimSettings(generic_workload=True, workload_claims=workload_claims)
     api = api_for_version("v1", settings, POD_GROUPS[0])
+    watches = watches_for(api, EnqueueHandlers(api, State()))
     found = {
         watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""
-        for watch in watches_for(api, EnqueueHandlers(api, State()))
+        for watch in watches
     }
     assert found == {
         POD: "pod",
@@ -217,3 +212,6 @@ def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: boo
         api.templates: "",
         POD_GROUPS[0]: "podgroup" if workload_claims else "",
     }
+    full = [watch.kind for watch in watches if watch.full_object]
+    assert full == [api.claims], "only they are written back as a whole (section 10)"
+    assert all(watch.indexes for watch in watches[3:]) is workload_claims

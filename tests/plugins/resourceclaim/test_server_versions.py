@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from eventually import eventually
 from plugins.resourceclaim.server_claims import (
@@ -19,7 +20,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 OLD = {"resource.k8s.io/v1": False, "resource.k8s.io/v1beta1": True}
 GROUP_GATES = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
-GROUPS = {"genericWorkload": True, "workloadClaims": True}
+GROUPS: Any = {"genericWorkload": True, "workloadClaims": True}
 CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
 STATUS, MAIN, DELETE = (
     "PUT resourceclaims/status",
@@ -65,7 +66,7 @@ def test_a_server_without_claims_is_waited_for(own_api_server: Callable[..., Api
         # Not rewritten on its way: the entity tag would be that of the true answer.
         answer = Answer(200, body.encode(), {"Content-Type": DISCOVERY})
         hidden = proxy.add(answer, path="^/apis$")
-        config = {"controllers": {"resourceclaim": {}}}
+        config: Any = {"controllers": {"resourceclaim": {}}}
         with RunningHost(config, kubeconfig=proxy.kubeconfig()) as host:
             assert host.controller("resourceclaim")["status"] == {"apiVersion": None}
             assert claims.recorded() == {}
@@ -110,7 +111,7 @@ def make_group(claims: WatchedClaims) -> dict[str, str]:
 
 def make_members(claims: WatchedClaims, names: dict[str, str]) -> list[str]:
     """Make two pods of the group; one has an entry of its own."""
-    member = {"schedulingGroup": {"podGroupName": "g"}}
+    member: Any = {"schedulingGroup": {"podGroupName": "g"}}
     claims.pod("one", SHARED, ALSO, **member)
     claims.pod("two", SHARED, MINE, **member)
     claims.wait_until_idle()

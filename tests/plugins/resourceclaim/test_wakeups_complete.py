@@ -20,7 +20,7 @@ TEMPLATE = Kind(
     resource="resourceclaimtemplates",
 )
 GROUP = POD_GROUPS[0]
-SWITCHES: list[Mapping[str, bool]] = [
+SWITCHES: list[dict[str, Any]] = [
     {},
     {"genericWorkload": True},
     {"genericWorkload": True, "workloadClaims": True},

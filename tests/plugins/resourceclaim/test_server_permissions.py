@@ -1,9 +1,11 @@
-"""Hosts of their own on a real server: after a down time, with settings, with few permissions."""
+"""Which names the controller goes by on a real server, and which permissions it needs."""
+
+from typing import Any
 
 from eventually import eventually
 from plugins.granted_roles import granted
 from plugins.resourceclaim.objects import by_name
-from plugins.resourceclaim.server_claims import WatchedClaims, claims_host, consumer
+from plugins.resourceclaim.server_claims import claims_host, consumer
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
@@ -17,56 +19,14 @@ STATUS, MAIN, DELETE = (
 DEVICE_GROUP = "resource.k8s.io"
 
 
-def test_what_ended_during_a_down_time_is_found(plugin_server: ApiServer) -> None:
-    """Everything is looked at once after each start (T-69, RC-4, RC-7)."""
-    with claims_host(plugin_server) as begin:
-        one = begin()
-        names = use_claims(one)
-        assert one.host.stop() == 0
-        one.delete("pods", "gone")
-        one.phase("ended", "Succeeded")
-        with claims_host(plugin_server) as again:
-            again().wait_until_idle()
-        assert one.consumers(names["kept"]) == ["kept"]
-        assert one.get("resourceclaims", names["gone"]).get("status", {}) == {}
-        assert names["ended"] not in one.names()
-
-
 def test_it_goes_by_the_names_of_the_reference(plugin_server: ApiServer) -> None:
     """Name, alias and queue; and it ends in order (RC-1, RC-3, RC-6, RC-77)."""
     for name in ("resourceclaim-controller", "resource-claim-controller"):
-        config = {"controllers": {name: {}}}
+        config: Any = {"controllers": {name: {}}}
         with RunningHost(config, kubeconfig=plugin_server.kubeconfig()) as host:
             assert host.controller("resourceclaim")["workers"] == 50
             assert 'workqueue_depth{name="resource_claim"}' in host.metrics()
             assert host.stop() == 0
-
-
-def use_claims(one: WatchedClaims) -> dict[str, str]:
-    """Return three pods claims of their own, in use: name of the pod -> claim."""
-    one.template()
-    names = {}
-    for name in ("kept", "gone", "ended"):
-        pod = one.pod(name, node="n")
-        names[name] = one.made(name)["res"]
-        one.allocate(names[name], consumer(pod))
-    one.wait_until_idle()
-    return names
-
-
-def test_a_switched_off_feature_is_refused_before_the_server_is_asked(
-    plugin_server: ApiServer,
-) -> None:
-    """With its own text (T-5, RC-39)."""
-    with claims_host(plugin_server, prioritizedList=False) as begin:
-        claims = begin()
-        claims.template(alternatives=True)
-        claims.pod()
-        text = "template includes a prioritized list of subrequests, but the feature is disabled"
-        eventually(
-            lambda: f"PodResourceClaim res: {text}" in claims.events(), "the refusal is reported"
-        )
-        assert claims.writes() == []
 
 
 def test_the_documented_permissions_are_enough(plugin_server: ApiServer) -> None:
