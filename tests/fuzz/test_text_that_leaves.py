@@ -13,8 +13,7 @@ from host.observe.conftest import STATE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.cli.failure import fail
-from kcm_host.cli.output import show_facts, show_json, show_table
+from kcm_host.cli.output import fail, show_facts, show_json, show_table
 from kcm_host.config.errors import ConfigError, Problem
 from kcm_host.observe import endpoints
 from kcm_host.observe.logging import JsonFormatter, TextFormatter, printable

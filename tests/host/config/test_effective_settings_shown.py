@@ -10,8 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from kcm_host.api.settings import Duration
 from kcm_host.cli.installed import controller_names
-from kcm_host.config.effective import rows
-from kcm_host.config.load import Loaded, validate_plugin_settings
+from kcm_host.config.load import Loaded, rows, validate_plugin_settings
 from kcm_host.config.schema import schema
 
 

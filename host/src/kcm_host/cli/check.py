@@ -5,9 +5,8 @@ import sys
 
 import click
 
-from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
 from kcm_host.cli.options import output_option, with_settings
-from kcm_host.cli.output import show_json, show_table
+from kcm_host.cli.output import BAD_CONFIG, FAILURE, fail, show_json, show_table, warn
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError

@@ -1,4 +1,4 @@
-"""The commands of `kcm-host`, each imported when it is used."""
+"""The command `kcm-host`: its subcommands, imported when they are used, and completion."""
 
 import os
 import sys
@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from kcm_host import __version__
-from kcm_host.cli.failure import exit_on_error
-from kcm_host.cli.output import colours
+from kcm_host.cli.output import colours, exit_on_error
 from kcm_host.config.errors import did_you_mean
 from kcm_host.observe.logging import Form
 
@@ -33,9 +32,9 @@ class LazyCommands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; its module and its attribute have its name."""
-        if cmd_name not in COMMANDS:
-            return None
+        """Return a command; that of another module has the name of the module."""
+        if cmd_name in self.commands or cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
         command: Any = getattr(import_module(f"kcm_host.cli.{cmd_name}"), cmd_name)
         return command if isinstance(command, click.Command) else None
 
@@ -74,7 +73,7 @@ class LazyCommands(click.Group):
 
 def _form(arguments: Sequence[str]) -> Form:
     # Imported for errors only: completion and help must be fast.
-    found: Form = import_module("kcm_host.cli.log_form").log_form(arguments, os.environ)
+    found: Form = import_module("kcm_host.cli.options").log_form(arguments, os.environ)
     return found
 
 
@@ -99,3 +98,25 @@ def kcm_host() -> None:
 
     "kcm-host COMMAND --help" shows more about each command.
     """
+
+
+@kcm_host.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """
+    Print a completion script for your shell.
+
+    \b
+    bash, in ~/.bashrc:
+      eval "$(kcm-host completion bash)"
+    zsh, in ~/.zshrc, after compinit:
+      eval "$(kcm-host completion zsh)"
+    fish, once:
+      kcm-host completion fish > ~/.config/fish/completions/kcm-host.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for '{shell}'", context)
+    root = context.find_root()
+    click.echo(kind(root.command, {}, "kcm-host", "_KCM_HOST_COMPLETE").source())

@@ -5,13 +5,11 @@ import json
 import click
 from pydantic.errors import PydanticUserError
 
-from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail, warn
 from kcm_host.cli.installed import controller_names, installed
 from kcm_host.cli.options import output_option, with_settings
-from kcm_host.cli.output import show_json, show_table
-from kcm_host.config.effective import rows
+from kcm_host.cli.output import BAD_CONFIG, FAILURE, fail, show_json, show_table, warn
 from kcm_host.config.errors import ConfigError
-from kcm_host.config.load import Loaded
+from kcm_host.config.load import Loaded, rows
 from kcm_host.config.schema import schema as json_schema
 from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.runtime.bootstrap import load_plugins

@@ -1,19 +1,23 @@
 """Options of several commands, and the settings that follow from them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 import click
 
-from kcm_host.cli.failure import BAD_CONFIG, fail
 from kcm_host.cli.installed import controller_names
+from kcm_host.cli.output import BAD_CONFIG, fail
 from kcm_host.config.errors import ConfigError
+from kcm_host.config.layers import NO_ALIASES
 from kcm_host.config.load import Loaded, load_settings
-from kcm_host.config.overrides import CONFIG_VARIABLE
+from kcm_host.config.overrides import CONFIG_VARIABLE, match_variables, read_variables
+from kcm_host.config.tree import DEFAULT, mapping
 from kcm_host.config.yaml import STDIN
+from kcm_host.observe.logging import Form
 
 P = ParamSpec("P")
 
@@ -97,3 +101,24 @@ def _load(given: dict[str, Any]) -> Loaded:
         )
     except ConfigError as error:
         fail(error, BAD_CONFIG, form="json" if error.log_form == "json" else "text")
+
+
+FLAG = "--log-format"
+
+
+def log_form(arguments: Sequence[str], environ: Mapping[str, str]) -> Form:
+    """
+    Return the log format of the last flag, or else of the variables.
+
+    A reader of JSON lines from stderr must be able to read the last error as well. The config file
+    is not read, because its path cannot be found in invalid arguments.
+    """
+    flagged = [one.partition("=")[2] for one in arguments if one.startswith(f"{FLAG}=")]
+    flagged += [value for flag, value in pairwise(arguments) if flag == FLAG]
+    if flagged:
+        return "json" if flagged[-1] == "json" else "text"
+    variables, _ = read_variables(environ, reserved=(CONFIG_VARIABLE,))
+    node = match_variables(variables, known=mapping(DEFAULT), names=NO_ALIASES).root.at(
+        ("log", "format")
+    )
+    return "json" if node is not None and node.value == "json" else "text"

@@ -3,10 +3,9 @@
 import click
 from click.shell_completion import CompletionItem
 
-from kcm_host.cli.failure import BAD_CONFIG, fail
 from kcm_host.cli.installed import PluginInfo, controller_names, installed, installed_names
 from kcm_host.cli.options import output_option
-from kcm_host.cli.output import show_facts, show_json, show_table
+from kcm_host.cli.output import BAD_CONFIG, fail, show_facts, show_json, show_table
 from kcm_host.config import model_paths
 from kcm_host.config.errors import did_you_mean
 

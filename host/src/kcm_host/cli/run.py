@@ -7,8 +7,8 @@ import sys
 import click
 
 from kcm_host import __version__
-from kcm_host.cli.failure import BAD_CONFIG, FAILURE, fail
 from kcm_host.cli.options import with_settings
+from kcm_host.cli.output import BAD_CONFIG, FAILURE, fail
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.config.errors import ConfigError
