@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,12 +27,10 @@ def left_over(tmp_path: Path) -> list[Path]:
 
 def test_what_is_built_is_not_built_again(kube_binaries: Path, cluster_command: list[str]) -> None:
     """With all binaries there, build says so in one line and at once."""
-    begin = time.monotonic()
     done = subprocess.run([*cluster_command, "build"], check=True, capture_output=True, text=True)
     assert done.stderr.splitlines() == [
         f"kubernetes {release.kubernetes_version()} is built: '{kube_binaries}'"
     ]
-    assert time.monotonic() - begin < 3
 
 
 def test_each_binary_is_built_under_its_name(

@@ -1,6 +1,5 @@
 """The real servers start, keep what they promise across restarts, and say why they fail."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,12 +113,10 @@ def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = Process(["/bin/sh", "-c", "echo still warming up; exec sleep 60"], log=log)
     process.start()
-    begin = time.monotonic()
     with pytest.raises(ServerError, match=r"not ready within 0\.5 s") as late:
         process.wait_until(lambda: False, timeout_seconds=0.5)
     process.stop()
     assert "still warming up" in str(late.value)
-    assert time.monotonic() - begin < 10
 
 
 def test_a_server_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ class DefinitionHandler:
 
     def on_synced(self) -> None:
         """See `EventHandler`."""
+        # Discovery was read before this list: a definition may have been created in between.
+        self._changed()
 
 
 class DefinitionWatches:
@@ -169,6 +171,7 @@ class DefinitionWatches:
         self._handlers: list[DefinitionHandler] = []
         self._changed = asyncio.Event()
         self._retries: deque[float] = deque()
+        self._served_kinds_changed = False
 
     async def follow(self, needed: bool) -> None:
         """Start the watches when they are needed, and stop them when they no longer are."""
@@ -185,7 +188,10 @@ class DefinitionWatches:
 
     async def wait(self) -> None:
         """Return when to poll: soon after a definition has changed, otherwise regularly."""
-        seconds = self._retries.popleft() if self._retries else POLL_SECONDS
+        if self._retries:
+            seconds = self._retries.popleft()
+        else:
+            seconds, self._served_kinds_changed = POLL_SECONDS, False
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -195,10 +201,16 @@ class DefinitionWatches:
         self._changed.clear()
         self._retries = deque(RETRY_SECONDS)
 
-    def served_kinds_changed(self) -> None:
-        """End the further polls, and let informers of kinds that were not served try again."""
-        self._retries.clear()
-        self._informers.retry()
+    def polled(self, *, changed: bool) -> None:
+        """
+        Let informers of kinds that were not served try again, when the served kinds have changed.
+
+        Also after the further polls, because discovery shows a kind some time before every API
+        server serves its objects.
+        """
+        self._served_kinds_changed |= changed
+        if self._served_kinds_changed:
+            self._informers.retry()
 
 
 class DiscoveryListener(Protocol):
@@ -229,8 +241,9 @@ async def poll_discovery(
         listeners = [one for one in controllers if one.depends_on_discovery]
         if not listeners:
             continue
-        if await client.poll():
-            definitions.served_kinds_changed()
+        has_changed = await client.poll()
+        definitions.polled(changed=has_changed)
+        if has_changed:
             flaps.changed(client.api_resources.resources())
         if flaps.is_due():
             for one in listeners:
