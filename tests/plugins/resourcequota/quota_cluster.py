@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Coroutine, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from plugins.resourcequota.quota_discovery import Discovery
@@ -27,6 +27,7 @@ from kcm_host.api import (
     Outcome,
     Priority,
     RefreshWatches,
+    Writer,
 )
 from kcm_host.api.quantity import canonical
 from kcm_host.informer.cache_view import CacheView, Stores
@@ -66,8 +67,11 @@ class QuotaCluster:
         self.clock = 1000.0
         self.wall = START_TIME
         self.discovery = discovery or Discovery()
-        self.settings = QuotaSettings(
-            settleTime=timedelta(seconds=settle), resyncPeriod=timedelta(seconds=resync)
+        self.settings = QuotaSettings.model_validate(
+            {
+                "settleTime": timedelta(seconds=settle),
+                "resyncPeriod": timedelta(seconds=resync),
+            }
         )
         self.controller = ResourceQuota(
             self.settings, clock=lambda: self.clock, wall=lambda: self.wall
@@ -273,7 +277,7 @@ class QuotaCluster:
         """Sync one quota; a failure is retried with backoff, as in the host."""
         self.syncs.append(key)
         try:
-            outcome = run(self.controller.kcm_sync(key, self.view, self))
+            outcome = run(self.controller.kcm_sync(key, self.view, cast(Writer, self)))
         except (HostError, asyncio.CancelledError) as error:
             failures = self.failures[key] = self.failures.get(key, 0) + 1
             self.add(key, Priority.NORMAL, 0.005 * 2 ** (failures - 1))
@@ -343,21 +347,6 @@ class QuotaCluster:
         """Record an Event."""
         assert (kind, warning, component) == (RESOURCE_QUOTA, True, "resourcequota-controller")
         self.events.append((key, reason, message))
-
-    async def patch(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def apply(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def create(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def delete_(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def read(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
 
 
 class WatchHandler:

@@ -30,12 +30,17 @@ def quota_host(server: ApiServer, *, user: str = USER, **settings: str) -> Itera
         yield host
 
 
+def core_of(server: ApiServer) -> Any:
+    """Return a client of the core group."""
+    return client.CoreV1Api(server.client())
+
+
 class QuotaNamespace:
     """A new namespace of a real server, with the operations of tests."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
-        self.core: Any = client.CoreV1Api(server.client())
+        self.core = core_of(server)
         self.name = f"quota-{secrets.token_hex(4)}"
         self.core.create_namespace({"metadata": {"name": self.name}})
         # Pods are rejected without it, and no controller creates it.
@@ -62,7 +67,7 @@ class QuotaNamespace:
             try:
                 self.core.create_namespaced_pod(self.name, pod_manifest(name, **fields))
             except client.ApiException as error:
-                if json.loads(error.body)["reason"] != "Conflict":
+                if json.loads(error.body or "")["reason"] != "Conflict":
                     raise
             else:
                 return

@@ -8,7 +8,8 @@ from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Kind
 from kcm_host.informer import decoder
-from kcm_host.informer.shared_informer import SLICE, SharedInformer
+from kcm_host.informer.shared_informer import SharedInformer
+from kcm_host.informer.store import SLICE
 
 
 class WatchStream:

@@ -195,7 +195,7 @@ async def play(seed: int) -> None:
     async with running(make_world(random.Random(seed + 1))) as world:
         honest = world.server.call
         lossy = LossyCalls(honest, random.Random(seed + 2))
-        world.server.call = lossy.call
+        world.server.call = lossy.call  # type: ignore[method-assign]
         admission = Admission(world, chance)
         for _ in range(STEPS):
             admission.step()
@@ -203,7 +203,7 @@ async def play(seed: int) -> None:
             assert len(admission.pods) <= HARD
         await asyncio.gather(*admission.on_the_way)
         assert admission.most <= HARD
-        world.server.call = honest
+        world.server.call = honest  # type: ignore[method-assign]
         # Back-off of the failures before included.
         await asyncio.sleep(400)
         assert admission.used() == len(admission.pods)

@@ -65,10 +65,10 @@ class Case:
 
     def usage(self, *names: str, **spec: Any) -> tuple[dict[str, int], dict[str, str]]:
         """Return the totals of a quota with these names and scopes, and the failed evaluators."""
-        spec = ParsedSpec(Spec(hard=dict.fromkeys(names, "10"), **spec))
+        parsed = ParsedSpec(Spec(hard=dict.fromkeys(names, "10"), **spec))
         found = calculate(
-            plan_evaluation(spec.hard, self.serving),
-            spec,
+            plan_evaluation(parsed.hard, self.serving),
+            parsed,
             namespace="a",
             usage_index=self.usage_index,
             problem=lambda evaluator, _namespace: self.problems.get(evaluator.resource, ""),

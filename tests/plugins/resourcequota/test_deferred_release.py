@@ -12,9 +12,9 @@ from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 
-def with_pods(count: int, *names: str, **options: float) -> tuple[QuotaCluster, Key]:
+def with_pods(count: int, *names: str, settle: float = 10.0) -> tuple[QuotaCluster, Key]:
     """Return a running cluster with a number of pods and a quota with a right status."""
-    cluster = QuotaCluster(**options)
+    cluster = QuotaCluster(settle=settle)
     for number in range(count):
         cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
     key = cluster.quota(*(names or ("pods",)))

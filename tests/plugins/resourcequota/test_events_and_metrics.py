@@ -4,45 +4,34 @@ from collections.abc import Mapping
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster
-from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_discovery import WIDGET, Discovery
+from plugins.resourcequota.quota_manifests import pod
 
-from kcm_host.api import EVENT, Key, Permission
+from kcm_host.api import EVENT, Conflict, Key, Permission
 from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.settings import QuotaSettings
 
 PREFIX = "kcm_host_resourcequota_"
-
-
-def metrics(cluster: QuotaCluster) -> dict[tuple[str, str], float]:
-    """Return the value of each series by name and the value of its label, empty without label."""
-    found: dict[tuple[str, str], float] = {}
-    for metric in cluster.controller.kcm_metrics(cluster.view):
-        assert metric.name.startswith(PREFIX)
-        assert (metric.type == "counter") is metric.name.endswith("_total")
-        for labels, value in metric.series:
-            found[metric.name.removeprefix(PREFIX), next(iter(labels.values()), "")] = value
-    return found
+NOT_SERVED = "nothing counts under {}; check the spelling, and that the resource is installed"
+NOT_COUNTED = "names of resources that cannot be counted keep their usage: "
 
 
 def test_names_without_evaluator_are_reported_once_an_hour() -> None:
-    """By a Warning Event, on the status page and in a metric (RQ-B60; Difference to RQ-7)."""
+    """By a Warning Event, beside status page and metric (RQ-B60; Difference to RQ-7)."""
     cluster = QuotaCluster()
     key = cluster.quota("pods", "limits.example.com/gpu")
     cluster.quota("pods", name="fine")
     cluster.start()
-    assert [(each[0], each[1]) for each in cluster.events] == [(key, "NotServed")]
-    assert "limits.example.com/gpu" in cluster.events[0][2]
+    event = (key, "NotServed", NOT_SERVED.format("limits.example.com/gpu"))
+    assert cluster.events == [event]
+    # The full resync syncs each quota every five minutes.
     cluster.advance(3500)
-    assert len(cluster.events) == 1
+    assert cluster.events == [event]
     cluster.advance(400)
-    assert len(cluster.events) == 2
-    assert cluster.controller.kcm_status(cluster.view)["notServed"] == [
-        "a/q: limits.example.com/gpu"
-    ]
-    assert metrics(cluster)["quotas_not_served", ""] == 1
+    assert cluster.events == [event, event]
 
 
 def test_a_resource_that_cannot_be_listed_is_reported() -> None:
@@ -51,16 +40,13 @@ def test_a_resource_that_cannot_be_listed_is_reported() -> None:
     cluster.unlistable[WIDGET] = "403 Forbidden: no rights"
     key = cluster.quota("pods", "count/widgets.example.com")
     cluster.start()
-    ((reported, reason, message),) = cluster.events
-    assert (reported, reason) == (key, "NotCounted")
-    assert "403 Forbidden: no rights" in message
-    assert metrics(cluster)["quotas_not_ready", "widgets.example.com"] == 1
+    assert cluster.events == [(key, "NotCounted", NOT_COUNTED + "403 Forbidden: no rights")]
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {
         "widgets.example.com": "403 Forbidden: no rights"
     }
     cluster.make_listable(WIDGET)
     cluster.advance(1)
-    assert metrics(cluster)["quotas_not_ready", "widgets.example.com"] == 0
+    assert exposed(cluster)[-2:] == ["  resource=pods 0", "  resource=widgets.example.com 0"]
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {}
 
 
@@ -74,7 +60,7 @@ def test_a_malformed_selector_is_reported() -> None:
     assert cluster.used(key) == {"pods": "0"}
     ((reported, reason, message),) = cluster.events
     assert (reported, reason) == (key, "InvalidScopeSelector")
-    assert "'a b'" in message
+    assert message.startswith("the quota counts nothing: the scope selector's requirement on ")
 
 
 def test_an_undecodable_object_is_reported() -> None:
@@ -84,9 +70,8 @@ def test_an_undecodable_object_is_reported() -> None:
     cluster.start()
     cluster.put(POD, pod("bad", requests={"cpu": "nonsense"}))
     cluster.sync(key)
-    ((reported, reason, message),) = cluster.events
-    assert (reported, reason) == (key, "NotCounted")
-    assert "'a/bad'" in message
+    text = "pods 'a/bad' cannot be read; the host's log names the field"
+    assert cluster.events == [(key, "NotCounted", NOT_COUNTED + text)]
     assert cluster.controller.kcm_status(cluster.view)["undecodable"] == ["pods in a"]
 
 
@@ -102,74 +87,124 @@ def test_a_recreated_quota_is_reported_again() -> None:
     assert [each[1] for each in cluster.events] == ["NotServed", "NotServed"]
 
 
-@pytest.mark.parametrize(
-    ("cause", "happens"),
-    [
-        ("new", lambda cluster, key: cluster.quota("pods", name="new")),
-        ("hard", lambda cluster, key: cluster.set_hard(key, pods="7")),
-        ("decrease", lambda cluster, key: cluster.delete(POD, Key("p", "a"))),
-        ("drift", lambda cluster, key: cluster.admit(key, pods=1)),
-        ("raise", lambda cluster, key: cluster.put(POD, pod("more"))),
-    ],
-)
-def test_writes_are_counted_by_cause(cause: str, happens) -> None:
-    """Every cause has a series from the start, with 0 (RQ-B60)."""
-    cluster = QuotaCluster()
-    cluster.put(POD, pod("p"))
+EXPOSITION = """
+counter writes_total: Status writes by cause.
+  cause=decrease 2
+  cause=drift 3
+  cause=hard 1
+  cause=new 2
+  cause=raise 2
+  cause=resync 0
+counter conflicts_total: Status writes that ended with a conflict.
+  1
+counter decreases_total: Status writes that followed deletions.
+  2
+counter decrease_seconds_total: Sum of the times from the first deletion to the written status.
+  0.025
+counter leaks_repaired_total: Status writes that removed stale usage.
+  3
+counter audit_mismatches_total: Records repaired by the audit.
+  2
+counter evaluations_total: Evaluations of an object.
+  10
+gauge oldest_drift_seconds: Age of the oldest usage without objects.
+  4
+gauge quotas_not_served: Quotas with a name that nothing counts under.
+  1
+gauge quotas_not_ready: Quotas that wait for a resource.
+  resource=pods 0
+  resource=widgets.example.com 1
+"""
+
+
+def eventful() -> QuotaCluster:
+    """Return a cluster in which everything has happened that metrics count."""
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    cluster.unlistable[WIDGET] = "403"
+    for name in "pqrs":
+        cluster.put(POD, pod(name))
     key = cluster.quota("pods")
+    waiting = ("pods", "count/widgets.example.com", "no.example.com/a", "no.example.com/b")
+    cluster.quota(*waiting, name="waiting", namespace="b")
     cluster.start()
     cluster.advance(1)
-    before = metrics(cluster)
-    happens(cluster, key)
-    cluster.advance(20)
-    after = metrics(cluster)
-    changed = {name: after[name] - before[name] for name in after if name[0] == "writes_total"}
-    expected = dict.fromkeys(("new", "hard", "decrease", "drift", "raise", "resync"), 0.0)
-    assert {name[1]: value for name, value in changed.items()} == {**expected, cause: 1.0}
-
-
-def test_the_time_from_deletion_to_write_is_measured() -> None:
-    """Decreases and the seconds they took (RQ-B60)."""
-    cluster = QuotaCluster()
-    cluster.put(POD, pod("p"))
-    cluster.quota("pods")
-    cluster.start()
+    # The first deletion is written after a conflict and its back-off, the second one at once.
+    cluster.errors.append(Conflict("late", status=409))
+    for name in "pq":
+        cluster.delete(POD, Key(name, "a"))
+        cluster.advance(1)
+    cluster.set_hard(key, pods="7")
     cluster.advance(1)
-    cluster.delete(POD, Key("p", "a"))
+    cluster.put(POD, pod("more"))
     cluster.advance(1)
-    found = metrics(cluster)
-    assert found["decreases_total", ""] == 1
-    assert found["decrease_seconds_total", ""] == pytest.approx(0.01)
-
-
-def test_the_age_of_the_oldest_drift_is_a_metric() -> None:
-    """The time since a number is above its total (RQ-B60)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("pods")
-    cluster.start()
-    cluster.advance(1)
+    for _ in range(2):
+        cluster.admit(key, pods=1)
+        cluster.advance(12)
+    records = usage_of(cluster, "pods")
+    for name in "rs":
+        records[name] = Contribution()
+    cluster.advance(301)
     cluster.admit(key, pods=1)
     cluster.advance(4)
-    assert metrics(cluster)["oldest_drift_seconds", ""] == pytest.approx(4.0)
-    cluster.advance(10)
-    assert metrics(cluster)["oldest_drift_seconds", ""] == 0
-    assert metrics(cluster)["leaks_repaired_total", ""] == 1
+    return cluster
 
 
-def test_the_status_page_lists_what_is_counted() -> None:
-    """Quotas, objects by resource, and the audit (D-20)."""
-    cluster = QuotaCluster()
-    cluster.put(CONFIG_MAP, named("c"))
-    cluster.quota("configmaps")
-    cluster.start()
+def usage_of(cluster: QuotaCluster, resource: str) -> dict[str, Contribution]:
+    """Return the records of a resource in namespace a."""
+    usage = cluster.controller._replenishment.monitor.usage.index.namespace_usage(resource, "a")
+    assert usage is not None
+    return usage.records
+
+
+def exposed(cluster: QuotaCluster) -> list[str]:
+    """Return a line for each metric and each of its series, without the prefix of all metrics."""
+    lines = []
+    for metric in cluster.controller.kcm_metrics(cluster.view):
+        assert metric.name.startswith(PREFIX)
+        lines.append(f"{metric.type} {metric.name.removeprefix(PREFIX)}: {metric.help}")
+        for labels, value in metric.series:
+            words = (f"{label}={text} " for label, text in labels.items())
+            lines.append(f"  {''.join(words)}{value:g}")
+    return lines
+
+
+def test_what_has_happened_is_shown() -> None:
+    """
+    By the metrics, with a series for every cause and every watched resource, and the status page.
+
+    RQ-B60, RQ-B32, RQ-B41, D-20, F-40.
+    """
+    cluster = eventful()
+    assert exposed(cluster) == EXPOSITION.strip().splitlines()
     assert cluster.controller.kcm_status(cluster.view) == {
-        "quotas": 1,
-        "objects": {"pods": 0, "configmaps": 1},
-        "notReady": {},
-        "notServed": [],
+        "quotas": 2,
+        "objects": {"pods": 3},
+        "notReady": {"widgets.example.com": "403"},
+        "notServed": ["b/waiting: no.example.com/a, no.example.com/b"],
         "undecodable": [],
-        "audit": {"rounds": 0, "mismatches": 0},
+        "audit": {"rounds": 1, "mismatches": 2},
     }
+
+
+def test_before_anything_has_happened_all_is_zero() -> None:
+    """Every series exists from the start (RQ-B60)."""
+    cluster = QuotaCluster()
+    cluster.start()
+    values = [line.rpartition(" ")[2] for line in exposed(cluster) if line.startswith(" ")]
+    assert values == ["0"] * len(values)
+
+
+def test_lists_on_the_status_page_have_ten_entries() -> None:
+    """However many quotas and namespaces there are (RQ-B60, D-20)."""
+    cluster = QuotaCluster()
+    for number in range(12):
+        namespace = f"n{number:02}"
+        cluster.quota("no.example.com/a", "pods", namespace=namespace)
+        cluster.put(POD, pod("bad", namespace=namespace, requests={"cpu": "nonsense"}))
+    cluster.start()
+    page = cluster.controller.kcm_status(cluster.view)
+    assert page["notServed"] == [f"n{number:02}/q: no.example.com/a" for number in range(10)]
+    assert page["undecodable"] == [f"pods in n{number:02}" for number in range(10)]
 
 
 def test_only_status_and_events_are_written() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from plugins.resourcequota.quota_objects import Manifest, Namespace, nano, requirement
+from plugins.resourcequota.quota_objects import Amounts, Manifest, Namespace, nano, requirement
 
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
     PersistentVolumeClaim,
@@ -65,7 +65,7 @@ def test_claims_are_charged_to_their_storage_class() -> None:
         claim("5Gi", name="b"),
         claim("1Gi", name="c", annotation="silver", storageClassName="gold"),
     )
-    expected = {
+    expected: Amounts = {
         "persistentvolumeclaims": 3,
         "count/persistentvolumeclaims": 3,
         "requests.storage": "16Gi",
@@ -82,7 +82,7 @@ def test_claims_are_charged_to_their_storage_class() -> None:
 def test_an_empty_annotation_is_no_class() -> None:
     """It overrides the class of the spec (RQ-T76, RQ-152)."""
     space = Namespace(claim("2Gi", annotation="", storageClassName="gold"))
-    names = {f"gold{INFIX}requests.storage": 0, "requests.storage": "2Gi"}
+    names: Amounts = {f"gold{INFIX}requests.storage": 0, "requests.storage": "2Gi"}
     assert space.used(*names) == nano(names)
 
 

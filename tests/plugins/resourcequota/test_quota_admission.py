@@ -6,15 +6,22 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from eventually import eventually
 from kubernetes import client, watch
-from plugins.resourcequota.quota_server import QuotaNamespace, pod_manifest
+from plugins.resourcequota.quota_server import QuotaNamespace, core_of, pod_manifest
 
 LIMIT = 12
 THREADS = 4
 TURNS = 40
+
+
+def watched(*arguments: Any, **options: Any) -> Any:
+    """Yield the events of a watch."""
+    events: Any = watch.Watch
+    return events().stream(*arguments, **options)
 
 
 class Recorder(threading.Thread):
@@ -25,14 +32,13 @@ class Recorder(threading.Thread):
         self.place = place
         self.used: list[int] = []
         self.most = 0
-        self._core: Any = client.CoreV1Api(place.server.client())
-        self._watch = watch.Watch()
+        self._core = core_of(place.server)
         self._version = self._core.list_namespaced_pod(place.name).metadata.resource_version
 
     def run(self) -> None:
         """Count pods in the order of their creation and deletion."""
         names: set[str] = set()
-        pods = self._watch.stream(
+        pods = watched(
             self._core.list_namespaced_pod, self.place.name, resource_version=self._version
         )
         for event in pods:
@@ -59,7 +65,7 @@ def _create(place: QuotaNamespace, name: str, core: Any = None) -> bool:
     try:
         (core or place.core).create_namespaced_pod(place.name, pod_manifest(name))
     except client.ApiException as error:
-        if error.status == 409 or "exceeded quota" in json.loads(error.body)["message"]:
+        if error.status == 409 or "exceeded quota" in json.loads(error.body or "")["message"]:
             return False
         raise
     return True
@@ -67,7 +73,7 @@ def _create(place: QuotaNamespace, name: str, core: Any = None) -> bool:
 
 def churn(place: QuotaNamespace, thread: int) -> int:
     """Create and delete pods as fast as the quota permits; return the number of admitted pods."""
-    core: Any = client.CoreV1Api(place.server.client())
+    core = core_of(place.server)
     mine: list[str] = []
     admitted = 0
     for turn in range(TURNS):
@@ -118,7 +124,7 @@ def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace
     for number in range(2, 8):
         assert not _create(place, f"p{number}")
         place.delete_pod(f"p{number - 2}")
-        eventually(lambda name=f"p{number}": _create(place, name), "there is room")
+        eventually(partial(_create, place, f"p{number}"), "there is room")
     place.wait_until({"pods": 2})
 
 
@@ -139,13 +145,13 @@ def test_usage_never_drops_below_admitted_requests(place: QuotaNamespace) -> Non
     place.quota("pods")
     place.pod("first")
     place.wait_until({"pods": 1})
-    core: Any = client.CoreV1Api(place.server.client())
+    core = core_of(place.server)
     version = core.list_namespaced_resource_quota(place.name).metadata.resource_version
     for number in range(60):
         place.pod(f"p{number}")
         place.delete_pod(f"p{number}")
     place.wait_until({"pods": 1})
-    stream = watch.Watch().stream(
+    stream = watched(
         core.list_namespaced_resource_quota,
         place.name,
         resource_version=version,

@@ -4,8 +4,9 @@ import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster, watched
 from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_objects import Manifest
 
-from kcm_host.api import Key
+from kcm_host.api import Key, Kind
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
@@ -159,9 +160,14 @@ def test_a_pod_update_enqueues_where_usage_changes(
 def test_an_update_without_effect_on_usage_enqueues_nothing() -> None:
     """Config maps, custom resources, claims with equal amounts (RQ-T114, RQ-243, RQ-242, D-8)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
-    volume = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
-    claim = {"spec": {"devices": {"requests": []}}}
-    kinds = {CONFIG_MAP: {}, WIDGET: {}, PERSISTENT_VOLUME_CLAIM: volume, RESOURCE_CLAIM: claim}
+    volume: Manifest = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    claim: Manifest = {"spec": {"devices": {"requests": []}}}
+    kinds: dict[Kind, Manifest] = {
+        CONFIG_MAP: {},
+        WIDGET: {},
+        PERSISTENT_VOLUME_CLAIM: volume,
+        RESOURCE_CLAIM: claim,
+    }
     for kind, fields in kinds.items():
         cluster.put(kind, named("x", **fields))
     cluster.quota(

@@ -212,7 +212,7 @@ class World:
         self, evaluator: Evaluator, namespace: str, spec: ParsedSpec
     ) -> Sequence[tuple[str, int, QuantityFormat]]:
         view = self.cluster.view
-        found = []
+        found: list[tuple[str, int, QuantityFormat]] = []
         for key, each in view.of(evaluator.kind, evaluator.model).items():
             given = evaluator.contribution(key, each, view, self.cluster.wall)
             selector = spec.selector

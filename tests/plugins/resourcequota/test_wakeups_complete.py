@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -59,7 +59,9 @@ class QuotaWorld(World):
     async def missed(self) -> list[str]:
         """Return also what an audit finds: a sync reads totals and not objects."""
         audit = self._made[-1]._audit
-        view = self.controller._state.run._view
+        run = self.controller._state.run
+        assert run is not None
+        view = run._view
         repaired: list[tuple[str, str]] = []
         rounds = audit.rounds
         while audit.rounds == rounds:
@@ -259,7 +261,7 @@ def _name(each: Object) -> dict[str, Any]:
     return {field: each["metadata"][field] for field in ("name", "namespace")}
 
 
-CHANGES = {
+CHANGES: Mapping[Callable[[World, random.Random], str], int] = {
     create: 10,
     delete: 6,
     change: 6,
