@@ -12,8 +12,15 @@ from kcm_host.api import Key
 from kcm_host_resourcequota import quota_monitor
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaimEvaluator
 from kcm_host_resourcequota.evaluators.pods import POD
-from kcm_host_resourcequota.models import MAX_CACHED_MATCHES, RESOURCE_QUOTA, ParsedSpec, Spec
-from kcm_host_resourcequota.scopes import ScopeAttributes
+from kcm_host_resourcequota.models import (
+    MAX_CACHED_MATCHES,
+    RESOURCE_QUOTA,
+    ParsedSpec,
+    QuotaIndex,
+    QuotaObject,
+    Spec,
+)
+from kcm_host_resourcequota.scopes import Requirement, ScopeAttributes
 from kcm_host_resourcequota.usage_index import UsageIndex
 
 
@@ -122,6 +129,39 @@ def test_cached_matches_are_bounded() -> None:
         )
         assert selects(attributes)
         assert len(spec._matches_cache) <= MAX_CACHED_MATCHES
+
+
+def test_matches_are_cached() -> None:
+    """Objects with equal attributes are compared with the selector once (F-46)."""
+    compared: list[ScopeAttributes] = []
+
+    class Counting(PersistentVolumeClaimEvaluator):
+        def matches(self, attributes: ScopeAttributes, requirement: Requirement) -> bool:
+            compared.append(attributes)
+            return super().matches(attributes, requirement)
+
+    spec = ParsedSpec(Spec(scopes=("VolumeAttributesClass",)))
+    gold = ScopeAttributes(named_scope="VolumeAttributesClass", names=frozenset({"gold"}))
+    for attributes, expected in ((gold, True), (ScopeAttributes(), False)) * 3:
+        assert spec.selects(Counting())(attributes) is expected
+    assert compared == [gold, ScopeAttributes()]
+
+
+def test_quotas_of_a_namespace_leave_nothing_behind() -> None:
+    """Also when a quota goes that was never decodable, so that it is not known (RQ-23)."""
+    quotas = QuotaIndex()
+    first, second = Key("q", "a"), Key("r", "a")
+    quotas.remove(first)
+    for key in (first, second):
+        quotas.put(key, QuotaObject(spec=Spec(hard={"pods": "1"})))
+    quotas.remove(Key("never", "a"))
+    quotas.remove(first)
+    assert list(quotas.namespaces()) == ["a"]
+    assert {names: list(keys) for names, keys in quotas.by_names().items()} == {
+        frozenset({"pods"}): [second]
+    }
+    quotas.remove(second)
+    assert (len(quotas), list(quotas.namespaces()), quotas.by_names()) == (0, [], {})
 
 
 def test_cached_plans_are_bounded(cluster: QuotaCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from plugins.resourcequota.quota_objects import Amounts, Manifest, Namespace, nano, requirement
 
+from kcm_host.api import QuantityFormat
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
     PersistentVolumeClaim,
     PersistentVolumeClaimEvaluator,
@@ -77,6 +78,33 @@ def test_claims_are_charged_to_their_storage_class() -> None:
         f"{INFIX}persistentvolumeclaims": 0,
     }
     assert space.used(*expected) == nano(expected)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {},
+        {"metadata": None, "spec": None, "status": None},
+        {"metadata": {"annotations": None}, "spec": {"resources": None}, "status": {}},
+        claim(annotation="", storageClassName="gold"),
+    ],
+)
+def test_a_claim_for_nothing_is_counted(manifest: Manifest) -> None:
+    """Missing, null and empty have one meaning: no size and no class (RQ-152, RQ-157)."""
+    seen = msgspec.convert(manifest, PersistentVolumeClaim).contribution
+    assert [name for name, _, _ in seen.usage] == [
+        "count/persistentvolumeclaims",
+        "persistentvolumeclaims",
+    ]
+    assert seen.attributes.names == frozenset()
+
+
+def test_an_allocation_of_the_same_size_keeps_the_format_of_the_request() -> None:
+    """Only a larger one is another number (RQ-155, RQ-304)."""
+    manifest = claim("1Gi", status={"allocatedResources": {"storage": "1073741824"}})
+    seen = msgspec.convert(manifest, PersistentVolumeClaim).contribution
+    usage = {name: form for name, _, form in seen.usage}
+    assert usage["requests.storage"] is QuantityFormat.BINARY_SI
 
 
 def test_an_empty_annotation_is_no_class() -> None:

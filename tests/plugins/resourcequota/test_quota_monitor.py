@@ -242,3 +242,26 @@ def test_a_device_class_that_changes_recounts_its_claims() -> None:
     cluster.delete(DEVICE_CLASS, Key("gpu"))
     cluster.advance(0.2)
     assert cluster.used(key) == {"requests.example.com/gpu": "0"}
+
+
+def test_device_classes_that_are_not_watched_declare_nothing() -> None:
+    """One that is deleted meanwhile declares nothing when they are watched again (D-9, D-12)."""
+    cluster = QuotaCluster()
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+    devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    names = ("requests.example.com/gpu", "count/resourceclaims.resource.k8s.io")
+    spec = {"extendedResourceName": "example.com/gpu"}
+    cluster.put(RESOURCE_CLAIM, named("c", spec=devices))
+    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    key = cluster.quota(*names)
+    cluster.start()
+    assert cluster.used(key) == dict(zip(names, ("2", "1"), strict=True))
+    cluster.delete(RESOURCE_QUOTA, key)
+    cluster.advance(400)
+    assert watched(cluster) == {POD}
+    monitor = cluster.controller._replenishment.monitor
+    assert monitor.claims not in monitor.registry.evaluators_for(names[0])
+    cluster.delete(DEVICE_CLASS, Key("gpu"))
+    cluster.quota(*names)
+    cluster.advance(1)
+    assert cluster.used(key) == dict(zip(names, ("0", "1"), strict=True))

@@ -9,6 +9,7 @@ from kcm_host.api import ApiError, Conflict, Key, NotFound, Unreachable
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
+from kcm_host_resourcequota.reconciler import may_have_arrived
 
 BIG = {"cpu": "100m", "memory": "1Gi"}
 
@@ -302,6 +303,25 @@ def test_another_rejection_is_an_error() -> None:
     assert isinstance(cluster.sync(key), ApiError)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1"}
+
+
+@pytest.mark.parametrize(
+    ("error", "arrived"),
+    [
+        (ApiError("invalid", status=422), False),
+        (ApiError("a proxy of its own mind", status=499), False),
+        (ApiError("etcd is slow", status=500), True),
+        (ApiError("no answer", status=504), True),
+        (Unreachable("cut off"), True),
+        (Unreachable("no server", refused=True), False),
+    ],
+    ids=str,
+)
+def test_what_a_failed_request_may_have_stored(
+    error: ApiError | Unreachable, arrived: bool
+) -> None:
+    """Only a server that fails, or no answer at all, leaves that open (RQ-B32, F-5)."""
+    assert may_have_arrived(error) is arrived
 
 
 def test_what_may_have_been_stored_is_not_subtracted_twice() -> None:

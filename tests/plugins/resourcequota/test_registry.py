@@ -10,6 +10,7 @@ from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.registry import countable
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
+from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
@@ -119,6 +120,21 @@ def test_a_resource_in_another_version_is_watched_there() -> None:
     cluster.advance(1)
     assert watched(cluster) == {POD, WIDGET_V2}
     assert cluster.used(key) == {"count/widgets.example.com": "2"}
+
+
+@pytest.mark.parametrize("change", ["version", "removal"])
+def test_an_idle_watch_ends_when_its_kind_is_no_longer_current(change: str) -> None:
+    """A quota that comes back needs another watch anyway (D-11, D-12)."""
+    cluster = QuotaCluster(discovery=Discovery(WIDGET))
+    key = cluster.quota("count/widgets.example.com", "services")
+    cluster.start()
+    cluster.delete(RESOURCE_QUOTA, key)
+    cluster.advance(61)
+    assert watched(cluster) == {POD, WIDGET, SERVICE}
+    cluster.discovery.kinds.remove(WIDGET if change == "version" else SERVICE)
+    cluster.discovery.kinds += [WIDGET_V2] if change == "version" else []
+    cluster.refresh_watches()
+    assert watched(cluster) == {POD, SERVICE if change == "version" else WIDGET}
 
 
 def test_what_can_be_counted_follows_from_discovery() -> None:

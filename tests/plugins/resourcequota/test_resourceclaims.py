@@ -239,6 +239,9 @@ ONCE = (2, 2, 2)
         pytest.param([extended(owner={"apiVersion": "v2"}), user()], FULL, id="2: other version"),
         pytest.param([extended(owner={"name": "q"}), user()], FULL, id="3: no such pod"),
         pytest.param([extended(owner={"uid": "other"}), user()], FULL, id="3, RQ-T95: other uid"),
+        pytest.param(
+            [extended(owner={"uid": "other"}), user(**naming("k"))], FULL, id="3: though named"
+        ),
         pytest.param([extended(), user(**naming("k"))], ONCE, id="4: named by the pod"),
         pytest.param([extended(), user(**naming("x"))], FULL, id="4: another is named"),
         pytest.param([extended(), user(**naming(""))], FULL, id="4: none is named"),

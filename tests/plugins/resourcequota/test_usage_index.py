@@ -146,11 +146,27 @@ def test_a_replaced_record_recomputes_the_totals(wrong: Contribution | None) -> 
     usage_index = UsageIndex()
     for name in ("p", "q"):
         usage_index.apply("pods", Key(name, "a"), using(cpu=1))
+    usage_index.apply("pods", Key("p", "b"), using(cpu=7))
     namespace_usage = usage_index.namespace_usage("pods", "a")
     assert namespace_usage is not None
-    namespace_usage.records.pop("p")
+    usage_index.apply("pods", Key("p", "a"), None)
     if wrong is not None:
-        namespace_usage.records["p"] = wrong
-    namespace_usage.replace("p", using(cpu=1))
+        usage_index.apply("pods", Key("p", "a"), wrong)
+    usage_index.replace("pods", Key("p", "a"), using(cpu=1))
     assert namespace_usage.groups == namespace_usage.recompute()
     assert totals(usage_index) == {"cpu": 2}
+    assert usage_index.object_count("pods") == len(list(usage_index.keys("pods"))) == 3
+
+
+def test_replacements_may_empty_a_namespace_and_fill_it() -> None:
+    """A namespace without records is removed, and comes back with the next one (RQ-B41)."""
+    usage_index = UsageIndex()
+    key = Key("p", "a")
+    usage_index.apply("pods", Key("p", "b"), using(cpu=7))
+    usage_index.replace("pods", key, using(cpu=1))
+    assert (totals(usage_index), usage_index.object_count("pods")) == ({"cpu": 1}, 2)
+    usage_index.replace("pods", key, None)
+    assert usage_index.namespaces("pods") == ("b",)
+    assert usage_index.object_count("pods") == 1
+    usage_index.replace("pods", key, None)
+    assert usage_index.object_count("pods") == 1

@@ -163,7 +163,7 @@ def test_a_claim_before_its_pod_is_charged_once() -> None:
 
 
 @pytest.mark.parametrize("what", ["record", "totals", "missing", "stray"])
-def test_the_audit_repairs_what_is_wrong(what: str) -> None:
+def test_the_audit_repairs_what_is_wrong(what: str, caplog: pytest.LogCaptureFixture) -> None:
     """Within one period; counted, logged, and the quota written again (RQ-T142, RQ-B40, RQ-B41)."""
     cluster = QuotaCluster(resync=60)
     for number in range(5):
@@ -173,6 +173,7 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
     usage_index = usage_tracker(cluster).index
     namespace_usage = usage_index.namespace_usage("pods", "a")
     assert namespace_usage is not None
+    right = namespace_usage.records["p0"]
     wrong = Contribution((("cpu", 9 * NANO, QuantityFormat.DECIMAL_SI),))
     if what == "record":
         namespace_usage.records["p0"] = wrong
@@ -189,6 +190,21 @@ def test_the_audit_repairs_what_is_wrong(what: str) -> None:
     assert cluster.controller._audit.mismatches == 1
     assert cluster.used(key) == {"cpu": "5"}
     assert namespace_usage.groups == namespace_usage.recompute()
+    where, *values = {
+        "record": ("a/p0", wrong, right),
+        "missing": ("a/p0", None, right),
+        "stray": ("a/never", wrong, None),
+        "totals": ("a/", "totals", "sum of the records"),
+    }[what]
+    recorded, recounted = map(str, values)
+    ((level, text, pairs),) = ((e.levelname, e.msg, e.__dict__["kv"]) for e in caplog.records)
+    assert (level, text) == ("ERROR", "usage index repaired after a mismatch")
+    assert pairs == {
+        "resource": "pods",
+        "key": where,
+        "recorded": recorded,
+        "recounted": recounted,
+    }
 
 
 def test_the_audit_finds_nothing_in_normal_operation() -> None:
@@ -204,6 +220,19 @@ def test_the_audit_finds_nothing_in_normal_operation() -> None:
     cluster.advance(110)
     audit = cluster.controller._audit
     assert (audit.mismatches, audit.rounds) == (0, 1)
+
+
+def test_only_what_differs_is_compared_beyond_the_records() -> None:
+    """Objects without a record and records without an object; the others are steps (RQ-B40)."""
+    cluster, _ = many(3)
+    tracker = usage_tracker(cluster)
+    pods = cluster.controller._replenishment.monitor.pods
+    stray, missing = Key("never", "a"), Key("p1", "a")
+    tracker.index.apply("pods", stray, Contribution())
+    tracker.index.apply("pods", missing, None)
+    found = list(tracker.unmatched_keys(pods, cluster.view))
+    # Three records, of which one has no object; three objects, of which one has no record.
+    assert found == [None, None, stray, None, missing, None]
 
 
 def test_a_namespace_without_quotas_is_not_audited() -> None:
