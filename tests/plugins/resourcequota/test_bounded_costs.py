@@ -10,6 +10,7 @@ from plugins.resourcequota.quota_manifests import named, pod
 
 from kcm_host.api import Key
 from kcm_host_resourcequota import quota_monitor
+from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PersistentVolumeClaimEvaluator
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import (
@@ -89,6 +90,49 @@ def test_an_audit_starts_without_an_iteration(cluster: QuotaCluster) -> None:
     forbid_iteration(usage_index)
     # Three pods and as many config maps, in three namespaces each.
     assert audit._count_steps(cluster.view) == 13
+
+
+@pytest.mark.parametrize("unmatched", [False, True])
+def test_the_steps_of_an_audit_are_as_many_as_were_counted(
+    cluster: QuotaCluster, unmatched: bool
+) -> None:
+    """In namespaces with quotas and without, and when objects and records differ (F-41)."""
+    for number in range(4):
+        cluster.put(POD, pod(f"p{number}", namespace=f"free{number // 2}"))
+    if unmatched:
+        usage = cluster.controller._replenishment.monitor.usage
+        usage.index.apply("pods", Key("p", "a"), None)
+    audit = cluster.controller._audit
+    counted = audit._count_steps(cluster.view)
+    steps = sum(count for _, count in audit._steps(cluster.view))
+    # The last step finds that the round is over.
+    assert steps + 1 == counted
+
+
+def test_a_namespace_that_goes_during_a_round_is_left_out(cluster: QuotaCluster) -> None:
+    """The others are audited nevertheless (RQ-B40, F-41)."""
+    audit = cluster.controller._audit
+    usage = cluster.controller._replenishment.monitor.usage.index
+    steps = audit._steps(cluster.view)
+    assert next(steps) == (None, 1)
+    cluster.delete(POD, Key("p", "b"))
+    wrong = usage.namespace_usage("pods", "c")
+    assert wrong is not None
+    wrong.records["p"] = Contribution()
+    assert [repair for repair, _ in steps if repair is not None] == [("pods", "c")]
+
+
+def test_a_slice_is_no_longer_than_its_share(cluster: QuotaCluster) -> None:
+    """The steps of a round are the same in all slices (RQ-B40, F-41)."""
+    audit = cluster.controller._audit
+    audit._round = None
+    share = 1 / audit._count_steps(cluster.view)
+    slices = 0
+    rounds = audit.rounds
+    while audit.rounds == rounds:
+        audit.run_slice(cluster.view, share=share)
+        slices += 1
+    assert slices == audit._count_steps(cluster.view)
 
 
 def test_namespaces_without_quotas_count_as_audit_steps(cluster: QuotaCluster) -> None:

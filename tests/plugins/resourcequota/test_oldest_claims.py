@@ -121,6 +121,16 @@ def test_the_oldest_is_the_first_of_all(steps: list[tuple[str, str | None, int]]
                 assert expected <= changed | {Key(name, "a")}
 
 
+def test_full_chunks_are_split() -> None:
+    """Whatever the order of insertion, and the neighbours stay (F-44)."""
+    everything = [(float(number), "k") for number in range(3 * CHUNK_SIZE)]
+    ordered = SortedClaims()
+    for entry in reversed(everything):
+        ordered.add(entry)
+    assert [len(chunk) for chunk in ordered._chunks] == [CHUNK_SIZE // 2] * 6
+    assert [entry for chunk in ordered._chunks for entry in chunk] == everything
+
+
 @given(entries=st.sets(ENTRIES, min_size=1, max_size=40), rounds=st.integers(1, 60))
 def test_order_holds_over_many_chunks(entries: set[Entry], rounds: int) -> None:
     """An insertion moves the entries of one chunk at most (F-44)."""

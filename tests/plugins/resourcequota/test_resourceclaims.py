@@ -224,6 +224,14 @@ def test_classes_that_share_a_name_are_added_up() -> None:
     check(space, 5, 2, 2)
 
 
+def test_a_class_may_have_the_name_of_an_extended_resource() -> None:
+    """Then the amounts of both are added up (RQ-178, RQ-185)."""
+    spec = [exactly("requests.x", 1), exactly("gpu", 2), exactly("", 5)]
+    space = Namespace(claim(*spec), classes={"gpu": "x.deviceclass.resource.k8s.io/devices"})
+    name = "requests.x.deviceclass.resource.k8s.io/devices"
+    assert space.used(name, IMPLICIT_GPU, COUNT) == nano({name: 3, IMPLICIT_GPU: 2, COUNT: 1})
+
+
 FULL = (4, 2, 2)
 ONCE = (2, 2, 2)
 

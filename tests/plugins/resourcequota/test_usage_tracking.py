@@ -15,6 +15,7 @@ from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
+from kcm_host_resourcequota.expirations import Expirations
 from kcm_host_resourcequota.usage_index import UsageTracker
 
 
@@ -116,6 +117,23 @@ def test_a_deleted_pod_is_charged_until_it_expires() -> None:
     assert cluster.used(key) == {"pods": "1", "count/pods": "1"}
 
 
+def test_expirations_between_two_checks_are_found_once() -> None:
+    """In either direction of the clock, and only strictly after the instant (RQ-108, RQ-B21)."""
+    expirations = Expirations(now=0.0)
+    p, q, r = (("pods", Key(name, "a")) for name in "pqr")
+    assert expirations.crossed(now=5.0) == ()
+    for each, instant in ((p, 10.0), (q, 20.0), (r, 3.0)):
+        expirations.set(*each, instant)
+    checks = (10.0, 10.5, 15.0, 30.0, 12.0, 12.0, 40.0)
+    found = [list(expirations.crossed(now=now)) for now in checks]
+    assert found == [[], [p], [], [q], [q], [], [q]]
+    expirations.set(*q, 50.0)
+    expirations.set("services", Key("q", "a"), 50.0)
+    expirations.remove_resource("pods")
+    assert list(expirations.crossed(now=60.0)) == [("services", Key("q", "a"))]
+    assert len(expirations) == 1
+
+
 def test_expirations_of_deleted_pods_are_removed() -> None:
     """The usage tracker has expirations of existing pods only (RQ-B21)."""
     cluster = QuotaCluster()
@@ -151,9 +169,11 @@ def test_a_claim_before_its_pod_is_charged_once() -> None:
     cluster.advance(5)
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}
+    cluster.syncs.clear()
     cluster.put(POD, pod("p", requests={"example.com/gpu": "2"}, uid="pod-uid", status=status))
     cluster.advance(1)
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}
+    assert cluster.syncs == [], "nothing was released"
     cluster.delete(POD, Key("p", "a"))
     cluster.advance(15)
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}, "the claim still exists"
