@@ -244,6 +244,27 @@ def test_a_device_class_that_changes_recounts_its_claims() -> None:
     assert cluster.used(key) == {"requests.example.com/gpu": "0"}
 
 
+def test_a_class_that_leaves_a_shared_name_is_subtracted_there() -> None:
+    """Quotas of the name keep their evaluators, but not the usage; then it comes back (D-9)."""
+    cluster = QuotaCluster()
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+    devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    cluster.put(RESOURCE_CLAIM, named("c", spec=devices))
+
+    def declare(name: str, explicit: str) -> None:
+        spec = {"extendedResourceName": explicit}
+        cluster.put(DEVICE_CLASS, {"metadata": {"name": name}, "spec": spec})
+        cluster.advance(0.2)
+
+    keys = [cluster.quota(f"requests.example.com/{each}", name=each) for each in "ab"]
+    cluster.start()
+    declare("other", "example.com/a")
+    for explicit, used in (("a", ["2", "0"]), ("b", ["0", "2"]), ("a", ["2", "0"])):
+        declare("gpu", f"example.com/{explicit}")
+        found = [next(iter(cluster.used(key).values())) for key in keys]
+        assert found == used
+
+
 def test_device_classes_that_are_not_watched_declare_nothing() -> None:
     """One that is deleted meanwhile declares nothing when they are watched again (D-9, D-12)."""
     cluster = QuotaCluster()

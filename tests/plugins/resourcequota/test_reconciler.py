@@ -1,11 +1,22 @@
 """The reconciler: what one sync of a quota writes, and when it writes nothing."""
 
+from datetime import timedelta
+
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster
 from plugins.resourcequota.quota_discovery import CONFIG_MAP
 from plugins.resourcequota.quota_manifests import named, pod
 
-from kcm_host.api import ApiError, Conflict, Key, NotFound, Unreachable
+from kcm_host.api import (
+    ApiError,
+    Conflict,
+    EnqueueRequest,
+    Key,
+    Later,
+    NotFound,
+    Priority,
+    Unreachable,
+)
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
@@ -118,6 +129,32 @@ def test_a_deleted_quota_needs_nothing() -> None:
     cluster.sync(key)
     cluster.sync(Key("never", "a"))
     assert len(cluster.updates) == before
+
+
+def test_an_undecodable_quota_is_left_alone() -> None:
+    """Its present version is newer than the one that is known, so a write would be late (RQ-75)."""
+    cluster, key = started(pods="9")
+    before = len(cluster.updates)
+    manifest = cluster.get(RESOURCE_QUOTA, key)
+    cluster.put(RESOURCE_QUOTA, {**manifest, "spec": {"hard": {"pods": "nonsense"}}})
+    cluster.put(POD, pod("p"))
+    cluster.advance(1)
+    assert len(cluster.updates) == before
+    cluster.set_hard(key, pods="7")
+    cluster.advance(1)
+    assert cluster.used(key) == {"pods": "1"}
+
+
+def test_the_present_format_stays_if_a_part_has_it() -> None:
+    """Although most parts have another one (RQ-B26, RQ-304)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("memory", hard={"memory": "1G"})
+    cluster.put(POD, pod("binary", requests={"memory": "1Mi"}))
+    cluster.start()
+    for number in range(2):
+        cluster.put(POD, pod(f"decimal{number}", requests={"memory": "1024k"}))
+    cluster.advance(1)
+    assert cluster.used(key) == {"memory": "3024Ki"}
 
 
 def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
@@ -257,6 +294,9 @@ def test_a_full_resync_queues_every_quota_last() -> None:
     cluster.put(CONFIG_MAP, named("c"))
     cluster.advance(1)
     before = len(cluster.updates)
+    replenishment = cluster.controller._replenishment
+    last = [EnqueueRequest(each, Priority.IDLE) for each in (key, other)]
+    assert list(replenishment.resync()) == last
     del cluster.timers[0]
     evaluations = cluster.controller._replenishment.monitor.usage.evaluations
     cluster.syncs.clear()
@@ -382,6 +422,15 @@ def test_a_starting_resource_is_waited_for() -> None:
         {"pods": "0", "configmaps": "0"}
     ]
     assert cluster.used(key) == {"pods": "0", "configmaps": "0"}
+
+
+def test_a_watch_that_the_host_has_not_started_is_waited_for() -> None:
+    """The sync may come before the host has refreshed the watches (D-1, D-12)."""
+    cluster = QuotaCluster()
+    cluster.start()
+    key = cluster.quota("services")
+    assert cluster.sync(key) == Later(timedelta(seconds=5))
+    assert cluster.updates == []
 
 
 def test_the_wait_for_a_resource_is_bounded() -> None:

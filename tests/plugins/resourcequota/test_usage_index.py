@@ -34,7 +34,7 @@ def totals(
 
 def formats(usage_index: UsageIndex) -> dict[QuantityFormat, int]:
     """Return how often each format was added to cpu."""
-    return usage_index.total("pods", "a", selects=lambda _attributes: True, name="cpu").formats
+    return dict(usage_index.formats("pods", "a", selects=lambda _attributes: True, name="cpu"))
 
 
 def test_totals_follow_creations_changes_and_deletions() -> None:
@@ -80,6 +80,9 @@ def test_an_object_moves_between_groups() -> None:
     change = usage_index.apply("pods", Key("p", "a"), using(BEST_EFFORT, cpu=1))
     assert totals(usage_index, attributes=PLAIN) == {}
     assert totals(usage_index, attributes=BEST_EFFORT) == {"cpu": 1}
+    namespace_usage = usage_index.namespace_usage("pods", "a")
+    assert namespace_usage is not None
+    assert list(namespace_usage.groups) == [BEST_EFFORT]
     assert change is not None
     assert change.by_name(lambda _attributes: True) == {}
     assert change.by_name(lambda attributes: attributes == PLAIN) == {"cpu": -1}
@@ -119,6 +122,18 @@ def test_formats_are_counted_without_zeros() -> None:
     for number in range(3):
         usage_index.apply("pods", Key(f"p{number}", "a"), None)
     assert formats(usage_index) == {SI: 1}
+
+
+def test_records_may_change_while_their_keys_are_read() -> None:
+    """Those of a namespace that has gone are left out (RQ-B40)."""
+    usage_index = UsageIndex()
+    for namespace in "abc":
+        usage_index.apply("pods", Key("p", namespace), using(cpu=1))
+    keys = usage_index.keys("pods")
+    assert next(keys) == Key("p", "a")
+    usage_index.apply("pods", Key("p", "b"), None)
+    assert list(keys) == [Key("p", "c")]
+    assert usage_index.record("pods", Key("p", "b")) is None
 
 
 def test_numbers_have_no_maximum() -> None:

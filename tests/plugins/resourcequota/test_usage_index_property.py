@@ -173,9 +173,8 @@ class World:
             assert calculation.used_nano == numbers, quota.key
             for name in names:
                 allowed = formats.get(name) or {QuantityFormat.DECIMAL_SI}
-                total = monitor.total(quota, plan, name)
-                assert total.nano == numbers[name]
-                assert format_of(total, None) in allowed, (quota.key, name)
+                found = monitor.formats(quota, plan, name)
+                assert format_of(found, None) in allowed, (quota.key, name)
         for resource in monitor.monitors.resources():
             recorded = list(monitor.usage.index.keys(resource))
             assert monitor.usage.index.object_count(resource) == len(recorded)

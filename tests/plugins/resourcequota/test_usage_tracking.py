@@ -1,6 +1,7 @@
 """Usage tracking: the cost of events, expirations, undecodable objects and the audit."""
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
@@ -90,12 +91,12 @@ def test_late_and_repeated_events_change_nothing() -> None:
     assert usage_tracker(cluster).index.namespace_usage("pods", "a") is None
 
 
-def being_deleted(cluster: QuotaCluster, seconds: int) -> Manifest:
+def being_deleted(cluster: QuotaCluster, seconds: int, **fields: Any) -> Manifest:
     """Return pod p with a deletion time this far ahead and a grace period of 30 s."""
     when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
     instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
-    return pod("p", metadata=metadata)
+    return pod("p", metadata=metadata, **fields)
 
 
 def test_a_deleted_pod_is_charged_until_it_expires() -> None:
@@ -127,11 +128,29 @@ def test_expirations_between_two_checks_are_found_once() -> None:
     checks = (10.0, 10.5, 15.0, 30.0, 12.0, 12.0, 40.0)
     found = [list(expirations.crossed(now=now)) for now in checks]
     assert found == [[], [p], [], [q], [q], [], [q]]
-    expirations.set(*q, 50.0)
-    expirations.set("services", Key("q", "a"), 50.0)
-    expirations.remove_resource("pods")
-    assert list(expirations.crossed(now=60.0)) == [("services", Key("q", "a"))]
-    assert len(expirations) == 1
+    expirations.set(*q, None)
+    expirations.set(*p, 50.0)
+    assert list(expirations.crossed(now=60.0)) == [p]
+    assert len(expirations) == 2
+
+
+def test_claims_of_expired_pods_are_charged_again() -> None:
+    """The quota is written with the claims of all pods that expire at one time (RQ-191, RQ-B21)."""
+    cluster = QuotaCluster()
+    spec = {"extendedResourceName": "example.com/gpu"}
+    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    for namespace in "ab":
+        gone = being_deleted(cluster, 10, namespace=namespace, requests={"example.com/gpu": "1"})
+        gone["metadata"]["uid"] = "pod-uid"
+        cluster.put(POD, gone)
+        cluster.put(RESOURCE_CLAIM, extended_claim("pod-uid", namespace))
+    keys = [cluster.quota("requests.example.com/gpu", "pods", namespace=each) for each in "ab"]
+    cluster.start()
+    # Of two devices the pod is charged for one, and the claim for what is left.
+    both = {"requests.example.com/gpu": "2"}
+    assert [cluster.used(key) for key in keys] == [{**both, "pods": "1"}] * 2
+    cluster.advance(42)
+    assert [cluster.used(key) for key in keys] == [{**both, "pods": "0"}] * 2
 
 
 def test_expirations_of_deleted_pods_are_removed() -> None:
@@ -145,11 +164,13 @@ def test_expirations_of_deleted_pods_are_removed() -> None:
     assert len(usage_tracker(cluster).expirations) == 0
 
 
-def extended_claim(pod_uid: str) -> Manifest:
+def extended_claim(pod_uid: str, namespace: str = "a") -> Manifest:
     """Return a claim for two GPUs that was created for pod p."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    claim = named("c", spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}})
+    claim = named(
+        "c", namespace, spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    )
     claim["metadata"] |= {
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
         "ownerReferences": [owner],
@@ -353,12 +374,15 @@ def test_a_briefly_undecodable_object_does_not_block_a_quota(how: str) -> None:
     cluster.start()
     cluster.advance(0.3)
     cluster.put(POD, {**pod("p"), "spec": {"containers": 7}})
+    cluster.put(POD, {**pod("stays", namespace="b"), "spec": {"containers": 7}})
     key = cluster.quota("pods", "configmaps")
+    other = cluster.quota("pods", "configmaps", namespace="b")
     cluster.advance(0.3)
-    assert cluster.used(key) == {"configmaps": "0"}
+    assert cluster.used(key) == cluster.used(other) == {"configmaps": "0"}
     if how == "deleted":
         cluster.delete(POD, Key("p", "a"))
     else:
         cluster.put(POD, pod("p", phase="Failed"))
     cluster.advance(1.1)
     assert cluster.used(key) == {"pods": "0", "configmaps": "0"}
+    assert cluster.used(other) == {"configmaps": "0"}

@@ -1,5 +1,6 @@
 """The usage and the desired status of a quota, computed from the usage index."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from kcm_host.api import Quantity, QuantityFormat
 from kcm_host_resourcequota.deferred_release import ReleaseDecision
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.models import ParsedSpec, Quota
-from kcm_host_resourcequota.usage_index import Total, UsageIndex
+from kcm_host_resourcequota.usage_index import UsageIndex
 
 #: The order of preference among formats that are equally frequent (RQ-B26).
 _FORMAT_ORDER = {
@@ -88,29 +89,31 @@ def calculate(
     return Calculation(used_nano, failed)
 
 
-def total_of(
+def formats_of(
     name: str, plan: EvaluationPlan, spec: ParsedSpec, *, namespace: str, usage_index: UsageIndex
-) -> Total:
-    """Return the total of one name of a calculation, with the formats of its parts."""
-    result = Total()
+) -> Mapping[QuantityFormat, int]:
+    """Return how many amounts of one name of a calculation have each format."""
+    result = Counter[QuantityFormat]()
     for evaluator, _ in plan.evaluators:
         selects = spec.selects(evaluator)
-        result.merge(usage_index.total(evaluator.resource, namespace, selects=selects, name=name))
+        result.update(
+            usage_index.formats(evaluator.resource, namespace, selects=selects, name=name)
+        )
     return result
 
 
-def format_of(total: Total, present: Quantity | None) -> QuantityFormat:
+def format_of(formats: Mapping[QuantityFormat, int], present: Quantity | None) -> QuantityFormat:
     """
-    Return the format to write a total in (RQ-B26).
+    Return the format to write a total in, from the number of amounts in each (RQ-B26).
 
     It is the format of the present entry if a part has it, else the most frequent one: always a
     format that the sum has for some order of the objects (RQ-304).
     """
-    if present is not None and present.format in total.formats:
+    if present is not None and present.format in formats:
         return present.format
-    if not total.formats:
+    if not formats:
         return QuantityFormat.DECIMAL_SI
-    return min(total.formats, key=lambda form: (-total.formats[form], _FORMAT_ORDER[form]))
+    return min(formats, key=lambda form: (-formats[form], _FORMAT_ORDER[form]))
 
 
 class DesiredStatus(msgspec.Struct, frozen=True):
@@ -161,13 +164,15 @@ def desired_status(
 
 
 def render_status(
-    full_object: Mapping[str, Any], desired: DesiredStatus, total: Callable[[str], Total]
+    full_object: Mapping[str, Any],
+    desired: DesiredStatus,
+    formats: Callable[[str], Mapping[QuantityFormat, int]],
 ) -> dict[str, Any]:
     """
     Return the status to write into the object that the server sent (RQ-45).
 
     `hard` repeats the texts of the spec. Computed entries of `used` are canonical; an entry that
-    is kept or deferred keeps its text (RQ-49, RQ-B35). `total` returns the total of a name.
+    is kept or deferred keeps its text (RQ-49, RQ-B35). `formats` returns those of a name.
     """
     present: Mapping[str, str] = (full_object.get("status") or {}).get("used") or {}
     texts = {}
@@ -178,5 +183,5 @@ def render_status(
         if is_deferred or name not in desired.calculation.used_nano:
             texts[name] = present[name]
         else:
-            texts[name] = str(Quantity(nano, format_of(total(name), quantity)))
+            texts[name] = str(Quantity(nano, format_of(formats(name), quantity)))
     return {"hard": dict((full_object.get("spec") or {}).get("hard") or {}), "used": texts}

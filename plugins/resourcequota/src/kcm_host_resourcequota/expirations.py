@@ -49,11 +49,6 @@ class Expirations:
         crossed = self._sorted[begin:end]
         return [(resource, Key(name, namespace)) for _, resource, namespace, name in crossed]
 
-    def remove_resource(self, resource: str) -> None:
-        """Remove the expirations of a resource."""
-        for each in [each for each in self._expirations if each[0] == resource]:
-            self.set(*each, None)
-
     def __len__(self) -> int:
         return len(self._sorted)
 

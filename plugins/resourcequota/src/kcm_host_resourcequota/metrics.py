@@ -140,7 +140,7 @@ def _waiting_quotas(
     monitor = replenishment.monitor
     unsynced = monitor.unsynced(view)
     waiting = Counter(dict.fromkeys(monitor.monitors.resources(), 0))
-    for names, keys in replenishment.quotas.by_names().items() if unsynced else ():
+    for names, keys in replenishment.quotas.by_names().items():
         evaluators = monitor.plan(names).evaluators
         needed = {name for evaluator, _ in evaluators for name in monitor.dependencies(evaluator)}
         waiting.update({name: len(keys) for name in needed if name in unsynced})

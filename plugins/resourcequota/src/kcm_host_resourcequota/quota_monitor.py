@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from kcm_host.api import AnyWatch, Change, Discovery, Enqueue, Key, Kind, View, Watch
+from kcm_host.api import (
+    AnyWatch,
+    Change,
+    Discovery,
+    Enqueue,
+    Key,
+    Kind,
+    QuantityFormat,
+    View,
+    Watch,
+)
 from kcm_host_resourcequota import calculator
 from kcm_host_resourcequota.calculator import Calculation, EvaluationPlan
 from kcm_host_resourcequota.evaluators import resourceclaims
@@ -22,7 +32,7 @@ from kcm_host_resourcequota.evaluators.resourceclaims import OldestClaims, Resou
 from kcm_host_resourcequota.evaluators.services import ServiceEvaluator
 from kcm_host_resourcequota.models import Quota
 from kcm_host_resourcequota.monitors import MonitorSet
-from kcm_host_resourcequota.usage_index import Total, UsageDelta, UsageTracker
+from kcm_host_resourcequota.usage_index import UsageDelta, UsageTracker
 
 DEVICE_CLASSES = str(DEVICE_CLASS)
 #: Quotas may limit an unlimited number of different names, so at most this many plans are cached.
@@ -86,7 +96,7 @@ class QuotaMonitor:
             self._needed(names), is_current=self.registry.is_current, watch=self._watch
         )
         for resource in removed:
-            self.usage.remove_resource(resource)
+            self.usage.index.remove_resource(resource)
             if resource == DEVICE_CLASSES:
                 self._forget_device_classes()
             if resource == self.claims.resource:
@@ -131,14 +141,10 @@ class QuotaMonitor:
         """Update the usage of the objects that have expired since the last call (RQ-B21)."""
         deltas: list[UsageDelta] = []
         for resource, key in self.usage.expired():
-            evaluator = self.registry.get(resource)
-            if evaluator is None:
-                continue
-            dependent: Iterable[Key] = ()
-            if evaluator is self.pods:
-                pod = self.usage.stored(evaluator, key, view)
-                dependent = self.claims.claims_charged_to(key, [pod])
-            deltas += self._update_usage(evaluator, key, dependent, view)
+            assert resource == self.pods.resource, "nothing else expires, and pods are watched"
+            pod = self.usage.stored(self.pods, key, view)
+            dependent = self.claims.claims_charged_to(key.namespace, [pod])
+            deltas += self._update_usage(self.pods, key, dependent, view)
         return deltas
 
     def _update_usage(
@@ -160,9 +166,10 @@ class QuotaMonitor:
         if evaluator is self.claims:
             dependent = self._oldest_claims.put(change.key, change.new)
         elif evaluator is self.pods:
-            dependent = self.claims.claims_charged_to(change.key, (change.old, change.new))
+            namespace, versions = change.key.namespace, (change.old, change.new)
+            dependent = self.claims.claims_charged_to(namespace, versions)
         deltas = self._update_usage(evaluator, change.key, dependent, view)
-        return self._listener.usage_changed(deltas, view) if deltas else ()
+        return self._listener.usage_changed(deltas, view)
 
     def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Enqueue]:
         """Update the usage of the claims of a class, and the evaluators of its names (D-9)."""
@@ -178,10 +185,10 @@ class QuotaMonitor:
             deltas = [self.usage.update(self.claims, key, view) for key in keys]
             # Before the evaluators change: quotas whose names lose theirs must get the decrease.
             changed = [delta for delta in deltas if delta is not None]
-            wanted += self._listener.usage_changed(changed, view)
+            wanted.extend(self._listener.usage_changed(changed, view))
         if affected:
             self.registry.invalidate()
-            wanted += self._listener.evaluators_changed(affected.__contains__)
+            wanted.extend(self._listener.evaluators_changed(affected.__contains__))
         return wanted
 
     def _forget_device_classes(self) -> None:
@@ -225,10 +232,12 @@ class QuotaMonitor:
             problem=lambda evaluator, namespace: self.problem(evaluator, namespace, view),
         )
 
-    def total(self, quota: Quota, plan: EvaluationPlan, name: str) -> Total:
-        """Return the total of one name of a calculation."""
+    def formats(
+        self, quota: Quota, plan: EvaluationPlan, name: str
+    ) -> Mapping[QuantityFormat, int]:
+        """Return how many amounts of one name of a calculation have each format."""
         namespace, index = quota.key.namespace, self.usage.index
-        return calculator.total_of(name, plan, quota.spec, namespace=namespace, usage_index=index)
+        return calculator.formats_of(name, plan, quota.spec, namespace=namespace, usage_index=index)
 
     def problem(self, evaluator: Evaluator, namespace: str, view: View) -> str:
         """Return why an evaluator fails for a namespace; empty if it does not (RQ-B28)."""

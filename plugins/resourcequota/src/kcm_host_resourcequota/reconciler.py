@@ -79,8 +79,8 @@ class QuotaReconciler:
         # An undecodable version is newer than the one that the status was computed from.
         if full_object is None or key in quotas.undecodable(key.namespace):
             return
-        total = partial(self._replenishment.monitor.total, desired.quota, desired.plan)
-        status = render_status(decode_object(full_object, dict[str, Any]), desired, total)
+        formats = partial(self._replenishment.monitor.formats, desired.quota, desired.plan)
+        status = render_status(decode_object(full_object, dict[str, Any]), desired, formats)
         release = self._replenishment.releases[key]
         resync = self._replenishment.is_resyncing(key)
         since = release.deletion_pending_since

@@ -121,8 +121,7 @@ class Replenishment:
 
     def objects_expired(self, view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas of objects that expired, or whose clock was set back (RQ-B21)."""
-        deltas = self.monitor.update_expired(view)
-        return self.usage_changed(deltas, view) if deltas else ()
+        return self.usage_changed(self.monitor.update_expired(view), view)
 
     def decodable_again(self, view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas that waited for objects which can be decoded again (RQ-B28)."""

@@ -49,21 +49,12 @@ class Total(msgspec.Struct):
     objects: int = 0
     formats: dict[QuantityFormat, int] = {}
 
-    def add(self, nano: int, form: QuantityFormat, *, times: int = 1) -> None:
+    def add(self, nano: int, form: QuantityFormat, *, times: int) -> None:
         """Add the amount of a number of objects; a negative number subtracts it."""
         self.nano += nano * times
         self.objects += times
-        if nano:
-            self._count(form, times)
-
-    def merge(self, other: "Total") -> None:
-        """Add another total."""
-        self.nano += other.nano
-        self.objects += other.objects
-        for form, times in other.formats.items():
-            self._count(form, times)
-
-    def _count(self, form: QuantityFormat, times: int) -> None:
+        if not nano:
+            return
         remaining = self.formats.get(form, 0) + times
         if remaining:
             self.formats[form] = remaining
@@ -202,12 +193,14 @@ class UsageIndex:
                 if total is not None:
                     into[name] += total.nano
 
-    def total(self, resource: str, namespace: str, *, selects: ScopeFilter, name: str) -> Total:
-        """Return the total of one name over the selected objects, with its formats."""
-        result = Total()
+    def formats(
+        self, resource: str, namespace: str, *, selects: ScopeFilter, name: str
+    ) -> Mapping[QuantityFormat, int]:
+        """Return how many amounts of one name the selected objects have in each format."""
+        result = Counter[QuantityFormat]()
         for group in self._groups(resource, namespace, selects):
             if name in group.totals:
-                result.merge(group.totals[name])
+                result.update(group.totals[name].formats)
         return result
 
     def _groups(self, resource: str, namespace: str, selects: ScopeFilter) -> Iterator[ScopeGroup]:
@@ -306,11 +299,6 @@ class UsageTracker:
         stored = view.of(evaluator.kind, evaluator.model).items()
         for key, _ in stored:
             yield key if self.index.record(resource, key) is None else None
-
-    def remove_resource(self, resource: str) -> None:
-        """Remove everything about a resource that is no longer watched."""
-        self.index.remove_resource(resource)
-        self.expirations.remove_resource(resource)
 
     def _contribution(
         self, evaluator: Evaluator, key: Key, obj: object, view: View

@@ -304,12 +304,12 @@ class ResourceClaimEvaluator(Evaluator):
         self._device_classes = device_classes
         self._oldest = oldest
 
-    def claims_charged_to(self, pod: Key, versions: Iterable[Pod | None]) -> set[Key]:
+    def claims_charged_to(self, namespace: str, versions: Iterable[Pod | None]) -> set[Key]:
         """Return the claims whose devices are charged to some versions of a pod (RQ-B20)."""
         found = {
-            self._oldest.of_pod(pod.namespace, each.uid)
+            self._oldest.of_pod(namespace, each.uid)
             if each.extended_claim is None
-            else Key(each.extended_claim, pod.namespace)
+            else Key(each.extended_claim, namespace)
             for each in versions
             if each is not None
         }
@@ -366,7 +366,7 @@ class ResourceClaimEvaluator(Evaluator):
         if pod is None:
             return {}
         # The pod has to confirm the claim (RQ-190, RQ-193).
-        if key not in self.claims_charged_to(Key(claim.owner.name, key.namespace), [pod]):
+        if key not in self.claims_charged_to(key.namespace, [pod]):
             return {}
         return {name: nano for name, nano, _ in pod.contribution(now).usage}
 
