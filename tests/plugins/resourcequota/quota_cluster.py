@@ -95,7 +95,7 @@ class QuotaCluster:
         #: Delayed keys; of several times the earliest counts, as in the host's queue.
         self.later: dict[Key, tuple[float, Priority]] = {}
         self._numbers = itertools.count(1)
-        self._needs_refresh = False
+        self.needs_refresh = False
 
     # -- the server
 
@@ -230,7 +230,7 @@ class QuotaCluster:
 
     def refresh_watches(self) -> None:
         """Update the watches to those the controller needs, as after a `RefreshWatches`."""
-        self._needs_refresh = False
+        self.needs_refresh = False
         watches = validate_dynamic_watches(
             self.controller.kcm_dynamic_watches(self.discovery), besides=self.fixed_watches
         )
@@ -246,7 +246,7 @@ class QuotaCluster:
         for each in wanted:
             match each:
                 case RefreshWatches():
-                    self._needs_refresh = True
+                    self.needs_refresh = True
                 case Key():
                     self.add(each, Priority.NORMAL)
                 case EnqueueRequest(key, lane, after):
@@ -262,9 +262,9 @@ class QuotaCluster:
     def run_due(self) -> list[Key]:
         """Run the keys that are due, urgent ones first, and return them in order."""
         done: list[Key] = []
-        while self._needs_refresh or self.due:
+        while self.needs_refresh or self.due:
             assert len(done) < 1000, "there is always something to do"
-            if self._needs_refresh:
+            if self.needs_refresh:
                 self.refresh_watches()
                 continue
             key = min(self.due, key=lambda each: (self.due[each], str(each)))

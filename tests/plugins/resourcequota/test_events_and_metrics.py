@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster
-from plugins.resourcequota.quota_discovery import WIDGET, Discovery
+from plugins.resourcequota.quota_discovery import SECRET, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import pod
 
 from kcm_host.api import EVENT, Conflict, Key, Permission
@@ -22,10 +22,10 @@ NOT_COUNTED = "names of resources that cannot be counted keep their usage: "
 def test_names_without_evaluator_are_reported_once_an_hour() -> None:
     """By a Warning Event, beside status page and metric (RQ-B60; Difference to RQ-7)."""
     cluster = QuotaCluster()
-    key = cluster.quota("pods", "limits.example.com/gpu")
+    key = cluster.quota("pods", "limits.example.com/gpu", "nobody")
     cluster.quota("pods", name="fine")
     cluster.start()
-    event = (key, "NotServed", NOT_SERVED.format("limits.example.com/gpu"))
+    event = (key, "NotServed", NOT_SERVED.format("limits.example.com/gpu, nobody"))
     assert cluster.events == [event]
     # The full resync syncs each quota every five minutes.
     cluster.advance(3500)
@@ -37,16 +37,19 @@ def test_names_without_evaluator_are_reported_once_an_hour() -> None:
 def test_a_resource_that_cannot_be_listed_is_reported() -> None:
     """With the reason, until it can be listed (RQ-B60, RQ-63)."""
     cluster = QuotaCluster(discovery=Discovery(WIDGET))
-    cluster.unlistable[WIDGET] = "403 Forbidden: no rights"
-    key = cluster.quota("pods", "count/widgets.example.com")
+    cluster.unlistable |= {WIDGET: "403 Forbidden: no rights", SECRET: "500"}
+    key = cluster.quota("pods", "count/widgets.example.com", "secrets")
     cluster.start()
-    assert cluster.events == [(key, "NotCounted", NOT_COUNTED + "403 Forbidden: no rights")]
+    text = NOT_COUNTED + "403 Forbidden: no rights; 500"
+    assert cluster.events == [(key, "NotCounted", text)]
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {
-        "widgets.example.com": "403 Forbidden: no rights"
+        "widgets.example.com": "403 Forbidden: no rights",
+        "secrets": "500",
     }
     cluster.make_listable(WIDGET)
+    cluster.make_listable(SECRET)
     cluster.advance(1)
-    assert exposed(cluster)[-2:] == ["  resource=pods 0", "  resource=widgets.example.com 0"]
+    assert exposed(cluster)[-2:] == ["  resource=secrets 0", "  resource=widgets.example.com 0"]
     assert cluster.controller.kcm_status(cluster.view)["notReady"] == {}
 
 

@@ -26,6 +26,8 @@ def test_only_needed_resources_are_watched() -> None:
     cluster.quota("gpu.deviceclass.resource.k8s.io/devices", name="gpu")
     cluster.run_due()
     assert watched(cluster) == {POD, WIDGET, RESOURCE_CLAIM, DEVICE_CLASS}
+    handlers = [each.watch for each in cluster.handlers.values() if each.watch.kind != DEVICE_CLASS]
+    assert [each.kind for each in handlers if each.required] == [RESOURCE_QUOTA]
 
 
 def test_names_that_admission_still_enforces_count_too() -> None:

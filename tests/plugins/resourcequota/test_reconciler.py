@@ -280,11 +280,64 @@ def test_only_another_limit_is_written(fields: dict[str, dict[str, object]], que
     """A change of no number sends nothing (RQ-T18, RQ-21, RQ-22)."""
     cluster, key = started(cpu="1")
     before = len(cluster.updates)
+    cluster.advance(1)
     manifest = cluster.get(RESOURCE_QUOTA, key)
     merged = {name: {**manifest.get(name, {}), **more} for name, more in fields.items()}
     cluster.put(RESOURCE_QUOTA, {**manifest, **merged})
+    if "spec" in fields:
+        assert cluster.due == {key: Priority.URGENT if queued else Priority.NORMAL}
     cluster.run_due()
     assert (len(cluster.updates) > before) is queued
+
+
+def test_changes_within_a_short_time_are_one_sync() -> None:
+    """The first is copied at once, the others 0.05 s after it (RQ-B12)."""
+    cluster, key = started(pods="9")
+    cluster.advance(1)
+    cluster.set_hard(key, pods="10")
+    assert cluster.run_due() == [key]
+    for limit in range(11, 14):
+        cluster.set_hard(key, pods=str(limit))
+        assert cluster.run_due() == []
+    cluster.syncs.clear()
+    cluster.advance(0.049)
+    assert cluster.syncs == []
+    cluster.advance(0.002)
+    assert cluster.syncs == [key]
+    cluster.set_used(key)
+    assert (cluster.run_due(), cluster.later[key][1]) == ([], Priority.URGENT)
+    cluster.advance(0.051)
+    assert cluster.used(key) == {"pods": "0"}
+
+
+def test_only_new_names_refresh_the_watches() -> None:
+    """At once, not with the next periodic refresh (D-12, RQ-226)."""
+    cluster, key = started(pods="9")
+    cluster.set_hard(key, pods="10")
+    assert not cluster.needs_refresh
+    cluster.set_hard(key, pods="10", services="3")
+    assert cluster.needs_refresh
+    cluster.advance(0.1)
+    assert cluster.used(key) == {"pods": "0", "services": "0"}
+
+
+def test_a_deleted_quota_leaves_nothing_behind() -> None:
+    """Whatever was going on (section 20.3)."""
+    cluster, key = started(pods="9")
+    cluster.advance(1)
+    cluster.admit(key, pods=1)
+    cluster.advance(1)
+    replenishment = cluster.controller._replenishment
+    assert list(replenishment.resync()) != []
+    states = (
+        replenishment.releases,
+        replenishment.excess_since,
+        replenishment._synced_at,
+        replenishment._resyncing,
+    )
+    assert all(key in state for state in states)
+    cluster.delete(RESOURCE_QUOTA, key)
+    assert not any(states)
 
 
 def test_a_full_resync_queues_every_quota_last() -> None:
@@ -320,7 +373,7 @@ def test_without_a_period_nothing_is_resynced() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
-def test_a_rejected_entry_does_not_block_the_others() -> None:
+def test_a_rejected_entry_does_not_block_the_others(caplog: pytest.LogCaptureFixture) -> None:
     """A 422 that names entries leads to one more write, with their old texts (D-19, RQ-256)."""
     cluster, key = started(pods="9", configmaps="9")
     cluster.put(CONFIG_MAP, named("c"))
@@ -333,6 +386,8 @@ def test_a_rejected_entry_does_not_block_the_others() -> None:
         {"pods": "0", "configmaps": "1"},
     ]
     assert cluster.used(key)["configmaps"] == "1"
+    ((text, pairs),) = ((each.msg, each.__dict__["kv"]) for each in caplog.records)
+    assert (text, pairs) == ("usage rejected by the server", {"error": message})
 
 
 def test_another_rejection_is_an_error() -> None:
@@ -398,13 +453,20 @@ def test_a_resource_that_is_not_synced_keeps_its_names() -> None:
     right = cluster.quota(
         hard=hard, status={"hard": hard, "used": {"pods": "3", "services": "2"}}, name="right"
     )
+    other = cluster.quota("services", name="other")
     cluster.start()
     assert cluster.used(old) == {"pods": "3", "services": "2"}
     assert cluster.used(new) == {"services": "2"}
-    assert len(cluster.updates) == 2
+    assert len(cluster.updates) == 3
     assert cluster.failures == {}
+    cluster.advance(30)
+    cluster.syncs.clear()
     cluster.make_listable(POD)
-    cluster.advance(15)
+    cluster.run_due()
+    assert other not in cluster.syncs
+    cluster.advance(9)
+    assert cluster.used(old) == {"pods": "3", "services": "2"}, "it may be a request in progress"
+    cluster.advance(6)
     for key in (old, new, right):
         assert cluster.used(key) == {"pods": "1", "services": "2"}
 

@@ -181,11 +181,14 @@ def test_extended_names_wait_for_the_device_classes() -> None:
     cluster = QuotaCluster()
     cluster.unlistable[DEVICE_CLASS] = "503"
     key = cluster.quota("requests.example.com/gpu", "pods")
+    claims = cluster.quota("count/resourceclaims.resource.k8s.io", name="claims")
     cluster.start()
     assert cluster.used(key) == {"pods": "0"}
+    assert cluster.used(claims) == {}
     cluster.make_listable(DEVICE_CLASS)
     cluster.advance(0.2)
     assert cluster.used(key) == {"pods": "0", "requests.example.com/gpu": "0"}
+    assert cluster.used(claims) == {"count/resourceclaims.resource.k8s.io": "0"}
 
 
 def test_a_server_without_device_classes_serves_extended_names() -> None:

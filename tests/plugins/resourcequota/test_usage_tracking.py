@@ -376,13 +376,15 @@ def test_a_briefly_undecodable_object_does_not_block_a_quota(how: str) -> None:
     cluster.put(POD, {**pod("p"), "spec": {"containers": 7}})
     cluster.put(POD, {**pod("stays", namespace="b"), "spec": {"containers": 7}})
     key = cluster.quota("pods", "configmaps")
+    second = cluster.quota("pods", "configmaps", name="second")
     other = cluster.quota("pods", "configmaps", namespace="b")
     cluster.advance(0.3)
-    assert cluster.used(key) == cluster.used(other) == {"configmaps": "0"}
+    for each in (key, second, other):
+        assert cluster.used(each) == {"configmaps": "0"}
     if how == "deleted":
         cluster.delete(POD, Key("p", "a"))
     else:
         cluster.put(POD, pod("p", phase="Failed"))
     cluster.advance(1.1)
-    assert cluster.used(key) == {"pods": "0", "configmaps": "0"}
+    assert cluster.used(key) == cluster.used(second) == {"pods": "0", "configmaps": "0"}
     assert cluster.used(other) == {"configmaps": "0"}
