@@ -1,9 +1,10 @@
-"""Retries: exponential backoff, and tasks that are restarted when they end."""
+"""Retries: delays, attempts that are repeated, and tasks that are restarted when they end."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 
@@ -37,6 +38,33 @@ class Backoff:
 
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+
+async def retry(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    on: type[E],
+    delays: Iterable[float],
+    is_temporary: Callable[[E], bool] = lambda _error: True,
+) -> T:
+    """
+    Return the result of `attempt`, which is repeated after an error of type `on`.
+
+    Before each repetition it waits for the next of the `delays`, in seconds. The error of the last
+    attempt is raised: when there is no further delay, or when the error is not temporary.
+    """
+    remaining = iter(delays)
+    while True:
+        try:
+            return await attempt()
+        except on as error:
+            if not is_temporary(error) or (seconds := next(remaining, None)) is None:
+                raise
+        # Outside of the handler, so that the error and its frames are freed before the wait.
+        await asyncio.sleep(seconds)
 
 
 async def keep_running(

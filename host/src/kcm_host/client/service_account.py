@@ -1,6 +1,5 @@
 """Connections that use tokens of a service account instead of the host's own credentials."""
 
-import asyncio
 import dataclasses
 import time
 from datetime import datetime
@@ -15,6 +14,7 @@ from kcm_host.client.auth.credentials import Clock, Credentials, RequestCredenti
 from kcm_host.client.auth.tls import ClientTls
 from kcm_host.client.errors import ConnectionProblem, ResponseDecoder
 from kcm_host.client.rest import JSON, Client, collection, item
+from kcm_host.retries import retry
 
 SERVICE_ACCOUNT = Kind(group="", version="v1", name="ServiceAccount", resource="serviceaccounts")
 NAMESPACE = Kind(group="", version="v1", name="Namespace", resource="namespaces", namespaced=False)
@@ -25,8 +25,8 @@ TOKEN_SECONDS = 3600
 #: A token is renewed after this share of its lifetime, of which ten minutes are the minimum.
 RENEW_AFTER_SHARE = 0.8
 MIN_LIFETIME_SECONDS = 600
-ATTEMPTS = 4
-FIRST_DELAY_SECONDS = 0.5
+#: The delays between the four attempts to get a token (H-35).
+RETRY_SECONDS = (0.5, 1.0, 2.0)
 
 
 class _TokenStatus(msgspec.Struct, rename="camel"):
@@ -78,17 +78,11 @@ class ServiceAccountTokens:
 
     async def fetch(self) -> RequestCredentials:
         """Return credentials with a new token; raise `ConnectionProblem` after four attempts."""
-        delay = FIRST_DELAY_SECONDS
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return await self._request_token()
-            except HostError as error:
-                # Also after a 403: a server that has just started has no roles for a moment.
-                if attempt == ATTEMPTS:
-                    raise self._problem(error) from error
-            await asyncio.sleep(delay)
-            delay *= 2
-        raise AssertionError("the last attempt returns or raises")
+        try:
+            # Also after a 403: a server that has just started has no roles for a moment.
+            return await retry(self._request_token, on=HostError, delays=RETRY_SECONDS)
+        except HostError as error:
+            raise self._problem(error) from error
 
     async def _request_token(self) -> RequestCredentials:
         body = {

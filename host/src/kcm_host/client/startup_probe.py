@@ -3,7 +3,9 @@
 import asyncio
 import ssl
 import time
+from collections.abc import Awaitable
 from datetime import timedelta
+from itertools import repeat, takewhile
 
 import aiohttp
 
@@ -13,6 +15,7 @@ from kcm_host.client.auth.connection import Connection, certificate_problem
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import Client
+from kcm_host.retries import retry
 
 PAUSE_SECONDS = 1.0
 
@@ -31,19 +34,21 @@ async def wait_for_api_server(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout.total_seconds()
-    while True:
+
+    def probe() -> Awaitable[CachedDiscoveryClient]:
         # The last attempt may exceed the deadline: with less time its error would say nothing.
-        result = await _probe(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
-        if isinstance(result, CachedDiscoveryClient):
-            return result
-        if result.exit_code == 2 or loop.time() + PAUSE_SECONDS >= deadline:
-            raise result
-        await asyncio.sleep(PAUSE_SECONDS)
+        return _probe(client, agent, max(deadline - loop.time(), PAUSE_SECONDS))
+
+    pauses = repeat(PAUSE_SECONDS)
+    return await retry(
+        probe,
+        on=ConnectionProblem,
+        delays=takewhile(lambda pause: loop.time() + pause < deadline, pauses),
+        is_temporary=lambda problem: problem.exit_code == 1,
+    )
 
 
-async def _probe(
-    client: Client, agent: str, seconds: float
-) -> CachedDiscoveryClient | ConnectionProblem:
+async def _probe(client: Client, agent: str, seconds: float) -> CachedDiscoveryClient:
     connection = client.connection
     discovery = CachedDiscoveryClient(client, user_agent=agent)
     try:
@@ -52,11 +57,16 @@ async def _probe(
             await discovery.fetch()
     except TimeoutError as error:
         if connection.credentials.is_fetching:
-            return credentials_overdue(connection, seconds)
-        return explain(error, connection)
+            problem = credentials_overdue(connection, seconds)
+        else:
+            problem = explain(error, connection)
     except HostError as error:
-        return _refused(error, connection)
-    return discovery
+        problem = _refused(error, connection)
+    else:
+        return discovery
+    # Not in a handler: the problem may be the cause of the error that is handled there, and the
+    # two would refer to each other.
+    raise problem
 
 
 async def _check_health(client: Client, agent: str) -> None:

@@ -5,6 +5,8 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import chain, repeat
 from typing import Protocol
 
 from kcm_host.api.errors import Conflict, HostError, NotFound, Unreachable
@@ -13,6 +15,7 @@ from kcm_host.informer.cache_view import Stores
 from kcm_host.observe.deduplication import DeduplicatedLog, fingerprint
 from kcm_host.reconcile.event_correlator import Clock, Event, EventCorrelator, EventOccurrence
 from kcm_host.reconcile.sender import Sender
+from kcm_host.retries import retry
 
 log = logging.getLogger(__name__)
 
@@ -143,16 +146,9 @@ class EventRecorder:
 
     async def _send_with_retries(self, event: Event) -> None:
         """Send until the server has answered, with whatever status, at most 12 times (IQ-126)."""
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                await self._send(event)
-            except Unreachable:
-                if attempt == MAX_ATTEMPTS:
-                    raise
-            else:
-                return
-            # The first wait is random, so that controllers do not all retry at once.
-            await asyncio.sleep(RETRY_SECONDS * (self._jitter() if attempt == 1 else 1))
+        # The first delay is random, so that controllers do not all retry at once.
+        delays = chain((RETRY_SECONDS * self._jitter(),), repeat(RETRY_SECONDS, MAX_ATTEMPTS - 2))
+        await retry(partial(self._send, event), on=Unreachable, delays=delays)
 
     async def _send(self, event: Event) -> None:
         write = event.update() if event.count > 1 else event.create()

@@ -6,6 +6,8 @@ import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from kcm_host.api.hooks import Metric
 from kcm_host.api.sync import Cause, SyncRecord
 from kcm_host.api.writes import EVENT, Permission
+from kcm_host.client.auth.credentials import Credentials
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import Client, user_agent_of
@@ -26,6 +29,7 @@ from kcm_host.reconcile.sender import LiveSender, RefusedWrites
 from kcm_host.reconcile.worker import RunningSync, WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.reconcile.writer import OnWrite
+from kcm_host.retries import retry
 from kcm_host.runtime.discovery_poller import RecordedDiscovery, difference
 from kcm_host.runtime.dynamic_watches import HOOK, DynamicWatches
 from kcm_host.runtime.event_handlers import (
@@ -284,17 +288,20 @@ class ControllerRun:
     async def _wait_for_credentials(self) -> None:
         """Return once the controller's own credentials, if it is to have any, are available."""
         client = self._shared.own_clients.get(self.name)
-        while client is not None:
-            try:
-                await client.connection.credentials.current()
-            except ConnectionProblem as problem:
-                if self.refused_writes.record_credentials_problem(str(problem)):
-                    pairs = {"controller": self.name, "problem": str(problem)}
-                    log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the text of the problem says all
-            else:
-                self.refused_writes.record_credentials_problem("")
-                return
-            await asyncio.sleep(CREDENTIALS_RETRY_SECONDS)
+        if client is not None:
+            attempt = partial(self._get_credentials, client.connection.credentials)
+            await retry(attempt, on=ConnectionProblem, delays=repeat(CREDENTIALS_RETRY_SECONDS))
+
+    async def _get_credentials(self, credentials: Credentials) -> None:
+        """Get the credentials once, and record whether there are any."""
+        try:
+            await credentials.current()
+        except ConnectionProblem as problem:
+            if self.refused_writes.record_credentials_problem(str(problem)):
+                pairs = {"controller": self.name, "problem": str(problem)}
+                log.error("controller has no credentials", extra={"kv": pairs})  # noqa: TRY400 - the text of the problem says all
+            raise
+        self.refused_writes.record_credentials_problem("")
 
     def _active_watches(self) -> list[ActiveWatch]:
         dynamic = self._dynamic.active() if self._dynamic is not None else []
