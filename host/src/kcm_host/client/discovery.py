@@ -10,6 +10,7 @@ from kcm_host.api.errors import HostError, Unreadable
 from kcm_host.api.kinds import Kind, Resource
 from kcm_host.client.errors import ResponseDecoder
 from kcm_host.client.rest import Client
+from kcm_host.observe.deduplication import LogOnce
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class CachedDiscoveryClient:
         self._user_agent = user_agent
         self._etags: dict[str, str] = {}
         self._cached: dict[str, ResourcesByVersion] = {}
-        self._error = ""
+        self._errors = LogOnce()
 
     async def fetch(self) -> bool:
         """
@@ -152,16 +153,14 @@ class CachedDiscoveryClient:
 
     async def poll(self) -> bool:
         """Call `fetch`; log an error, once as long as its text stays the same (RQ-232)."""
-        text = ""
         try:
-            return await self.fetch()
+            is_changed = await self.fetch()
         except HostError as error:
-            text = str(error)
-            if text != self._error:
-                log.warning("discovery failed, retrying", extra={"kv": {"error": text}})
+            if self._errors.is_new("discovery", str(error)):
+                log.warning("discovery failed, retrying", extra={"kv": {"error": str(error)}})
             return False
-        finally:
-            self._error = text
+        self._errors.clear()
+        return is_changed
 
 
 def _parse(path: str, body: bytes, before: ResourcesByVersion) -> ResourcesByVersion:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 import pluggy
 
 from kcm_host.api import SyncRecord
+from kcm_host.observe.deduplication import LogOnce
 from kcm_host.observe.logging import place_of
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import EXTENSION, new_manager
@@ -25,7 +26,7 @@ class Extensions:
         self._observers = [
             (plugin, _hook_of(manager, plugin.name)) for plugin in loading.plugins.values()
         ]
-        self._logged: set[tuple[str, str, str]] = set()
+        self._logged = LogOnce()
 
     def observe(self, record: SyncRecord) -> int:
         """
@@ -47,9 +48,8 @@ class Extensions:
     def _log_error(self, plugin: Plugin, error: BaseException) -> None:
         # Once for each place: the message may differ at every call.
         fact = (plugin.name, type(error).__name__, place_of(error, module=plugin.module))
-        if fact in self._logged:
+        if not self._logged.is_new(fact):
             return
-        self._logged.add(fact)
         logger.warning(
             "extension failed",
             extra={
