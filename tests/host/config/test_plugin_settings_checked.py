@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from kcm_host.api import Invalid
 from kcm_host.api.settings import Duration
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, plugin_warnings, validate_plugin_settings
@@ -61,6 +62,8 @@ class Own(BaseModel):
     def _no_shouting(cls, word: str | None) -> str | None:
         if word and word.isupper():
             raise ValueError("words in capitals are too loud")
+        if word == "":
+            raise Invalid("an empty word says nothing", "leave 'word' out")
         return word
 
 
@@ -124,6 +127,10 @@ WRONG = {
     "own validator": (
         "{word: LOUD}",
         "3:22: controllers.mine.settings.word: words in capitals are too loud",
+    ),
+    "own validator with a remedy": (
+        "{word: ''}",
+        "3:22: controllers.mine.settings.word: an empty word says nothing; leave 'word' out",
     ),
     "secret by type": (
         "{pin: 1234}",

@@ -1,4 +1,21 @@
-"""Errors that the host raises into the code of plugins."""
+"""Errors that the host raises into the code of plugins, and one that they raise themselves."""
+
+
+class Invalid(ValueError):
+    """
+    A value cannot be used: the fact, and the remedy.
+
+    To be raised in validators of settings: the host shows it with the file, the line and the key.
+    """
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        # Both are `args`: an exception is copied and unpickled by a call with them.
+        super().__init__(fact, remedy)
+        self.fact = fact
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.remedy}"
 
 
 class HostError(Exception):

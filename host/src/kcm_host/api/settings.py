@@ -7,7 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
+
+from kcm_host.api.errors import Invalid
 
 
 class Settings(BaseModel):
@@ -57,22 +59,22 @@ def parse_duration(text: str) -> timedelta:
     """
     Return the duration that `text` names, to the nearest microsecond.
 
-    Raises ValueError with fact and remedy for a number without a unit, an unknown unit, a length
+    Raises `Invalid` for a number without a unit, an unknown unit, a length
     that Go could not hold and a length above zero but shorter than half a microsecond.
     """
     if _BARE_NUMBER.match(text):
-        raise ValueError(f"duration '{text}' has no unit; write for example '{text}s' or '{text}m'")
+        raise Invalid(f"duration '{text}' has no unit", f"write for example '{text}s' or '{text}m'")
     if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
-        raise ValueError(
-            f"'{text[:_LONGEST_TEXT]}' is not a duration; write numbers with the units "
-            "h, m, s, ms, us or ns, for example '1h30m'"
+        raise Invalid(
+            f"'{text[:_LONGEST_TEXT]}' is not a duration",
+            "write numbers with the units h, m, s, ms, us or ns, for example '1h30m'",
         )
     total = sum(_part_nanoseconds(*part) for part in _PART.findall(text))
     if total > _MOST_NANOSECONDS:
-        raise ValueError(f"duration '{text}' is too long; the longest is about '2562047h'")
+        raise Invalid(f"duration '{text}' is too long", "the longest is about '2562047h'")
     microseconds = (total + 500) // 1000
     if total and not microseconds:
-        raise ValueError(f"duration '{text}' is too short; the shortest is '1us'")
+        raise Invalid(f"duration '{text}' is too short", "the shortest is '1us'")
     return timedelta(microseconds=-microseconds if text.startswith("-") else microseconds)
 
 
@@ -106,16 +108,8 @@ def _validate(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise _error(f"{type(value).__name__} is no duration; write for example '30s'")
-    try:
-        return parse_duration(str(value))
-    except ValueError as error:
-        raise _error(str(error)) from error
-
-
-def _error(message: str) -> PydanticCustomError:
-    fact, _, remedy = message.partition("; ")
-    return PydanticCustomError("duration", "{fact}; {remedy}", {"fact": fact, "remedy": remedy})
+        raise Invalid(f"{type(value).__name__} is no duration", "write for example '30s'")
+    return parse_duration(str(value))
 
 
 class _GoForm:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pydantic_core import PydanticCustomError
-
 from kcm_host.config.tree import Origin
 
 #: The most errors that are reported: a generated file may hold thousands.
@@ -89,8 +87,3 @@ def _shortened(part: str) -> str:
     if len(part) <= _LONGEST_PART:
         return part
     return f"{part[: _LONGEST_PART // 2]}...{part[-_LONGEST_PART // 4 :]}"
-
-
-def wrong(fact: str, remedy: str) -> PydanticCustomError:
-    """Return an error for a validator to raise, which becomes a `Problem` with this remedy."""
-    return PydanticCustomError("setting", "{fact}; {remedy}", {"fact": fact, "remedy": remedy})

@@ -13,8 +13,8 @@ from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from kcm_host.api.errors import Invalid
 from kcm_host.api.settings import NOT_NEGATIVE, Duration
-from kcm_host.config.errors import wrong
 
 # One keyword holds all values: keys of the file could collide with those of pydantic-settings.
 MERGED: Final = "merged"
@@ -67,17 +67,19 @@ def check_bind(bind: Any) -> Any:
         return bind
     host, colon, port = bind.rpartition(":")
     if not colon and _is_port(port):
-        raise wrong(f"'{port}' is a port without a host", f"write '127.0.0.1:{port}'")
+        raise Invalid(f"'{port}' is a port without a host", f"write '127.0.0.1:{port}'")
     if not colon:
-        raise wrong(f"'{_short(bind)}' has no port", _EXAMPLE)
+        raise Invalid(f"'{_short(bind)}' has no port", _EXAMPLE)
     if not _is_port(port):
-        raise wrong(f"'{_short(port)}' is no port", f"write a number from 0 to {_MAX_PORT}")
+        raise Invalid(f"'{_short(port)}' is no port", f"write a number from 0 to {_MAX_PORT}")
     if not host:
-        raise wrong(f"'{bind}' names no host", f"write '0.0.0.0{bind}' if every interface is meant")
+        raise Invalid(
+            f"'{bind}' names no host", f"write '0.0.0.0{bind}' if every interface is meant"
+        )
     if any(sign in host for sign in "[]:") and not _is_bracketed(host):
-        raise wrong(f"'{_short(bind)}' is no address", _EXAMPLE)
+        raise Invalid(f"'{_short(bind)}' is no address", _EXAMPLE)
     if any(sign.isspace() or not sign.isprintable() or sign in "/@?#" for sign in host):
-        raise wrong(f"'{_short(host)}' is no host", _EXAMPLE)
+        raise Invalid(f"'{_short(host)}' is no host", _EXAMPLE)
     return bind
 
 
@@ -100,7 +102,9 @@ def check_endpoint(endpoint: Any) -> Any:
     except ValueError:
         usable = False
     if not usable:
-        raise wrong("this is no URL of an HTTP server", "write for example 'http://127.0.0.1:4318'")
+        raise Invalid(
+            "this is no URL of an HTTP server", "write for example 'http://127.0.0.1:4318'"
+        )
     return endpoint
 
 
@@ -188,7 +192,7 @@ class ControllerSettings(Section):
     @classmethod
     def _burst_needs_qps(cls, burst: int | None, info: ValidationInfo) -> int | None:
         if burst is not None and info.data.get("qps", 0.0) is None:
-            raise wrong("'burst' does nothing without 'qps'", "set 'qps' too, or remove 'burst'")
+            raise Invalid("'burst' does nothing without 'qps'", "set 'qps' too, or remove 'burst'")
         return burst
 
     @property
@@ -212,7 +216,7 @@ class LeaderElectionSettings(Section):
     @classmethod
     def _not_built(cls, enabled: bool) -> bool:
         if enabled:
-            raise wrong(
+            raise Invalid(
                 "leader election is not built yet",
                 "run one replica and set 'leaderElection.enabled: false'",
             )
@@ -317,13 +321,13 @@ class HostSettings(BaseSettings):
     @classmethod
     def _expand_home(cls, kubeconfig: str | None) -> str | None:
         if kubeconfig == "":
-            raise wrong("an empty path names no file", "write a path, or leave 'kubeconfig' out")
+            raise Invalid("an empty path names no file", "write a path, or leave 'kubeconfig' out")
         if kubeconfig is None or not kubeconfig.startswith("~"):
             return kubeconfig
         try:
             return str(Path(kubeconfig).expanduser())
         except RuntimeError as error:
-            raise wrong("there is no home folder for '~'", "write the full path") from error
+            raise Invalid("there is no home folder for '~'", "write the full path") from error
 
     @classmethod
     def settings_customise_sources(

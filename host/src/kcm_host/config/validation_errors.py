@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kcm_host.api.errors import Invalid
 from kcm_host.api.settings import format_duration
 from kcm_host.config import model_paths
 from kcm_host.config.errors import MAX_PROBLEMS, Problem, did_you_mean, suggest
@@ -107,10 +108,11 @@ def _found(detail: ErrorDetails, path: Sequence[str | int], model: type[BaseMode
 def _fact(detail: ErrorDetails, *, found: str) -> tuple[str, str]:
     """Return the fact and the remedy of one error of pydantic."""
     context = detail.get("ctx", {})
-    if "remedy" in context and "fact" in context:  # one of our validators
-        return str(context["fact"]), str(context["remedy"])
-    if detail["type"] == "value_error" and "error" in context:  # a validator of a plugin
-        return str(context["error"]), ""
+    raised = context.get("error")
+    if isinstance(raised, Invalid):
+        return raised.fact, raised.remedy
+    if detail["type"] == "value_error" and raised is not None:  # a validator of a plugin
+        return str(raised), ""
     words = _EXPECTED.get(detail["type"])
     if words is None:
         return f"{_plain(detail['msg'])}, found {found}", ""

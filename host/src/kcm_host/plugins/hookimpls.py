@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pluggy
 
 from kcm_host.api import hooks as specs
-from kcm_host.plugins.quarantine import PluginError
+from kcm_host.api.errors import Invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ _PREFIX = "kcm_"
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def older_api(fact: str) -> PluginError:
+def older_api(fact: str) -> Invalid:
     """Return the error for a plugin that was written for version 0.1 of the plugin API."""
-    return PluginError(f"it is written for kcm-host 0.1: {fact}", OLDER_API_REMEDY)
+    return Invalid(f"it is written for kcm-host 0.1: {fact}", OLDER_API_REMEDY)
 
 
 def new_manager() -> pluggy.PluginManager:
@@ -109,19 +109,17 @@ def _marked(manager: pluggy.PluginManager, cls: type) -> Iterator[Implementation
 
 
 def check_names(found: Sequence[Implementation], role: Role) -> None:
-    """Raise `PluginError` for a marked method that is no hook, except an `optionalhook`."""
+    """Raise `Invalid` for a marked method that is no hook, except an `optionalhook`."""
     for one in found:
         if one.hook in REMOVED:
             raise older_api(f"it implements {one.hook!r}")
         if not one.optional and not any(one.hook in each.hooks for each in ROLES):
-            raise PluginError(
-                f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role)
-            )
+            raise Invalid(f"it implements {one.hook!r}, which is no hook", _nearest(one.hook, role))
 
 
 def check_wrappers(found: Sequence[Implementation]) -> None:
     """
-    Raise `PluginError` for a hook wrapper.
+    Raise `Invalid` for a hook wrapper.
 
     A wrapper around `kcm_sync` ends before the coroutine begins, and the other hooks have one
     implementation per call, so there is nothing to wrap.
@@ -133,7 +131,7 @@ def check_wrappers(found: Sequence[Implementation]) -> None:
                 if one.hook == "kcm_sync"
                 else "each hook is called on one plugin at a time"
             )
-            raise PluginError(
+            raise Invalid(
                 f"{one.method!r} is a wrapper of {one.hook!r}, but {why}",
                 "mark it with plain @hookimpl and put what the wrapper did into the hook itself",
             )
@@ -141,7 +139,7 @@ def check_wrappers(found: Sequence[Implementation]) -> None:
 
 def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementation]) -> None:
     """
-    Raise `PluginError` for an argument that the hook does not have or that cannot be passed.
+    Raise `Invalid` for an argument that the hook does not have or that cannot be passed.
 
     Hooks are called by position, with the arguments an implementation names. What pluggy does
     with defaults differs by version, and it never passes `*`, `**` and keyword-only arguments.
@@ -154,24 +152,24 @@ def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementatio
         choice = f"take any of: {', '.join(allowed) or 'none'}"
         for argument in one.arguments:
             if argument.kind not in _BY_POSITION or argument.default is not argument.empty:
-                raise PluginError(
+                raise Invalid(
                     f"{one.hook!r} declares '{argument}', which is no plain argument",
                     f"{choice}; without defaults, '*' or '**'",
                 )
             if argument.name == "settings":
                 raise older_api(f"{one.hook!r} takes 'settings'")
             if argument.name not in allowed:
-                raise PluginError(
+                raise Invalid(
                     f"{one.hook!r} has no argument {argument.name!r}", f"{choice}, by these names"
                 )
 
 
 def check_role(found: Sequence[Implementation], role: Role) -> None:
-    """Raise `PluginError` for a hook of another role."""
+    """Raise `Invalid` for a hook of another role."""
     for one in found:
         for other in ROLES:
             if other is not role and one.hook in other.hooks:
-                raise PluginError(
+                raise Invalid(
                     f"{one.hook!r} is a hook of {other.name}s, but the entry point is in "
                     f"{role.group!r}",
                     f"move it to a class of its own with an entry point in {other.group!r}",
@@ -179,17 +177,17 @@ def check_role(found: Sequence[Implementation], role: Role) -> None:
 
 
 def check_static(found: Sequence[Implementation]) -> None:
-    """Raise `PluginError` for a hook without an instance that is no static method."""
+    """Raise `Invalid` for a hook without an instance that is no static method."""
     for one in found:
         if one.hook in STATIC and not one.static:
-            raise PluginError(
+            raise Invalid(
                 f"{one.hook!r} is called before there is an instance, but it is no static method",
                 "mark it with @staticmethod and leave out 'self'",
             )
 
 
 def check_marked(cls: type, found: Sequence[Implementation], role: Role) -> None:
-    """Raise `PluginError` for a method named like a hook without the marker: it is never called."""
+    """Raise `Invalid` for a method named like a hook without the marker: it is never called."""
     marked = {one.method for one in found}
     for method in dir(cls):
         if not method.startswith(_PREFIX) or method in marked:
@@ -198,39 +196,39 @@ def check_marked(cls: type, found: Sequence[Implementation], role: Role) -> None
         if not callable(attribute) and not isinstance(attribute, classmethod):
             continue
         if any(method in each.hooks for each in ROLES):
-            raise PluginError(
+            raise Invalid(
                 f"{method!r} lacks @hookimpl, so it would never be called",
                 f"put @hookimpl (from kcm_host.api) on {method!r}",
             )
-        raise PluginError(
+        raise Invalid(
             f"{method!r} is no hook, and names that begin with '{_PREFIX}' are reserved for hooks",
             _nearest(method, role),
         )
 
 
 def check_complete(found: Sequence[Implementation], role: Role) -> None:
-    """Raise `PluginError` for a required hook that is missing, or a hook implemented twice."""
+    """Raise `Invalid` for a required hook that is missing, or a hook implemented twice."""
     hooks = [one.hook for one in found]
     for hook in dict.fromkeys(hooks):
         if hooks.count(hook) > 1:
-            raise PluginError(f"{hook!r} is implemented twice", "keep one of the two methods")
+            raise Invalid(f"{hook!r} is implemented twice", "keep one of the two methods")
     missing = [repr(hook) for hook in role.required if hook not in hooks]
     if missing:
-        raise PluginError(
+        raise Invalid(
             f"it lacks {' and '.join(missing)}",
             f"implement {' and '.join(missing)} in the class and mark with @hookimpl",
         )
 
 
 def check_async(found: Sequence[Implementation]) -> None:
-    """Raise `PluginError` for a `kcm_sync` that is not async, and for another hook that is."""
+    """Raise `Invalid` for a `kcm_sync` that is not async, and for another hook that is."""
     for one in found:
         if one.hook == "kcm_sync" and not inspect.iscoroutinefunction(one.function):
-            raise PluginError(
+            raise Invalid(
                 "'kcm_sync' is no async function", "write it as 'async def', without yield"
             )
         if one.hook != "kcm_sync" and inspect.iscoroutinefunction(one.function):
-            raise PluginError(
+            raise Invalid(
                 f"{one.hook!r} is async, but only 'kcm_sync' is awaited", "write it as 'def'"
             )
 

@@ -11,13 +11,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import Specifier
 from packaging.version import Version
 
+from kcm_host.api.errors import Invalid
 from kcm_host.plugins import hookimpls
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import CONTROLLER, Role
 from kcm_host.plugins.plugin import Plugin, settings_model
 from kcm_host.plugins.quarantine import (
     BrokenPlugin,
-    PluginError,
     Quarantined,
     Stage,
     guarded,
@@ -28,7 +28,7 @@ from kcm_host.plugins.validation import validate_info
 
 def check_host_version(candidate: Candidate, host_version: str) -> None:
     """
-    Raise `PluginError` when the plugin's distribution requires another version of `kcm-host`.
+    Raise `Invalid` when the plugin's distribution requires another version of `kcm-host`.
 
     Prereleases of the host count like any version. A missing requirement is accepted, one whose
     lower bound is below 0.2 is not: that is another plugin API.
@@ -40,7 +40,7 @@ def check_host_version(candidate: Candidate, host_version: str) -> None:
         if any(map(_admits_older_api, requirement.specifier)):
             raise hookimpls.older_api(f"it needs 'kcm-host{requirement.specifier}'")
         if not requirement.specifier.contains(host_version, prereleases=True):
-            raise PluginError(
+            raise Invalid(
                 f"it needs 'kcm-host{requirement.specifier}', and this host is {host_version}",
                 f"install a version of {candidate.distribution!r} made for kcm-host "
                 f"{host_version}, or a kcm-host that fits",
@@ -57,7 +57,7 @@ def _parsed(text: str) -> Requirement:
     try:
         return Requirement(text)
     except InvalidRequirement as error:
-        raise PluginError(
+        raise Invalid(
             f"its requirement {text!r} is no valid one",
             "correct 'dependencies' in its pyproject.toml",
         ) from error
@@ -81,7 +81,7 @@ def _module(candidate: Candidate) -> ModuleType:
         except ModuleNotFoundError as error:
             if not _is_within(candidate.module, error.name):
                 raise
-            raise PluginError(
+            raise Invalid(
                 f"module {error.name!r} does not exist, but the entry point names it",
                 f"reinstall {candidate.distribution!r}; if that does not help, "
                 f"{_correct_entry_point(candidate)}",
@@ -108,12 +108,12 @@ def _class(candidate: Candidate, module: ModuleType) -> type:
         try:
             found = getattr(found, part)
         except AttributeError as error:
-            raise PluginError(
+            raise Invalid(
                 f"module {module.__name__!r} has no {candidate.attribute!r}{_hint(part, found)}",
                 _correct_entry_point(candidate),
             ) from error
     if not isinstance(found, type):
-        raise PluginError(
+        raise Invalid(
             f"{candidate.value!r} is a {type(found).__name__}, not a class",
             _correct_entry_point(candidate) + " so that it names the plugin's class",
         )

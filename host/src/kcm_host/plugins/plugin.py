@@ -25,9 +25,10 @@ from kcm_host.api import (
     View,
     Writer,
 )
+from kcm_host.api.errors import Invalid
 from kcm_host.plugins.finder import Candidate
 from kcm_host.plugins.hookimpls import new_manager
-from kcm_host.plugins.quarantine import PluginError, Stage, guarded, report_to_authors
+from kcm_host.plugins.quarantine import Stage, guarded, report_to_authors
 from kcm_host.plugins.validation import (
     validate_dynamic_watches,
     validate_metrics,
@@ -40,11 +41,11 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def settings_model(result: object) -> type[BaseModel] | None:
-    """Return the model for what `kcm_settings` returned; raise `PluginError` if it is none."""
+    """Return the model for what `kcm_settings` returned; raise `Invalid` if it is none."""
     if result is None:
         return None
     if not isinstance(result, type) or not issubclass(result, BaseModel):
-        raise PluginError(
+        raise Invalid(
             f"'kcm_settings' returned {result!r}, no subclass of pydantic's BaseModel",
             "return the model class itself, or leave 'kcm_settings' out",
         )
@@ -194,7 +195,7 @@ class Instance:
         result = self._hook.kcm_dynamic_watches(view=view, discovery=discovery)
         try:
             return validate_dynamic_watches(result, besides=self._watches)
-        except PluginError as error:
+        except Invalid as error:
             raise self._wrong(error) from None
 
     def writes(self) -> frozenset[Permission]:
@@ -239,8 +240,8 @@ class Instance:
         """Return the controller's own metrics; their values are validated when they are exposed."""
         try:
             return validate_metrics(self._hook.kcm_metrics(view=view))
-        except PluginError as error:
+        except Invalid as error:
             raise self._wrong(error) from None
 
-    def _wrong(self, error: PluginError) -> WrongResult:
-        return WrongResult(f"{error.reason} (plugin {self.plugin.name!r}); {error.remedy}")
+    def _wrong(self, error: Invalid) -> WrongResult:
+        return WrongResult(f"{error.fact} (plugin {self.plugin.name!r}); {error.remedy}")

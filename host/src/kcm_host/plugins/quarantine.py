@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kcm_host.api.errors import Invalid
 from kcm_host.observe.logging import place_of
 from kcm_host.plugins.finder import Candidate
 
@@ -57,15 +58,6 @@ class BrokenPlugin(Exception):
         self.quarantined = quarantined
 
 
-class PluginError(Exception):
-    """A failed check of a plugin; `guarded` adds the plugin and the stage."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.remedy = remedy
-
-
 def report_to_authors(candidate: Candidate) -> str:
     """Return the remedy for errors that only a new version of the plugin can fix."""
     return f"report it to the authors of {candidate.distribution!r}, or install another version"
@@ -85,8 +77,8 @@ def guarded(
         yield
     except (KeyboardInterrupt, BrokenPlugin):
         raise
-    except PluginError as error:
-        raise _broken(candidate, stage, error.reason, error.remedy) from error.__cause__
+    except Invalid as error:
+        raise _broken(candidate, stage, error.fact, error.remedy) from error.__cause__
     except BaseException as error:
         reason = f"{doing} raised {one_line(error, module=candidate.module)}"
         text = "".join(traceback.format_exception(error))

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import msgspec
 
 from kcm_host.api import AnyWatch, ControllerInfo, Kind, Metric, Permission, Timer, Verb, Watch
+from kcm_host.api.errors import Invalid
 from kcm_host.api.watch import OwnerKeys, name_of
-from kcm_host.plugins.quarantine import PluginError
 
 #: The most workers that `ControllerInfo` may ask for, as in the configuration.
 MAX_WORKERS = 1_000
@@ -192,7 +192,7 @@ def _flag_errors(watch: AnyWatch) -> Iterator[ValidationError]:
 
 
 def validate_watches(result: object) -> tuple[AnyWatch, ...]:
-    """Return what `kcm_watches` returned if every watch is valid; raise `PluginError` if not."""
+    """Return what `kcm_watches` returned if every watch is valid; raise `Invalid` if not."""
     return _watches(result, hook="kcm_watches")
 
 
@@ -200,7 +200,7 @@ def validate_dynamic_watches(
     result: object, *, besides: Collection[AnyWatch]
 ) -> tuple[AnyWatch, ...]:
     """
-    Return what `kcm_dynamic_watches` returned, `()` for None; raise `PluginError` if it is invalid.
+    Return what `kcm_dynamic_watches` returned, `()` for None; raise `Invalid` if it is invalid.
 
     `besides` are the watches of `kcm_watches`.
     """
@@ -210,7 +210,7 @@ def validate_dynamic_watches(
     always = {name_of(one) for one in besides}
     for number, watch in enumerate(watches, 1):
         if name_of(watch) in always:
-            raise PluginError(
+            raise Invalid(
                 f"watch {number} of 'kcm_dynamic_watches' is called '{name_of(watch)}', "
                 "as one of 'kcm_watches' is",
                 "leave it out, or give one of them a name",
@@ -219,18 +219,18 @@ def validate_dynamic_watches(
 
 
 def validate_writes(result: object) -> frozenset[Permission]:
-    """Return what `kcm_writes` returned, as a set; raise `PluginError` if it is invalid."""
+    """Return what `kcm_writes` returned, as a set; raise `Invalid` if it is invalid."""
     if result is None:
         return frozenset()
     remedy = "return a list of Permission(kind, verb)"
     writes = _sequence(result, hook="kcm_writes", remedy=remedy)
     for number, write in enumerate(writes, 1):
         if not isinstance(write, Permission):
-            raise PluginError(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
+            raise Invalid(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
         for fact, advice in kind_errors(write.kind):
-            raise PluginError(f"write {number} of 'kcm_writes': {fact}", advice)
+            raise Invalid(f"write {number} of 'kcm_writes': {fact}", advice)
         if write.verb not in VERBS:
-            raise PluginError(
+            raise Invalid(
                 f"write {number} of 'kcm_writes' ({write.kind}) has the verb {write.verb!r}",
                 NO_VERBS.get(str(write.verb), f"use a verb of RBAC: {', '.join(VERBS)}"),
             )
@@ -238,40 +238,40 @@ def validate_writes(result: object) -> frozenset[Permission]:
 
 
 def validate_timers(result: object) -> tuple[Timer, ...]:
-    """Return what `kcm_timers` returned, `()` for None; raise `PluginError` if it is invalid."""
+    """Return what `kcm_timers` returned, `()` for None; raise `Invalid` if it is invalid."""
     if result is None:
         return ()
     timers = _sequence(result, hook="kcm_timers", remedy="return a list of Timer(every=, keys=)")
     for number, timer in enumerate(timers, 1):
         for fact, remedy in _timer_errors(timer):
-            raise PluginError(f"timer {number} of 'kcm_timers': {fact}", remedy)
+            raise Invalid(f"timer {number} of 'kcm_timers': {fact}", remedy)
     return timers
 
 
 def validate_metrics(result: object) -> tuple[Metric, ...]:
-    """Return what `kcm_metrics` returned, `()` for None; raise `PluginError` if it is invalid."""
+    """Return what `kcm_metrics` returned, `()` for None; raise `Invalid` if it is invalid."""
     if result is None:
         return ()
     remedy = "return a list of Metric(name, help, type, series)"
     metrics = _sequence(result, hook="kcm_metrics", remedy=remedy)
     for number, metric in enumerate(metrics, 1):
         if not isinstance(metric, Metric):
-            raise PluginError(
+            raise Invalid(
                 f"metric {number} of 'kcm_metrics' is {type_name(metric)}, no Metric", remedy
             )
     return metrics
 
 
 def validate_info(result: object) -> ControllerInfo:
-    """Return what `kcm_info` returned, the default for None; raise `PluginError` if invalid."""
+    """Return what `kcm_info` returned, the default for None; raise `Invalid` if invalid."""
     if result is None:
         return ControllerInfo()
     if not isinstance(result, ControllerInfo):
-        raise PluginError(
+        raise Invalid(
             f"'kcm_info' returned {type_name(result)}", "return a ControllerInfo of kcm_host.api"
         )
     for fact, remedy in _info_errors(result):
-        raise PluginError(f"'kcm_info': {fact}", remedy)
+        raise Invalid(f"'kcm_info': {fact}", remedy)
     return result
 
 
@@ -296,7 +296,7 @@ def _is_name(value: object) -> bool:
 
 def _sequence(result: object, *, hook: str, remedy: str) -> tuple[Any, ...]:
     if isinstance(result, str) or not isinstance(result, Sequence):
-        raise PluginError(f"{hook!r} returned {type_name(result)}, not a list", remedy)
+        raise Invalid(f"{hook!r} returned {type_name(result)}, not a list", remedy)
     return tuple(result)
 
 
@@ -305,7 +305,7 @@ def _watches(result: object, *, hook: str) -> tuple[AnyWatch, ...]:
     watches = _sequence(result, hook=hook, remedy=remedy)
     for number, watch in enumerate(watches, 1):
         for fact, advice in watch_errors(watch):
-            raise PluginError(f"watch {number} of {hook!r}{_named(watch)}: {fact}", advice)
+            raise Invalid(f"watch {number} of {hook!r}{_named(watch)}: {fact}", advice)
     _refuse_duplicates(watches, hook)
     return watches
 
@@ -333,7 +333,7 @@ def _refuse_duplicates(watches: Sequence[AnyWatch], hook: str) -> None:
     for number, one in enumerate(watches, 1):
         first = seen.setdefault(name_of(one), number)
         if first != number:
-            raise PluginError(
+            raise Invalid(
                 f"watches {first} and {number} of {hook!r} are both called '{name_of(one)}'",
                 "give one of them a name, or make it one Watch",
             )

@@ -3,9 +3,8 @@
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from kcm_host.api import Settings
+from kcm_host.api import Invalid, Settings
 
 
 class ClaimSettings(Settings):
@@ -28,12 +27,8 @@ class ClaimSettings(Settings):
     @model_validator(mode="after")
     def _claims_need_groups(self) -> Self:
         if self.workload_claims and not self.generic_workload:
-            raise PydanticCustomError(
-                "needs",
-                "{fact}; {remedy}",
-                {
-                    "fact": "'workloadClaims' does nothing without 'genericWorkload'",
-                    "remedy": "set 'genericWorkload: true' too, or remove 'workloadClaims'",
-                },
+            raise Invalid(
+                "'workloadClaims' does nothing without 'genericWorkload'",
+                "set 'genericWorkload: true' too, or remove 'workloadClaims'",
             )
         return self
