@@ -11,7 +11,7 @@ WANTED = {"widgets", "gadgets"}
 
 def play(api: Any) -> None:
     """Aggregate two roles, then damage the result by hand."""
-    rbac = kube.RbacAuthorizationV1Api(api)
+    rbac: Any = kube.RbacAuthorizationV1Api(api)
     step("clusterrole-aggregation: a role collects the rules of two labelled roles")
     selectors = [{"matchLabels": {LABEL: "true"}}]
     whole = {"clusterRoleSelectors": selectors}

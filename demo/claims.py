@@ -8,7 +8,8 @@ from telling import step, tell, wait_for
 
 def play(api: Any) -> None:
     """Make a pod that needs a device, then let it finish."""
-    core, resources = kube.CoreV1Api(api), kube.ResourceV1Api(api)
+    core: Any = kube.CoreV1Api(api)
+    resources: Any = kube.ResourceV1Api(api)
     step("resourceclaim: a pod names a template; a claim is made, and the pod is told its name")
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
     resources.create_namespaced_resource_claim_template(

@@ -10,7 +10,7 @@ NAMESPACE = "demo-quota"
 
 def play(api: Any) -> None:
     """Use up a quota, then give some of it back."""
-    core = kube.CoreV1Api(api)
+    core: Any = kube.CoreV1Api(api)
     step("resourcequota: a new quota of pods and CPU gets its first numbers")
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     hard = {"pods": "10", "requests.cpu": "2"}

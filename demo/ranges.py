@@ -10,7 +10,8 @@ NAME = "demo-range"
 
 def play(api: Any) -> None:
     """Use an address of a new range, delete the range, then free the address."""
-    core, networking = kube.CoreV1Api(api), kube.NetworkingV1Api(api)
+    core: Any = kube.CoreV1Api(api)
+    networking: Any = kube.NetworkingV1Api(api)
     step("servicecidrs: a new range of service addresses becomes ready")
     spec = {"metadata": {"name": NAME}, "spec": {"cidrs": ["10.200.0.0/28"]}}
     networking.create_service_cidr(spec)

@@ -22,7 +22,7 @@ def one_input(sort: str, *, refused_by: tuple[type[Exception], ...] = ()) -> Ite
     """
     TRIED[sort] += 1
     started = time.thread_time()
-    with suppress(refused_by):
+    with suppress(*refused_by):
         yield
     seconds = time.thread_time() - started
     assert seconds < MOST_SECONDS, f"{sort}: one input took {seconds:.1f} s of CPU"

@@ -15,13 +15,15 @@ PAGE = read("docs/command-line.md")
 CALL = re.compile(r"(?:^|[\s/$(;])kcm-host ([^#\n;&|>)\"]+)")
 
 
-def leaves(command=kcm_host, path=()) -> Iterator[tuple[str, click.Command]]:
+def leaves(
+    command: click.Command | None = kcm_host, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
     """Give each command that is not a group, by the words that call it."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             yield from leaves(command.get_command(context, name), (*path, name))
-    else:
+    elif command is not None:
         yield " ".join(path), command
 
 
@@ -43,7 +45,7 @@ def called(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, words
 
 
-def test_every_command_is_documented():
+def test_every_command_is_documented() -> None:
     """The first table has all commands, and no other."""
     rows = [cells[0].strip("`").split() for cells in table(PAGE.partition("## ")[0])]
     named = {
@@ -52,7 +54,7 @@ def test_every_command_is_documented():
     assert named == COMMANDS.keys()
 
 
-def test_every_option_is_documented():
+def test_every_option_is_documented() -> None:
     """The second table has all options, and no other."""
     part = PAGE.partition("## Options")[2].partition("## ")[0]
     documented = set(re.findall(r"`(-[-\w]+)", " ".join(cells[0] for cells in table(part))))
@@ -65,7 +67,7 @@ def test_every_option_is_documented():
 
 
 @pytest.mark.parametrize(("where", "call"), CALLS, ids=[where for where, _ in CALLS])
-def test_commands_in_pages_can_be_typed(where, call):
+def test_commands_in_pages_can_be_typed(where: str, call: str) -> None:
     """Commands and options that a reader copies exist."""
     command, rest = called(shlex.split(call))
     options = {name for parameter in command.params for name in parameter.opts} | {"-h", "--help"}
@@ -73,12 +75,12 @@ def test_commands_in_pages_can_be_typed(where, call):
         assert not word.startswith("-") or word in options | {"--version"}, f"{where}: {word}"
 
 
-def test_pages_show_commands():
+def test_pages_show_commands() -> None:
     """The check above has something to check."""
     assert {"run", "check"} <= {call.split()[0] for _, call in CALLS}
 
 
-def test_exit_codes_are_listed():
+def test_exit_codes_are_listed() -> None:
     """The codes of `run --help` are those of the page."""
     codes = re.findall(r"^  (\d+) ", inspect.cleandoc(str(COMMANDS["run"].help)), re.MULTILINE)
     part = PAGE.partition("## Exit codes")[2].partition("## ")[0]

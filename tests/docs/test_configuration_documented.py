@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pages import blocks, read, table
+from pages import Block, blocks, read, table
 
 from kcm_host.config import model_paths
 from kcm_host.config.layers import leaves
@@ -39,13 +39,13 @@ def keys() -> dict[str, object]:
     return {"controllers": None, **found}
 
 
-def test_every_key_is_documented():
+def test_every_key_is_documented() -> None:
     """No key is missing on the page, and the page has no key that does not exist."""
     assert ROWS.keys() == keys().keys()
 
 
 @pytest.mark.parametrize(("key", "default"), keys().items(), ids=keys())
-def test_defaults_are_those_of_the_code(key, default):
+def test_defaults_are_those_of_the_code(key: str, default: str) -> None:
     """What is left out has the value that the page says."""
     expected = WITHOUT_DEFAULT.get(key)
     if expected is None:
@@ -53,12 +53,12 @@ def test_defaults_are_those_of_the_code(key, default):
     assert ROWS[key] == expected.strip("`")
 
 
-def test_the_default_of_burst_is_computed_as_the_page_says():
+def test_the_default_of_burst_is_computed_as_the_page_says() -> None:
     """1.5 times `qps`."""
     assert ControllerSettings(qps=20.0).burst_size == 30
 
 
-def test_every_section_of_the_models_was_seen():
+def test_every_section_of_the_models_was_seen() -> None:
     """The keys come from the models, sections of sections included."""
     assert {path[0] for path in model_paths.leaves(HostSettings)} == {
         key.split(".")[0] for key in keys()
@@ -66,7 +66,7 @@ def test_every_section_of_the_models_was_seen():
 
 
 @pytest.mark.parametrize("block", CONFIGS, ids=str)
-def test_sample_configs_load(block, tmp_path: Path):
+def test_sample_configs_load(block: Block, tmp_path: Path) -> None:
     """What a reader copies is a valid config file; parts of one are valid parts."""
     found = yaml.safe_load(block.text)
     path = tmp_path / "kcm-host.yaml"
@@ -77,14 +77,14 @@ def test_sample_configs_load(block, tmp_path: Path):
     assert loaded.settings.controllers
 
 
-def test_there_are_sample_configs():
+def test_there_are_sample_configs() -> None:
     """README, host README and the pages about running have one each."""
     names = {str(one.page.relative_to(one.page.parents[1])) for one in CONFIGS}
     assert any(name.endswith("README.md") for name in names)
     assert "docs/operations.md" in names
 
 
-def test_sample_variables_are_settings():
+def test_sample_variables_are_settings() -> None:
     """Each variable on the page sets something, and none is warned of."""
     lines = [
         line.partition("=")
@@ -104,7 +104,7 @@ def test_sample_variables_are_settings():
     assert origins == environ.keys()
 
 
-def test_words_for_durations_load():
+def test_words_for_durations_load() -> None:
     """The forms that the page shows for durations are read."""
     (line,) = [line for line in PAGE.splitlines() if line.startswith("Durations are written")]
     for text in re.findall(r"`([^`]+)`", line):

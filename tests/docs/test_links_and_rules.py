@@ -40,7 +40,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_relative_links_resolve(page: Path):
+def test_relative_links_resolve(page: Path) -> None:
     """A file that is linked exists, and has the heading that is named."""
     for link in LINK.findall(CODE.sub("", page.read_text())):
         if re.match(r"[a-z]+:", link):
@@ -52,7 +52,7 @@ def test_relative_links_resolve(page: Path):
         assert not anchor or anchor in anchors(target), f"'{link}': there is no such heading"
 
 
-def test_cited_rules_exist():
+def test_cited_rules_exist() -> None:
     """Whatever a test, a comment or a page cites stands in docs/spec."""
     known = said(AREAS)
     assert len(known) > 300
@@ -66,7 +66,7 @@ def test_cited_rules_exist():
     assert wrong == set()
 
 
-def test_ranges_and_lists_are_understood():
+def test_ranges_and_lists_are_understood() -> None:
     """A rule that only stands as the end of a range or in a list is seen too."""
     assert cited("IQ-70..89") == {"IQ-70", "IQ-89"}
     assert cited("(CRA-23 to CRA-26)") == {"CRA-23", "CRA-26"}

@@ -51,13 +51,13 @@ def scraped() -> dict[str, set[str]]:
     return found
 
 
-def test_every_metric_is_documented():
+def test_every_metric_is_documented() -> None:
     """Names on the page and in a scrape are the same; those of the process count as one."""
     names = {re.sub("^process_.*", "process_*", name) for name in scraped()}
     assert ROWS.keys() == names | {"process_*"}
 
 
-def test_labels_are_documented():
+def test_labels_are_documented() -> None:
     """The labels of each metric are those of the page."""
     before: set[str] = set()
     for name, cell in ROWS.items():

@@ -58,7 +58,7 @@ def other_texts() -> list[str]:
     return [path.read_text() for path in pages if path not in BROAD and path.parent not in BROAD]
 
 
-def test_every_rule_is_cited_by_a_test():
+def test_every_rule_is_cited_by_a_test() -> None:
     """A rule without a test stands in the list above, and nothing else does."""
     rules = said(CONTROLLER_AREAS)
     assert len(rules) > 850
@@ -69,7 +69,7 @@ def test_every_rule_is_cited_by_a_test():
     assert sorted(exempt & cited) == []
 
 
-def test_every_scenario_of_resourceclaim_is_cited_by_a_test():
+def test_every_scenario_of_resourceclaim_is_cited_by_a_test() -> None:
     """They have no prefix of their own: `T-1` to `T-94`."""
     page = (ROOT / "docs" / "spec" / "resourceclaim.md").read_text()
     scenarios = set(re.findall(r"^- \*\*(T-\d+)\*\*", page, re.MULTILINE))
@@ -79,7 +79,7 @@ def test_every_scenario_of_resourceclaim_is_cited_by_a_test():
     assert sorted(scenarios - cited) == []
 
 
-def test_chains_are_read_whole():
+def test_chains_are_read_whole() -> None:
     """Ranges and lists stand for all that they hold."""
     assert named("RQ-10 to 13") == {"RQ-10", "RQ-11", "RQ-12", "RQ-13"}
     assert named("SC-T1..T3") == {"SC-T1", "SC-T2", "SC-T3"}

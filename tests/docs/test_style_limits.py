@@ -44,13 +44,13 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             )
 
 
-def tell(capsys, text: str) -> None:
+def tell(capsys: pytest.CaptureFixture[str], text: str) -> None:
     """Print a figure for the reader of the test run."""
     with capsys.disabled():
         sys.stdout.write(f"\n{text}\n")
 
 
-def test_no_file_is_too_long(capsys):
+def test_no_file_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     """400 lines is a hard stop; the median is printed."""
     sizes = {path: len(path.read_text().splitlines()) for path in product()}
     median_lines = f"median {median(sizes.values()):g} lines, max {max(sizes.values())}"
@@ -58,7 +58,7 @@ def test_no_file_is_too_long(capsys):
     assert [str(path) for path, lines in sizes.items() if lines > LINES_OF_A_FILE] == []
 
 
-def test_no_function_is_too_long(capsys):
+def test_no_function_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     """60 lines without docstring is a hard stop; median and 90th percentile are printed."""
     sizes = dict(one for path in product() for one in functions(path))
     ordered = sorted(sizes.values())
@@ -68,7 +68,7 @@ def test_no_function_is_too_long(capsys):
 
 
 @pytest.mark.parametrize(("what", "pattern"), FORBIDDEN.items(), ids=FORBIDDEN)
-def test_files_name_no_machine_and_no_registry(what, pattern):
+def test_files_name_no_machine_and_no_registry(what: str, pattern: re.Pattern[str]) -> None:
     """What only holds on one machine or in one network stands in no file."""
     found = [
         f"{path.relative_to(ROOT)}:{number}: {what} '{match[0]}'"
@@ -81,7 +81,7 @@ def test_files_name_no_machine_and_no_registry(what, pattern):
     assert found == []
 
 
-def test_public_functions_of_tests_have_docstrings():
+def test_public_functions_of_tests_have_docstrings() -> None:
     """Every test says what behaviour it states."""
     silent = [
         f"{path.relative_to(ROOT)}:{node.name}"

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eventually import eventually
@@ -11,6 +12,8 @@ from kubernetes import client
 from pages import BLOCK, ROOT, read
 from plugin_site import PluginSite
 from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
 
 PAGE = read("docs/write-a-controller.md")
 BLOCKS = BLOCK.findall(PAGE)
@@ -29,7 +32,7 @@ def installed(tmp_path: Path) -> PluginSite:
     return site
 
 
-def test_it_is_clean_for_strict_mypy(installed):
+def test_it_is_clean_for_strict_mypy(installed: PluginSite) -> None:
     """An author who checks strictly sees no error: the API is typed."""
     ended = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", installed.folder / "cache",
@@ -39,15 +42,16 @@ def test_it_is_clean_for_strict_mypy(installed):
     assert ended.returncode == 0, ended.stdout
 
 
-def test_it_labels_namespaces(installed, api_server, namespace):
+def test_it_labels_namespaces(installed: PluginSite, api_server: ApiServer, namespace: str) -> None:
     """Run by the host on a real server, it puts the label on, and puts it back when it is taken."""
-    core = client.CoreV1Api(api_server.client())
+    core: Any = client.CoreV1Api(api_server.client())
     initial = "example.org/initial"
 
     def label() -> str | None:
-        return (core.read_namespace(namespace).metadata.labels or {}).get(initial)
+        labels: dict[str, str] = core.read_namespace(namespace).metadata.labels or {}
+        return labels.get(initial)
 
-    config = {"controllers": {NAME: {}}}
+    config: dict[str, Any] = {"controllers": {NAME: {}}}
     environment = installed.environment
     with RunningHost(config, kubeconfig=api_server.kubeconfig(), environment=environment) as host:
         eventually(lambda: label() == namespace[0], "the namespace has its label")
@@ -58,6 +62,6 @@ def test_it_labels_namespaces(installed, api_server, namespace):
         assert host.stop() == 0
 
 
-def test_it_states_the_bounds_of_the_host():
+def test_it_states_the_bounds_of_the_host() -> None:
     """Its distribution asks for this major version of the host and no other."""
     assert PROJECT["project"]["dependencies"] == ["kcm-host>=0.2,<1"]

@@ -188,12 +188,20 @@ class Reader:
         """Nothing to do."""
 
 
+class _Tracebacks(logging.Handler):
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.told: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.told.append(record)
+
+
 @contextmanager
 def no_traceback() -> Iterator[None]:
     """Fail when anything logs an exception with its stack."""
-    seen: list[logging.LogRecord] = []
-    handler = logging.Handler(logging.DEBUG)
-    handler.emit = seen.append  # type: ignore[method-assign] # all of a handler that is needed
+    handler = _Tracebacks(logging.DEBUG)
     log = logging.getLogger("kcm_host")
     level = log.level
     log.addHandler(handler)
@@ -203,8 +211,7 @@ def no_traceback() -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
-    told = [record for record in seen if record.exc_info]
-    assert not told, logging.Formatter().format(told[0])
+    assert not handler.told, logging.Formatter().format(handler.told[0])
 
 
 @asynccontextmanager

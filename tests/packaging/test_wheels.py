@@ -24,6 +24,7 @@ from kubernetes import client
 
 from kcm_host import __version__
 from kcm_host_testing import probe
+from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.process import Process
 
 ROOT = Path(__file__).parents[2]
@@ -121,8 +122,9 @@ def metadata(wheel: zipfile.ZipFile) -> "Message[str, str]":
 
 def project(package: str) -> dict[str, Any]:
     """Return the metadata of a distribution."""
-    found: dict[str, Any] = tomllib.loads((ROOT / package / "pyproject.toml").read_text())
-    return found["project"]
+    whole = tomllib.loads((ROOT / package / "pyproject.toml").read_text())
+    found: dict[str, Any] = whole["project"]
+    return found
 
 
 def distribution_of(package: str) -> str:
@@ -131,7 +133,7 @@ def distribution_of(package: str) -> str:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_wheels_and_sdists_hold_the_license(wheels, package):
+def test_wheels_and_sdists_hold_the_license(wheels: Path, package: str) -> None:
     """The license of the repository is in every wheel and sdist, and both name it (F-95)."""
     license_text = (ROOT / "LICENSE").read_bytes()
     assert b"Apache License" in license_text
@@ -148,7 +150,7 @@ def test_wheels_and_sdists_hold_the_license(wheels, package):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_an_sdist_holds_its_source_and_nothing_else(wheels, package):
+def test_an_sdist_holds_its_source_and_nothing_else(wheels: Path, package: str) -> None:
     """Source, project file, texts; what git ignores and what tools leave is not in it (F-95)."""
     with sdist(wheels, distribution_of(package)) as archive:
         root = root_of(archive)
@@ -157,7 +159,7 @@ def test_an_sdist_holds_its_source_and_nothing_else(wheels, package):
     assert packed - {".gitignore"} == texts | {f"src/{name}" for name in sources(package)}
 
 
-def test_the_pins_of_the_readme_are_the_versions(wheels):
+def test_the_pins_of_the_readme_are_the_versions(wheels: Path) -> None:
     """The command of the README installs the wheels of `make wheels`, by version (F-94)."""
     for page in ("README.md", "host/README.md", "testing/README.md"):
         line = install_line(page)
@@ -169,7 +171,7 @@ def test_the_pins_of_the_readme_are_the_versions(wheels):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_wheel_holds_its_package_and_nothing_else(wheels, package):
+def test_a_wheel_holds_its_package_and_nothing_else(wheels: Path, package: str) -> None:
     """Every module of the source, the marker for type checkers, and no leftovers of tools."""
     distribution = distribution_of(package)
     with contents(wheels, distribution) as wheel:
@@ -178,7 +180,7 @@ def test_a_wheel_holds_its_package_and_nothing_else(wheels, package):
     assert packed == sources(package)
 
 
-def test_the_kit_brings_its_go_modules(wheels):
+def test_the_kit_brings_its_go_modules(wheels: Path) -> None:
     """An author who installs the kit can build the servers: go.mod and go.sum are in the wheel."""
     with contents(wheels, "kcm_host_testing") as wheel:
         for name in ("go.mod", "go.sum"):
@@ -186,7 +188,7 @@ def test_the_kit_brings_its_go_modules(wheels):
             assert packed == (ROOT / "testing/src/kcm_host_testing/kube" / name).read_bytes()
 
 
-def test_a_wheel_says_what_it_is(wheels):
+def test_a_wheel_says_what_it_is(wheels: Path) -> None:
     """The metadata has version, summary, description, licence and entry points."""
     with contents(wheels, "kcm_host") as wheel:
         host = metadata(wheel)
@@ -201,7 +203,7 @@ def test_a_wheel_says_what_it_is(wheels):
 
 
 @pytest.mark.parametrize("file", PLUGINS, ids=lambda file: file.parent.name)
-def test_plugins_state_the_bounds_of_the_host(file: Path):
+def test_plugins_state_the_bounds_of_the_host(file: Path) -> None:
     """Each requires this version of the host, below the next major one (design 2)."""
     project = tomllib.loads(file.read_text())["project"]
     (bound,) = [one for one in project["dependencies"] if one.startswith("kcm-host")]
@@ -213,7 +215,7 @@ def test_plugins_state_the_bounds_of_the_host(file: Path):
     assert (major, minor) <= here < (next_major, 0)
 
 
-def test_only_what_was_asked_for_is_installed(environment):
+def test_only_what_was_asked_for_is_installed(environment: Path) -> None:
     """One controller installs the host, and no other controller."""
     listed = run(environment / "bin" / "kcm-host", "plugins", "list", "-o", "json")
     assert [(one["name"], one["state"]) for one in json.loads(listed)] == [("ttl", "ok")]
@@ -223,13 +225,13 @@ def test_only_what_was_asked_for_is_installed(environment):
     assert "pytest" not in frozen
 
 
-def test_dependencies_fit_each_other(environment):
+def test_dependencies_fit_each_other(environment: Path) -> None:
     """Pip reports no conflict between the requirements of the wheels."""
     assert run(environment / "bin" / "python", "-m", "pip", "check").startswith("No broken")
 
 
 @pytest.fixture
-def host(environment: Path, api_server, tmp_path: Path) -> Iterator[Process]:
+def host(environment: Path, api_server: ApiServer, tmp_path: Path) -> Iterator[Process]:
     """Run the installed command with the README's kind of config."""
     config = tmp_path / "kcm-host.yaml"
     config.write_text(
@@ -238,7 +240,7 @@ def host(environment: Path, api_server, tmp_path: Path) -> Iterator[Process]:
         "http: {bind: 127.0.0.1:0}\n"
         "log: {format: json}\n"
     )
-    program = [environment / "bin" / "kcm-host", "run", "-c", config]
+    program: list[str | Path] = [environment / "bin" / "kcm-host", "run", "-c", config]
     process = Process(
         [*program, "--kubeconfig", api_server.kubeconfig()],
         log=tmp_path / "log",
@@ -249,7 +251,7 @@ def host(environment: Path, api_server, tmp_path: Path) -> Iterator[Process]:
     process.stop()
 
 
-def test_the_installed_controller_works(host, api_server):
+def test_the_installed_controller_works(host: Process, api_server: ApiServer) -> None:
     """From the wheels alone the host gets ready, annotates a node, and ends in order."""
 
     def address() -> str:
@@ -259,7 +261,7 @@ def test_the_installed_controller_works(host, api_server):
 
     pages = eventually(address, "the pages are served")
     eventually(lambda: probe.answers(f"{pages}/readyz"), "the host is ready")
-    core = client.CoreV1Api(api_server.client())
+    core: Any = client.CoreV1Api(api_server.client())
     name = core.create_node({"metadata": {"generateName": "wheel-"}}).metadata.name
     try:
         eventually(lambda: TTL in (core.read_node(name).metadata.annotations or {}), "annotated")
@@ -270,7 +272,7 @@ def test_the_installed_controller_works(host, api_server):
     assert host.exit_code == 0
 
 
-def test_the_largest_dependency_is_told_as_large_as_it_is():
+def test_the_largest_dependency_is_told_as_large_as_it_is() -> None:
     """The size of `kubernetes` in the project file is that of an installation (F-96)."""
     text = (ROOT / "host/pyproject.toml").read_text()
     (said,) = re.findall(r"# (\d+) MB unpacked.*\n.*\n  \"kubernetes", text)

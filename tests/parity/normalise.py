@@ -92,9 +92,9 @@ def _compared_as_meant(item: Item) -> Item:
         case {"kind": "ResourceQuota", "status": {"used": used, **status}}:
             return {**item, "status": {**status, "used": in_numbers(used)}}
         case {"kind": "Service", "spec": {**spec}}:
+            given: Any = spec.get("ports", [])
             ports = [
-                {**port, "nodePort": "<port>"} if port.get("nodePort") else port
-                for port in spec.get("ports", [])
+                {**port, "nodePort": "<port>"} if port.get("nodePort") else port for port in given
             ]
             drawn = {name: "<address>" for name in ("clusterIP", "clusterIPs") if name in spec}
             return {**item, "spec": {**spec, **drawn, "ports": ports}}

@@ -1,8 +1,11 @@
 """Amounts of resources as numbers: the same one may be written in several ways."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from kubernetes.utils import parse_quantity
+
+_parse: Callable[[str], Decimal] = parse_quantity
 
 
 def in_numbers(texts: Mapping[str, str]) -> dict[str, str]:
@@ -11,5 +14,5 @@ def in_numbers(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _number(text: str) -> str:
-    found = parse_quantity(text).normalize()
+    found = _parse(text).normalize()
     return f"{found:f}"

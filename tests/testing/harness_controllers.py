@@ -1,6 +1,6 @@
 """Small controllers with one habit each, for the tests of the harness."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -49,8 +49,9 @@ class Initial:
 
     @hookimpl
     def kcm_writes(self) -> list[Permission]:
-        verbs = (NAMESPACE, "patch"), (EVENT, "create"), (EVENT, "patch")
-        return [Permission(kind=kind, verb=verb) for kind, verb in verbs]
+        own = Permission(kind=NAMESPACE, verb="patch")
+        events = [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
+        return [own, *events]
 
     @hookimpl
     async def kcm_sync(self, key: Key, view: Any, writer: Any) -> Outcome:
@@ -122,7 +123,7 @@ def config_map(name: str = "a", **data: str) -> dict[str, Any]:
 
 def permissions(*verbs: str, kind: Kind = CONFIG_MAP) -> list[Permission]:
     """Return a permission for each `verb` or `verb/subresource`."""
-    parts = (verb.partition("/") for verb in verbs)
+    parts: Iterator[Any] = (verb.partition("/") for verb in verbs)
     return [Permission(kind=kind, verb=verb, subresource=sub) for verb, _, sub in parts]
 
 

@@ -84,7 +84,7 @@ def test_resourcequota() -> None:
         def seconds() -> float:
             return harness.now.timestamp()
 
-        settings = QuotaSettings(settleTime=timedelta(seconds=1))
+        settings = QuotaSettings(settle_time=timedelta(seconds=1))
         return ResourceQuota(settings, clock=seconds, wall=seconds)
 
     harness = ControllerHarness(quota, served=[RESOURCE_QUOTA, CONFIG_MAP])

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,13 @@ HERE = Path(__file__).parent
 def mypy(file: Path, cache: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of each error of strict mypy."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--show-error-codes"]
-    options = ["--cache-dir", cache, "--config-file", ROOT / "pyproject.toml", file]
+    options: list[str | Path] = [
+        "--cache-dir",
+        cache,
+        "--config-file",
+        ROOT / "pyproject.toml",
+        file,
+    ]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
     for line in ended.stdout.splitlines():
@@ -36,13 +42,17 @@ def pyright(file: Path, cache: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
-def test_an_author_sees_no_error(check, tmp_path):
+def test_an_author_sees_no_error(
+    check: Callable[[Path, Path], Iterator[tuple[int, str]]], tmp_path: Path
+) -> None:
     """Every hook, every constructor and the helpers type-check strictly."""
     assert list(check(HERE / "accepted.py", tmp_path)) == []
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
-def test_mistakes_are_refused(check, tmp_path):
+def test_mistakes_are_refused(
+    check: Callable[[Path, Path], Iterator[tuple[int, str]]], tmp_path: Path
+) -> None:
     """Exactly the marked lines have errors."""
     file = HERE / "refused.py"
     lines = file.read_text().splitlines()

@@ -36,9 +36,11 @@ def check_completeness(
     for no change, so that a failing story gets shorter when hypothesis tries smaller numbers.
     """
     made = 0
-    is_random = not settings.default.derandomize
+    profile = settings.default
+    assert profile is not None
+    is_random = not profile.derandomize
     if is_random:
-        worlds = settings.default.max_examples
+        worlds = profile.max_examples
 
     @settings(max_examples=worlds)
     @given(steps=st.lists(st.integers(0, 2**32 - 1), min_size=STEPS, max_size=STEPS))

@@ -23,7 +23,7 @@ from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load
 from kcm_host.plugins.plugin import Plugin
 from kcm_host.runtime.controller import Controller
-from kcm_host.runtime.controller_run import ControllerConfig, SharedDependencies
+from kcm_host.runtime.controller_run import ControllerConfig, ControllerRun, SharedDependencies
 
 #: Virtual seconds after which everything that is under way has arrived, graces included.
 QUIET_SECONDS = 75.0
@@ -66,10 +66,10 @@ class World:
         model = plugin.settings_model
         informers = InformerFactory(self.server, asyncio.get_running_loop().time)  # type: ignore[arg-type]
         shared = SharedDependencies(
-            client=self.server,
+            client=self.server,  # type: ignore[arg-type] # what a world needs of a client
             own_clients={},
             informers=informers,
-            discovery=Discovery(kinds),
+            discovery=Discovery(kinds),  # type: ignore[arg-type] # what a world needs of one
             on_sync=self._on_sync,
             on_write=lambda _controller, _record: None,
         )
@@ -100,7 +100,7 @@ class World:
     async def missed(self) -> list[str]:
         """Return the writes of a sync of every key in a quiet world: wake-ups that were missed."""
         before = len(self.server.writes)
-        queue = self.controller._state.run.queue
+        queue = self.run.queue
         for kind, key_kind in self._keys.items():
             for each in self.server[kind].all():
                 meta = each["metadata"]
@@ -109,9 +109,16 @@ class World:
         await self.quiet()
         return self.server.writes[before:]
 
+    @property
+    def run(self) -> ControllerRun:
+        """Its run at this time."""
+        run = self.controller._state.run
+        assert run is not None
+        return run
+
     def failing(self) -> dict[str, int]:
         """Return the keys whose last sync failed, with the number of failures."""
-        failing = self.controller._state.run.queue.state().failing
+        failing = self.run.queue.state().failing
         return {key: one.failures for key, one in failing.items()}
 
     def _on_sync(self, record: SyncRecord) -> None:

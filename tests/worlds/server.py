@@ -87,7 +87,10 @@ class Server:
             yield self._lines(objects, since, [], slim=slim)
         else:
             initial = [Event(0, "ADDED", each) for each in objects.all()]
-            end = {"kind": objects.kind.name, "metadata": {"annotations": INITIAL_END}}
+            end: dict[str, Any] = {
+                "kind": objects.kind.name,
+                "metadata": {"annotations": INITIAL_END},
+            }
             end["metadata"]["resourceVersion"] = str(self._version)
             initial.append(Event(0, "BOOKMARK", end))
             yield self._lines(objects, self._version, initial, slim=slim)

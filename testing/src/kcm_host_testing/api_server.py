@@ -67,7 +67,7 @@ class ApiServer:
         if self._folder is None:
             self._folder = workspace.new_folder("kube-apiserver")
             identity.write_tokens(self._folder / "tokens.csv", self._users)
-            identity.write_service_account_key(self._folder / "sa.key", self._folder / "sa.pub")
+            identity.write_service_account_key(self._folder / "sa.key")
             (self._folder / "audit-policy.json").write_text(POLICY)
         return self._folder
 
@@ -197,7 +197,7 @@ class ApiServer:
             "--authorization-mode=RBAC",
             f"--token-auth-file={folder / 'tokens.csv'}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={folder / 'sa.pub'}",
+            f"--service-account-key-file={folder / 'sa.key'}",
             f"--service-account-signing-key-file={folder / 'sa.key'}",
             "--allow-privileged=true",
             "--endpoint-reconciler-type=none",

@@ -1,12 +1,11 @@
-"""Who may talk to an API server of the kit: users with tokens, and the service account key."""
+"""Who is who on the servers of the kit: users with tokens, the keys and the certificates."""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+import trustme
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +44,22 @@ def write_tokens(path: Path, known: dict[str, User]) -> None:
     path.chmod(0o600)
 
 
-def write_service_account_key(private: Path, public: Path) -> None:
-    """Write a fresh P-256 pair for signing service account tokens."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-    )
-    private.chmod(0o600)
-    public.write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-    )
+def write_service_account_key(path: Path) -> None:
+    """
+    Write a fresh P-256 key for service account tokens.
+
+    The API server signs with it, and takes its public half from the same file.
+    """
+    _write_secret(path, trustme.CA().private_key_pem)
+
+
+def write_server_certificate(authority: Path, server: Path) -> None:
+    """Write a fresh authority, and key and certificate of a server at 127.0.0.1 issued by it."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(authority)
+    _write_secret(server, made.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem)
+
+
+def _write_secret(path: Path, pem: trustme.Blob) -> None:
+    path.touch(mode=0o600)
+    pem.write_to_path(path)

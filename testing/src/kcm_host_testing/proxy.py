@@ -13,7 +13,7 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-from kcm_host_testing import certificate, identity, kubeconfig, workspace
+from kcm_host_testing import identity, kubeconfig, workspace
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import ActiveRule, Fault, Match, Request
 from kcm_host_testing.forward import Forwarder
@@ -24,6 +24,7 @@ _CALL_SECONDS = 60.0
 _LARGEST_BODY = 64 * 2**20
 _LARGEST_HEADER = 2**18
 _TLS_CLOSE_SECONDS = 1.0
+_AUTHORITY, _SERVER = "proxy-ca.crt", "proxy.pem"
 
 
 class Rule:
@@ -75,7 +76,7 @@ class FaultProxy:
         if self._folder is None:
             self._folder = workspace.new_folder("fault-proxy")
             if self._tls:
-                certificate.write_self_signed(self._folder)
+                identity.write_server_certificate(self._folder / _AUTHORITY, self._folder / _SERVER)
         return self._folder
 
     @property
@@ -85,8 +86,8 @@ class FaultProxy:
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate that clients have to trust; None without TLS."""
-        return self.folder / certificate.CERTIFICATE if self._tls else None
+        """The authority that clients have to trust; None without TLS."""
+        return self.folder / _AUTHORITY if self._tls else None
 
     def kubeconfig(self, user: str = identity.ADMIN) -> Path:
         """The path of a kubeconfig that leads a user of the server through the proxy."""
@@ -239,9 +240,7 @@ class FaultProxy:
         context = None
         if self._tls:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(
-                self.folder / certificate.CERTIFICATE, self.folder / certificate.KEY
-            )
+            context.load_cert_chain(self.folder / _SERVER)
         assert self._runner.server is not None
         self._listener = await self._loop.create_server(
             self._runner.server,

@@ -1,9 +1,12 @@
 """Broken plugins: the output and the exit code of each command."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from plugin_site import EXTENSIONS, controller
+from host.cli.conftest import Command
+from plugin_site import EXTENSIONS, PluginSite, controller
 
 STRANGE_SETTINGS = """
     from pydantic import BaseModel, field_validator
@@ -22,13 +25,15 @@ STRANGE_SETTINGS = """
 
 
 @pytest.fixture
-def broken(site):
+def broken(site: PluginSite) -> None:
     """Install a plugin that cannot be imported."""
     site.plugin("broken", "import json\n\njson.loads('{')\n")
 
 
 @pytest.mark.usefixtures("broken")
-def test_check_fails_when_a_plugin_is_broken(command, config, kubeconfig):
+def test_check_fails_when_a_plugin_is_broken(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """Exit code 1, and the table has the name, the reason and the remedy."""
     ended = command("check", "-c", config(ttl={}, broken={}), "--kubeconfig", kubeconfig())
     assert ended.code == 1
@@ -40,13 +45,17 @@ def test_check_fails_when_a_plugin_is_broken(command, config, kubeconfig):
 
 
 @pytest.mark.usefixtures("broken")
-def test_check_ignores_broken_plugins_that_are_not_enabled(command, config, kubeconfig):
+def test_check_ignores_broken_plugins_that_are_not_enabled(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """Installed is not enabled (design 4)."""
     assert command("check", "-c", config(), "--kubeconfig", kubeconfig()).code == 0
 
 
 @pytest.mark.usefixtures("broken")
-def test_a_host_without_a_sound_plugin_ends(command, config, kubeconfig):
+def test_a_host_without_a_sound_plugin_ends(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """Every enabled plugin is broken: exit code 1, the reason is in the log (design 4)."""
     ended = command("run", "-c", config(broken={}), "--kubeconfig", kubeconfig())
     assert ended.code == 1
@@ -58,7 +67,9 @@ def test_a_host_without_a_sound_plugin_ends(command, config, kubeconfig):
 
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("level", ["debug", "info"])
-def test_the_stack_of_a_broken_plugin_is_shown_at_debug(command, config, kubeconfig, level):
+def test_the_stack_of_a_broken_plugin_is_shown_at_debug(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path], level: str
+) -> None:
     """Level debug shows the plugin's own stack, other levels one line."""
     options = ["--kubeconfig", kubeconfig(), "--log-format", "json", "--log-level", level]
     ended = command("run", "-c", config(broken={}), *options)
@@ -68,7 +79,13 @@ def test_the_stack_of_a_broken_plugin_is_shown_at_debug(command, config, kubecon
 
 
 @pytest.mark.parametrize("verb", ["check", "run"])
-def test_a_validator_that_crashes_is_the_plugins_fault(command, site, config, kubeconfig, verb):
+def test_a_validator_that_crashes_is_the_plugins_fault(
+    command: Command,
+    site: PluginSite,
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    verb: str,
+) -> None:
     """An exception that pydantic does not expect quarantines the plugin; no traceback is shown."""
     site.plugin("strange", controller(settings=STRANGE_SETTINGS))
     file = config(strange={"settings": {"size": 3}})
@@ -79,7 +96,7 @@ def test_a_validator_that_crashes_is_the_plugins_fault(command, site, config, ku
 
 
 @pytest.mark.usefixtures("broken")
-def test_lists_name_the_state(command, site):
+def test_lists_name_the_state(command: Command, site: PluginSite) -> None:
     """`plugins list` shows who would run, and ends with 0: it has answered."""
     site.plugin("sound", controller())
     ended = command("plugins", "list")
@@ -90,7 +107,7 @@ def test_lists_name_the_state(command, site):
 
 
 @pytest.mark.usefixtures("broken")
-def test_info_tells_why_a_plugin_is_broken(command):
+def test_info_tells_why_a_plugin_is_broken(command: Command) -> None:
     """Stage, reason and remedy are separate in JSON."""
     record = json.loads(command("plugins", "info", "broken", "-o", "json").out)
     assert record["state"] == "quarantined"
@@ -101,7 +118,7 @@ def test_info_tells_why_a_plugin_is_broken(command):
 
 
 @pytest.mark.usefixtures("broken")
-def test_the_schema_leaves_out_what_is_broken(command):
+def test_the_schema_leaves_out_what_is_broken(command: Command) -> None:
     """The schema is valid JSON; the warning is on stderr."""
     ended = command("config", "schema")
     assert ended.code == 0
@@ -109,7 +126,9 @@ def test_the_schema_leaves_out_what_is_broken(command):
     assert ended.err.startswith("warning: plugin 'broken' is broken")
 
 
-def test_check_lists_extensions_apart(command, site, config, kubeconfig):
+def test_check_lists_extensions_apart(
+    command: Command, site: PluginSite, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """JSON has controllers and extensions, each with its state."""
     site.plugin(
         "watcher",

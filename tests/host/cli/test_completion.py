@@ -4,9 +4,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from host.cli.conftest import Command
 
 WORDS = {
     "verbs": (["p"], ["plugins"]),
@@ -27,7 +30,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.fixture
-def on_path(tmp_path: Path, command):
+def on_path(tmp_path: Path, command: Command) -> dict[str, str]:
     """Put a `kcm-host` of this interpreter on the PATH, and return the variables."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -40,7 +43,7 @@ def on_path(tmp_path: Path, command):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(("typed", "offered"), WORDS.values(), ids=WORDS)
-def test_bash_completes(on_path, typed, offered):
+def test_bash_completes(on_path: dict[str, str], typed: list[str], offered: list[str]) -> None:
     """The script registers itself, and Tab completes commands and options."""
     words = " ".join(json.dumps(word) for word in ["kcm-host", *typed])
     ended = subprocess.run(
@@ -56,7 +59,7 @@ def test_bash_completes(on_path, typed, offered):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_their_protocol(on_path, shell):
+def test_other_shells_get_their_protocol(on_path: dict[str, str], shell: str) -> None:
     """The variables that the scripts of zsh and fish set are answered with the words."""
     script = subprocess.run(
         ["kcm-host", "completion", shell], env=on_path, capture_output=True, text=True, check=True
@@ -74,7 +77,7 @@ def test_other_shells_get_their_protocol(on_path, shell):
     assert {"info", "list"} <= set(answer.replace(",", " ").replace("\t", " ").split())
 
 
-def test_a_shell_that_nobody_knows_is_refused(cli):
+def test_a_shell_that_nobody_knows_is_refused(cli: Callable[..., Result]) -> None:
     """The choice is named."""
     result = cli("completion", "tcsh")
     assert result.exit_code == 2

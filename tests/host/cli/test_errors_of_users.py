@@ -3,11 +3,16 @@
 import json
 import os
 import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from click.testing import Result
+from host.cli.conftest import Command
+from plugin_site import PluginSite
 
 WRONG_ARGUMENTS = {
     "no config file": (("run",), "no config file is named", "KCM_HOST_CONTROLLERS='{ttl: {}}'"),
@@ -49,7 +54,7 @@ WRONG_KUBECONFIGS = {
 }
 
 
-def one_error(result, code=2):
+def one_error(result: Result, code: int = 2) -> str:
     """Return the one line on stderr."""
     assert result.exit_code == code, result.output
     assert not result.stdout
@@ -61,7 +66,9 @@ def one_error(result, code=2):
 @pytest.mark.parametrize(
     ("arguments", "fact", "remedy"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS
 )
-def test_a_wrong_argument_is_one_line(cli, arguments, fact, remedy):
+def test_a_wrong_argument_is_one_line(
+    cli: Callable[..., Result], arguments: tuple[str, ...], fact: str, remedy: str
+) -> None:
     """One line has the argument and the help command, without usage (design 5: exit code 2)."""
     line = one_error(cli(*arguments))
     assert fact.lower() in line.lower()
@@ -70,7 +77,14 @@ def test_a_wrong_argument_is_one_line(cli, arguments, fact, remedy):
 
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("config", "show")], ids="-".join)
 @pytest.mark.parametrize(("content", "fact", "remedy"), WRONG_FILES.values(), ids=WRONG_FILES)
-def test_a_wrong_config_file_is_one_line(cli, tmp_path: Path, verb, content, fact, remedy):
+def test_a_wrong_config_file_is_one_line(
+    cli: Callable[..., Result],
+    tmp_path: Path,
+    verb: tuple[str, ...],
+    content: bytes | None,
+    fact: str,
+    remedy: str,
+) -> None:
     """Every command with a config file reports its place, the fact and the remedy (design 7)."""
     path = tmp_path / "kcm-host.yaml"
     if content is not None:
@@ -81,14 +95,16 @@ def test_a_wrong_config_file_is_one_line(cli, tmp_path: Path, verb, content, fac
     assert remedy in line
 
 
-def test_a_folder_is_no_config_file(cli, tmp_path: Path):
+def test_a_folder_is_no_config_file(cli: Callable[..., Result], tmp_path: Path) -> None:
     """A folder is named as one (design 7)."""
     line = one_error(cli("run", "-c", tmp_path))
     assert line == f"error: {tmp_path}: this is a directory; name a file inside it"
 
 
 @pytest.mark.parametrize(("text", "fact", "remedy"), WRONG_OVERRIDES.values(), ids=WRONG_OVERRIDES)
-def test_a_wrong_override_is_one_line(cli, config, text, fact, remedy):
+def test_a_wrong_override_is_one_line(
+    cli: Callable[..., Result], config: Callable[..., Path], text: str, fact: str, remedy: str
+) -> None:
     """The flag is the place (design 7)."""
     line = one_error(cli("check", "-c", config(), "--set", text))
     assert line.startswith(f"error: flag --set {text.partition('=')[0]}: ")
@@ -96,7 +112,9 @@ def test_a_wrong_override_is_one_line(cli, config, text, fact, remedy):
     assert line.endswith(remedy) or remedy in line
 
 
-def test_every_mistake_is_told_at_once(cli, config):
+def test_every_mistake_is_told_at_once(
+    cli: Callable[..., Result], config: Callable[..., Path]
+) -> None:
     """Several problems are a line each, so that one edit mends them all (design 7)."""
     result = cli("check", "-c", config(), "--set", "logg=1", "--set", "http.bind=x")
     assert result.exit_code == 2
@@ -114,7 +132,9 @@ JSON_LINES = {
 
 
 @pytest.mark.parametrize(("arguments", "env"), JSON_LINES.values(), ids=JSON_LINES)
-def test_under_json_logging_mistakes_are_json(cli, arguments, env):
+def test_under_json_logging_mistakes_are_json(
+    cli: Callable[..., Result], arguments: tuple[str, ...], env: dict[str, str]
+) -> None:
     """Whoever reads JSON lines reads the last error too, also that of a wrong flag (F-88)."""
     ended = cli(*arguments, env=env)
     assert ended.exit_code == 2
@@ -123,13 +143,15 @@ def test_under_json_logging_mistakes_are_json(cli, arguments, env):
     assert all(line["error"] and line["code"] == 2 for line in lines)
 
 
-def test_a_flag_wins_over_the_variable_for_mistakes_too(cli):
+def test_a_flag_wins_over_the_variable_for_mistakes_too(cli: Callable[..., Result]) -> None:
     """`--log-format text` takes precedence over a variable (F-88)."""
     env = {"KCM_HOST_LOG__FORMAT": "json"}
     one_error(cli("run", "--log-format", "text", "--frobnicate", env=env))
 
 
-def test_a_file_that_asks_for_json_gets_its_mistakes_so(cli, tmp_path: Path):
+def test_a_file_that_asks_for_json_gets_its_mistakes_so(
+    cli: Callable[..., Result], tmp_path: Path
+) -> None:
     """Mistakes in a file and warnings about one follow its own log format (F-88)."""
     path = tmp_path / "kcm-host.yaml"
     path.write_text("controllers: {ttl: {}}\nlog: {format: json}\n")
@@ -141,7 +163,7 @@ def test_a_file_that_asks_for_json_gets_its_mistakes_so(cli, tmp_path: Path):
 
 
 @contextmanager
-def as_nobody():
+def as_nobody() -> Iterator[None]:
     """Be a user who may read little; only root has to change for that."""
     if os.geteuid() != 0:
         yield
@@ -167,7 +189,9 @@ def as_nobody():
     ],
     ids=["config file", "kubeconfig"],
 )
-def test_a_file_of_somebody_else_is_named(cli, arguments, told):
+def test_a_file_of_somebody_else_is_named(
+    cli: Callable[..., Result], arguments: tuple[str, ...], told: str
+) -> None:
     """The error of an unreadable file has fact, place and remedy (F-88)."""
     cli("check", "--offline", "--set", "controllers.ttl={}")  # nobody can import nothing more
     with TemporaryDirectory() as folder:
@@ -182,7 +206,9 @@ def test_a_file_of_somebody_else_is_named(cli, arguments, told):
     assert ended.stderr.splitlines()[-1] == told.format(path)
 
 
-def test_a_kubeconfig_with_a_section_twice_is_one_line(cli, config, kubeconfig):
+def test_a_kubeconfig_with_a_section_twice_is_one_line(
+    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """Of two lists of users one would be lost, so both lines are named (F-88)."""
     path = kubeconfig()
     content = json.loads(path.read_text())
@@ -197,7 +223,9 @@ def test_a_kubeconfig_with_a_section_twice_is_one_line(cli, config, kubeconfig):
     )
 
 
-def test_a_closed_stderr_is_told_on_stdout(command, config, kubeconfig):
+def test_a_closed_stderr_is_told_on_stdout(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """Without stderr the host runs, with a warning that nothing is logged (F-88)."""
     ended = command(
         "run", "-c", config(), "--kubeconfig", kubeconfig(),
@@ -207,7 +235,9 @@ def test_a_closed_stderr_is_told_on_stdout(command, config, kubeconfig):
     assert ended.out == "warning: stderr is closed, so nothing is logged; give it a file: 2>FILE\n"
 
 
-def test_variables_and_stdin_are_a_configuration(command, config):
+def test_variables_and_stdin_are_a_configuration(
+    command: Command, config: Callable[..., Path]
+) -> None:
     """No file is needed when variables enable controllers; `-` reads one from stdin (F-85)."""
     command.environment["KCM_HOST_CONTROLLERS"] = "{ttl: {}}"
     by_variable = command("check", "--offline", "-o", "json")
@@ -222,7 +252,15 @@ def test_variables_and_stdin_are_a_configuration(command, config):
 @pytest.mark.parametrize(
     ("user", "fact", "remedy"), WRONG_KUBECONFIGS.values(), ids=WRONG_KUBECONFIGS
 )
-def test_an_unusable_kubeconfig_is_one_line(cli, config, kubeconfig, verb, user, fact, remedy):
+def test_an_unusable_kubeconfig_is_one_line(
+    cli: Callable[..., Result],
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    verb: str,
+    user: dict[str, Any],
+    fact: str,
+    remedy: str,
+) -> None:
     """Credentials that cannot be had are found before anything is started (design 5)."""
     server = {"server": "https://127.0.0.1:1"}
     result = cli(verb, "-c", config(), "--kubeconfig", kubeconfig(user, **server))
@@ -234,21 +272,27 @@ def test_an_unusable_kubeconfig_is_one_line(cli, config, kubeconfig, verb, user,
     assert "Traceback" not in result.stderr
 
 
-def test_a_missing_kubeconfig_is_one_line(cli, config):
+def test_a_missing_kubeconfig_is_one_line(
+    cli: Callable[..., Result], config: Callable[..., Path]
+) -> None:
     """The file is named, and the flag to name another (design 5)."""
     line = one_error(cli("check", "-c", config(), "--kubeconfig", "nowhere"))
     assert "'nowhere'" in line
     assert "--kubeconfig" in line
 
 
-def test_no_way_to_a_server_is_one_line(cli, config):
+def test_no_way_to_a_server_is_one_line(
+    cli: Callable[..., Result], config: Callable[..., Path]
+) -> None:
     """Without any kubeconfig the places that were tried are listed (design 7)."""
     line = one_error(cli("check", "-c", config()))
     assert "$KUBECONFIG is not set" in line
     assert line.endswith("name one with --kubeconfig")
 
 
-def test_a_server_out_of_reach_is_one_line(command, config, kubeconfig, silent_port):
+def test_a_server_out_of_reach_is_one_line(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path], silent_port: int
+) -> None:
     """After `startTimeout` the error has the address and the cause (H-41, design 5)."""
     ended = command("run", "-c", config(), "--kubeconfig", kubeconfig(), "--log-level", "error")
     assert ended.code == 1
@@ -257,7 +301,9 @@ def test_a_server_out_of_reach_is_one_line(command, config, kubeconfig, silent_p
     assert "connection refused" in line
 
 
-def test_a_port_in_use_is_one_line(command, config, kubeconfig):
+def test_a_port_in_use_is_one_line(
+    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """An address that cannot be bound is a failure with key and remedy."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -272,7 +318,13 @@ def test_a_port_in_use_is_one_line(command, config, kubeconfig):
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])
-def test_traces_without_their_package_are_one_line(command, site, config, kubeconfig, verb):
+def test_traces_without_their_package_are_one_line(
+    command: Command,
+    site: PluginSite,
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    verb: str,
+) -> None:
     """The extra to install is named, by `check` already (design 7)."""
     site.module(
         "sitecustomize",

@@ -1,14 +1,21 @@
 """The help of every command."""
 
+from collections.abc import Callable, Iterator
+
 import click
 import pytest
+from click.testing import Result
+from host.cli.conftest import Command
 
 from kcm_host import __version__
 from kcm_host.cli.commands import COMMANDS, kcm_host
 
 
-def every_command(command=kcm_host, path=()):
+def every_command(
+    command: click.Command | None = kcm_host, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield each command with the words that call it."""
+    assert command is not None
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -21,7 +28,9 @@ BY_PATH = {" ".join(path) or "kcm-host": (path, command) for path, command in ev
 
 @pytest.mark.parametrize(("path", "command"), BY_PATH.values(), ids=BY_PATH)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_every_command_has_help(cli, path, command, flag):
+def test_every_command_has_help(
+    cli: Callable[..., Result], path: tuple[str, ...], command: click.Command, flag: str
+) -> None:
     """`--help` works everywhere, fits 80 columns, and cuts no sentence short."""
     result = cli(*path, flag)
     assert result.exit_code == 0
@@ -34,26 +43,26 @@ def test_every_command_has_help(cli, path, command, flag):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_list_of_commands_agrees_with_their_help(command):
+def test_the_list_of_commands_agrees_with_their_help(command: str) -> None:
     """The texts that are shown without importing a command are short sentences."""
     assert command in [name for name, *_ in (key.split() for key in BY_PATH)]
     assert COMMANDS[command].endswith(".")
     assert len(COMMANDS[command]) <= 60
 
 
-def test_help_without_arguments_is_the_help(cli):
+def test_help_without_arguments_is_the_help(cli: Callable[..., Result]) -> None:
     """Bare `kcm-host` shows how to begin, as the error it is."""
     result = cli()
     assert result.exit_code == 2
     assert "kcm-host run -c kcm-host.yaml" in result.output
 
 
-def test_the_version_is_told(cli):
+def test_the_version_is_told(cli: Callable[..., Result]) -> None:
     """`--version` names program and version."""
     assert cli("--version").stdout == f"kcm-host, version {__version__}\n"
 
 
-def test_listing_verbs_imports_none(command):
+def test_listing_verbs_imports_none(command: Command) -> None:
     """`--help` and completion answer fast because nothing of the host is imported."""
     command.environment["PYTHONPROFILEIMPORTTIME"] = "1"
     ended = command("--help")

@@ -1,10 +1,14 @@
 """Ctrl-C before the host runs ends it at once and without a word."""
 
 import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from eventually import eventually
-from plugin_site import controller
+from host.cli.conftest import Command
+from plugin_site import PluginSite, controller
 
 BLOCKED = """
 import time
@@ -16,7 +20,7 @@ for _ in range(1200):  # a signal that another thread receives does not end a sl
 """
 
 
-def interrupted(process, marker):
+def interrupted(process: subprocess.Popen[str], marker: Path) -> tuple[int, str]:
     """Send Ctrl-C once the process has printed the marker; return exit code and stderr."""
     try:
         eventually(marker.exists, f"the process has reached {marker.name}")
@@ -28,7 +32,7 @@ def interrupted(process, marker):
     return process.returncode, err
 
 
-def test_in_the_first_imports(command, site):
+def test_in_the_first_imports(command: Command, site: PluginSite) -> None:
     """While click is being imported the system ends the process: killed by SIGINT, no traceback."""
     marker = site.module("click", BLOCKED).with_suffix(".reached")
     code, err = interrupted(command.start("--version"), marker)
@@ -37,7 +41,13 @@ def test_in_the_first_imports(command, site):
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])
-def test_while_plugins_are_loaded(command, site, config, kubeconfig, verb):
+def test_while_plugins_are_loaded(
+    command: Command,
+    site: PluginSite,
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    verb: str,
+) -> None:
     """A slow import of a plugin can be interrupted: exit code 130, no traceback."""
     marker = site.plugin("slow", BLOCKED).with_suffix(".reached")
     arguments = [verb, "-c", config(slow={}), "--kubeconfig", kubeconfig()]
@@ -47,11 +57,18 @@ def test_while_plugins_are_loaded(command, site, config, kubeconfig, verb):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
-def test_while_the_server_is_awaited(command, site, config, kubeconfig, number):
+def test_while_the_server_is_awaited(
+    command: Command,
+    site: PluginSite,
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    number: signal.Signals,
+) -> None:
     """A host that has not found its server yet has nothing to drain: exit code 0 (H-41, H-61)."""
     site.plugin("good", controller())
     file = config(good={}, more={"startTimeout": "10m"})
     process = command.start("run", "-c", file, "--kubeconfig", kubeconfig())
+    assert process.stderr is not None
     try:
         line = next(line for line in process.stderr if "endpoints served" in line)
         assert "address=http://127.0.0.1:" in line

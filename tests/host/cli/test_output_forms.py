@@ -6,16 +6,23 @@ import re
 import struct
 import subprocess
 import termios
+from collections.abc import Callable
 from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from host.cli.conftest import Command
 
 OURS = ["clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl"]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
+Terminal = Callable[..., str]
 
-def at_terminal(command, *arguments, columns: int = 100, stream: str = "stdout") -> str:
+
+def at_terminal(
+    command: Command, *arguments: object, columns: int = 100, stream: str = "stdout"
+) -> str:
     """Return the output on a terminal of this width, colours included."""
     ours, theirs = os.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -35,13 +42,13 @@ def at_terminal(command, *arguments, columns: int = 100, stream: str = "stdout")
 
 
 @pytest.fixture
-def terminal(command):
+def terminal(command: Command) -> Terminal:
     """Look at a command's output on a terminal: `terminal("plugins", "list", columns=60)`."""
     command.environment["TERM"] = "xterm-256color"
     return lambda *arguments, **options: at_terminal(command, *arguments, **options)
 
 
-def test_piped_tables_are_plain(command):
+def test_piped_tables_are_plain(command: Command) -> None:
     """Columns in capitals, one line a plugin, no colours and nothing wrapped."""
     ended = command("plugins", "list")
     assert ended.code == 0
@@ -55,7 +62,9 @@ def test_piped_tables_are_plain(command):
 @pytest.mark.parametrize(
     "arguments", [("plugins", "list"), ("plugins", "info", "ttl")], ids=["list", "info"]
 )
-def test_terminals_of_any_width_show_whole_words(terminal, arguments, columns):
+def test_terminals_of_any_width_show_whole_words(
+    terminal: Terminal, arguments: tuple[str, ...], columns: int
+) -> None:
     """No line is wider than the terminal, and names are never broken in the middle."""
     plain = ESCAPE.sub("", terminal(*arguments, columns=columns))
     assert max(len(line.rstrip()) for line in plain.splitlines()) <= columns
@@ -63,7 +72,7 @@ def test_terminals_of_any_width_show_whole_words(terminal, arguments, columns):
     assert "ttl" in plain.split()
 
 
-def test_a_narrow_terminal_gets_facts_and_a_wide_one_a_table(terminal):
+def test_a_narrow_terminal_gets_facts_and_a_wide_one_a_table(terminal: Terminal) -> None:
     """Below the width of the table each plugin is a list of facts."""
     wide = ESCAPE.sub("", terminal("plugins", "list", columns=100))
     narrow = ESCAPE.sub("", terminal("plugins", "list", columns=50))
@@ -72,7 +81,7 @@ def test_a_narrow_terminal_gets_facts_and_a_wide_one_a_table(terminal):
     assert len(re.findall("^name ", narrow, re.MULTILINE)) == len(OURS)
 
 
-def test_colours_need_a_terminal_and_consent(terminal, command):
+def test_colours_need_a_terminal_and_consent(terminal: Terminal, command: Command) -> None:
     """A terminal gets colours unless NO_COLOR is set; a pipe never does."""
     colour = "\x1b[32m"
     assert colour in terminal("plugins", "list", columns=100)
@@ -80,14 +89,14 @@ def test_colours_need_a_terminal_and_consent(terminal, command):
     assert colour not in terminal("plugins", "list", columns=100)
 
 
-def test_error_colours_need_consent(terminal, command):
+def test_error_colours_need_consent(terminal: Terminal, command: Command) -> None:
     """The word `error` is red on a terminal, unless NO_COLOR is set."""
     assert terminal("rnu", stream="stderr").startswith("\x1b[31m")
     command.environment["NO_COLOR"] = "1"
     assert terminal("rnu", stream="stderr").startswith("error: there is no command")
 
 
-def test_info_as_json_is_one_object(cli):
+def test_info_as_json_is_one_object(cli: Callable[..., Result]) -> None:
     """A script reads a plugin's facts by name."""
     record = json.loads(cli("plugins", "info", "ttl", "-o", "json").stdout)
     assert record["name"] == "ttl"
@@ -99,14 +108,19 @@ def test_info_as_json_is_one_object(cli):
     assert record["problem"] is None
 
 
-def test_list_as_json_has_every_fact(cli):
+def test_list_as_json_has_every_fact(cli: Callable[..., Result]) -> None:
     """A list of objects like those of `info`."""
     found = json.loads(cli("plugins", "list", "-o", "json").stdout)
     assert [one["name"] for one in found] == OURS
     assert found[-1]["distribution"] == "kcm-host-ttl"
 
 
-def test_check_as_json_says_everything(cli, config, kubeconfig, silent_port):
+def test_check_as_json_says_everything(
+    cli: Callable[..., Result],
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    silent_port: int,
+) -> None:
     """It has server, origin, warnings and controllers; stderr is empty."""
     file = config(more={"leaderElection": None}, ttl={"workers": 2})
     result = cli("check", "-c", file, "--kubeconfig", kubeconfig(), "-o", "json")
@@ -121,7 +135,12 @@ def test_check_as_json_says_everything(cli, config, kubeconfig, silent_port):
     assert found["extensions"] == []
 
 
-def test_check_tells_people_the_server_and_warnings(cli, config, kubeconfig, silent_port):
+def test_check_tells_people_the_server_and_warnings(
+    cli: Callable[..., Result],
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    silent_port: int,
+) -> None:
     """The server is above the table, warnings are on stderr."""
     file = config(more={"leaderElection": None})
     result = cli("check", "-c", file, "--kubeconfig", kubeconfig())
@@ -129,7 +148,9 @@ def test_check_tells_people_the_server_and_warnings(cli, config, kubeconfig, sil
     assert result.stderr.startswith("warning: 'leaderElection' is left out")
 
 
-def test_settings_are_shown_with_their_origins(cli, config):
+def test_settings_are_shown_with_their_origins(
+    cli: Callable[..., Result], config: Callable[..., Path]
+) -> None:
     """`config show --origin` shows file and line, variable, flag or default of each value."""
     file = config(ttl={"workers": 2})
     result = cli(
@@ -145,14 +166,18 @@ def test_settings_are_shown_with_their_origins(cli, config):
     assert plain[0].split() == ["PATH", "VALUE"]
 
 
-def test_settings_that_mean_nothing_are_warned_of(cli, config):
+def test_settings_that_mean_nothing_are_warned_of(
+    cli: Callable[..., Result], config: Callable[..., Path]
+) -> None:
     """A variable that is no setting is named on stderr, the table is not disturbed."""
     result = cli("config", "show", "-c", config(), env={"KCM_HOST_LOGG__LEVEL": "debug"})
     assert result.exit_code == 0
     assert "warning: variable 'KCM_HOST_LOGG__LEVEL' is no setting" in result.stderr
 
 
-def test_the_config_file_may_be_named_by_a_variable(cli, config, kubeconfig):
+def test_the_config_file_may_be_named_by_a_variable(
+    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """KCM_HOST_CONFIG sets the path of the file, and is no setting."""
     env = {"KCM_HOST_CONFIG": str(config())}
     result = cli("check", "--kubeconfig", kubeconfig(), env=env)
@@ -160,7 +185,7 @@ def test_the_config_file_may_be_named_by_a_variable(cli, config, kubeconfig):
     assert not result.stderr
 
 
-def test_the_schema_is_json(cli):
+def test_the_schema_is_json(cli: Callable[..., Result]) -> None:
     """`config schema` has the installed controllers under all their names (H-16)."""
     schema = json.loads(cli("config", "schema").stdout)
     names = schema["properties"]["controllers"]["properties"]
@@ -172,7 +197,9 @@ def test_the_schema_is_json(cli):
     [("--help",), ("plugins", "list"), ("config", "schema"), ("completion", "bash")],
     ids="-".join,
 )
-def test_a_closed_pipe_is_no_error_to_talk_about(command, arguments):
+def test_a_closed_pipe_is_no_error_to_talk_about(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
     """Whoever reads only the first line (`| head -1`) gets no complaint."""
     ours, theirs = os.pipe()
     os.close(ours)
@@ -185,7 +212,7 @@ def test_a_closed_pipe_is_no_error_to_talk_about(command, arguments):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 @pytest.mark.parametrize("arguments", [("--help",), ("plugins", "list")], ids="-".join)
-def test_a_full_disk_is_one_line(command, arguments):
+def test_a_full_disk_is_one_line(command: Command, arguments: tuple[str, ...]) -> None:
     """Output that cannot be written is a failure in one line."""
     with Path("/dev/full").open("w") as full:
         ended = command(*arguments, stdout=full)
@@ -193,7 +220,7 @@ def test_a_full_disk_is_one_line(command, arguments):
     assert ended.errors == ["cannot go on: No space left on device"]
 
 
-def test_a_closed_stdout_is_no_crash(command):
+def test_a_closed_stdout_is_no_crash(command: Command) -> None:
     """Without any stdout the answer is lost and nothing else happens."""
     ended = command("plugins", "list", preexec_fn=lambda: os.close(1), stdout=None)
     assert ended.code == 0

@@ -3,12 +3,17 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eventually import eventually
+from host.cli.conftest import Command
 from plugin_site import PluginSite, controller
 from running_host import RunningHost
+
+from kcm_host_testing.api_server import ApiServer
 
 HANG = "await asyncio.sleep(60)"
 STUBBORN = """
@@ -27,7 +32,9 @@ def installed(tmp_path: Path) -> PluginSite:
     return PluginSite(folder)
 
 
-def host_of(server, installed, *, level="info", **more) -> RunningHost:
+def host_of(
+    server: ApiServer, installed: PluginSite, *, level: str = "info", **more: Any
+) -> RunningHost:
     """Describe a host that runs the plugin `loop` of the site."""
     config = {
         "controllers": {"loop": {}},
@@ -38,7 +45,7 @@ def host_of(server, installed, *, level="info", **more) -> RunningHost:
     return RunningHost(config, kubeconfig=server.kubeconfig(), environment=environment)
 
 
-def ended(host: RunningHost) -> int:
+def ended(host: RunningHost) -> int | None:
     """Wait for its end and return the exit code."""
     eventually(lambda: not host.process.running, "the host has ended")
     return host.process.exit_code
@@ -50,7 +57,7 @@ def syncing(host: RunningHost) -> None:
 
 
 @pytest.mark.usefixtures("namespace")
-def test_a_host_that_has_drained_ends_with_0(api_server, installed):
+def test_a_host_that_has_drained_ends_with_0(api_server: ApiServer, installed: PluginSite) -> None:
     """After SIGTERM the log has draining and drained, and the exit code is 0 (H-61)."""
     installed.plugin("loop", controller())
     with host_of(api_server, installed) as host:
@@ -62,7 +69,7 @@ def test_a_host_that_has_drained_ends_with_0(api_server, installed):
     assert events.index("endpoints served") < events.index("server reached")
 
 
-def test_every_line_of_a_json_log_is_json(api_server, installed):
+def test_every_line_of_a_json_log_is_json(api_server: ApiServer, installed: PluginSite) -> None:
     """From the first line to the last, with time, level, logger and event."""
     installed.plugin("loop", controller("raise ValueError('two\\nlines')"))
     with host_of(api_server, installed) as host:
@@ -74,7 +81,9 @@ def test_every_line_of_a_json_log_is_json(api_server, installed):
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-def test_stacks_are_shown_at_level_debug(api_server, installed, level):
+def test_stacks_are_shown_at_level_debug(
+    api_server: ApiServer, installed: PluginSite, level: str
+) -> None:
     """A failing sync is one line for operators; its stack is for authors."""
     installed.plugin("loop", controller("raise ValueError('broken on purpose')"))
     with host_of(api_server, installed, level=level) as host:
@@ -86,7 +95,9 @@ def test_stacks_are_shown_at_level_debug(api_server, installed, level):
         assert any("acme_loop.py" in stack and "on purpose" in stack for stack in stacks)
 
 
-def test_a_second_signal_ends_a_hanging_host_at_once(api_server, installed):
+def test_a_second_signal_ends_a_hanging_host_at_once(
+    api_server: ApiServer, installed: PluginSite
+) -> None:
     """A sync hangs and the drain would take long: the second signal is exit code 130 (H-61)."""
     installed.plugin("loop", controller(HANG))
     with host_of(api_server, installed, shutdownTimeout="60s") as host:
@@ -98,7 +109,9 @@ def test_a_second_signal_ends_a_hanging_host_at_once(api_server, installed):
         assert ended(host) == 130
 
 
-def test_a_sync_that_does_not_end_in_time_is_a_failure(api_server, installed):
+def test_a_sync_that_does_not_end_in_time_is_a_failure(
+    api_server: ApiServer, installed: PluginSite
+) -> None:
     """After `shutdownTimeout` it is cancelled and named; exit code 1 (H-61)."""
     installed.plugin("loop", controller(HANG))
     with host_of(api_server, installed, shutdownTimeout="100ms") as host:
@@ -108,7 +121,9 @@ def test_a_sync_that_does_not_end_in_time_is_a_failure(api_server, installed):
     assert line["controller"] == "loop"
 
 
-def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(api_server, installed):
+def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(
+    api_server: ApiServer, installed: PluginSite
+) -> None:
     """A plugin that waits while it is cancelled cannot keep the process alive (H-61)."""
     installed.plugin("loop", controller(STUBBORN))
     with host_of(api_server, installed, shutdownTimeout="100ms") as host:
@@ -116,7 +131,9 @@ def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(api_server,
         assert host.stop() == 1
 
 
-def test_a_server_that_is_not_trusted_is_one_line(api_server, command, config, tmp_path):
+def test_a_server_that_is_not_trusted_is_one_line(
+    api_server: ApiServer, command: Command, config: Callable[..., Path], tmp_path: Path
+) -> None:
     """A kubeconfig without the server's authority ends with exit code 2, before any waiting."""
     known = json.loads(api_server.kubeconfig().read_text())
     del known["clusters"][0]["cluster"]["certificate-authority"]
@@ -130,7 +147,9 @@ def test_a_server_that_is_not_trusted_is_one_line(api_server, command, config, t
     assert "certificate" in line
 
 
-def test_credentials_that_the_server_refuses_are_one_line(api_server, command, config, tmp_path):
+def test_credentials_that_the_server_refuses_are_one_line(
+    api_server: ApiServer, command: Command, config: Callable[..., Path], tmp_path: Path
+) -> None:
     """An unknown token ends with exit code 2, before any waiting; the token is not shown."""
     known = api_server.kubeconfig().read_text()
     stranger = tmp_path / "stranger"

@@ -1,8 +1,12 @@
 """A controller that is named but not installed: which advice helps whom."""
 
-from importlib.metadata import distributions
+from collections.abc import Callable
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import Result
 
 from kcm_host.plugins import finder
 
@@ -30,18 +34,24 @@ ADVICE = {
 
 
 @pytest.fixture(autouse=True)
-def small_installation(monkeypatch):
+def small_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only two of our plugins are installed."""
     hidden = {f"kcm-host-{name}" for name in ("servicecidrs", "resourceclaim", "resourcequota")}
 
-    def visible(**context):
+    def visible(**context: Any) -> list[Distribution]:
         return [one for one in distributions(**context) if one.metadata["Name"] not in hidden]
 
     monkeypatch.setattr(finder, "distributions", visible)
 
 
 @pytest.mark.parametrize(("name", "advice"), ADVICE.values(), ids=ADVICE)
-def test_the_advice_fits_the_name(cli, config, kubeconfig, name, advice):
+def test_the_advice_fits_the_name(
+    cli: Callable[..., Result],
+    config: Callable[..., Path],
+    kubeconfig: Callable[..., Path],
+    name: str,
+    advice: str,
+) -> None:
     """A close name is suggested; pip is named for our own distributions only (H-16, F-94)."""
     path = config(**{name: {}})
     result = cli("check", "-c", path, "--kubeconfig", kubeconfig())
@@ -50,7 +60,9 @@ def test_the_advice_fits_the_name(cli, config, kubeconfig, name, advice):
     assert line.endswith(f": controllers: no installed plugin is called '{name}'; {advice}")
 
 
-def test_missing_plugins_are_told_in_the_order_of_the_file(cli, tmp_path, kubeconfig):
+def test_missing_plugins_are_told_in_the_order_of_the_file(
+    cli: Callable[..., Result], tmp_path: Path, kubeconfig: Callable[..., Path]
+) -> None:
     """Each line has its place: file, line and column; extensions in a list too."""
     path = tmp_path / "kcm-host.yaml"
     path.write_text("controllers:\n  zeta: {}\n  alpha: {}\nextensions:\n  - beta\n")
@@ -59,7 +71,9 @@ def test_missing_plugins_are_told_in_the_order_of_the_file(cli, tmp_path, kubeco
     assert places == [f"{path}:2:3", f"{path}:3:3", f"{path}:5:5"]
 
 
-def test_an_upstream_name_runs_the_plugin(cli, config, kubeconfig):
+def test_an_upstream_name_runs_the_plugin(
+    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+) -> None:
     """`ttl-controller` is `ttl` wherever a name is accepted (H-16)."""
     path = config(**{"ttl-controller": {}})
     result = cli("check", "-c", path, "--kubeconfig", kubeconfig())

@@ -1,23 +1,30 @@
 """Certificates, kubeconfigs and TLS servers for the tests of the wire."""
 
+import base64
 import datetime as dt
-import ipaddress
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+import trustme
 import yaml
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
 
-from kcm_host.client.auth.connection import connect
+from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.transport import ConnectionPool
+
+Fields = Mapping[str, Any]
+
+
+def encoded(text: str) -> str:
+    """Return a text the way kubeconfigs embed it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 @dataclass(frozen=True)
@@ -25,60 +32,55 @@ class Pair:
     certificate: str
     key: str
 
+    def server(self, folder: Path, *, clients: "Authority | None" = None) -> ssl.SSLContext:
+        """Return what a server shows; with `clients` it wants a certificate of that authority."""
+        chain = folder / "server.pem"
+        chain.write_text(self.certificate + self.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain)
+        if clients is not None:
+            context.load_verify_locations(cadata=clients.pem)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
 
 class Authority:
     """A certificate authority that issues what a test asks for."""
 
-    def __init__(self):
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
-        builder = self._builder(self._name, self._key.public_key(), days=10)
-        certificate = builder.add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
-        ).sign(self._key, hashes.SHA256())
-        self.pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
+    def __init__(self) -> None:
+        self._ca = trustme.CA()
+        self.pem = self._ca.cert_pem.bytes().decode()
 
-    def issue(self, name="somebody", *, names=("127.0.0.1",), key_type="ec", days=1, password=None):
-        key = (
-            rsa.generate_private_key(65537, 2048)
-            if key_type == "rsa"
-            else ec.generate_private_key(ec.SECP256R1())
-        )
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        builder = self._builder(subject, key.public_key(), days=days).add_extension(
-            x509.SubjectAlternativeName([_general(entry) for entry in names]), critical=False
-        )
-        certificate = builder.sign(self._key, hashes.SHA256())
-        encryption = (
-            serialization.BestAvailableEncryption(password)
-            if password
-            else serialization.NoEncryption()
-        )
-        return Pair(
-            certificate.public_bytes(serialization.Encoding.PEM).decode(),
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-            ).decode(),
-        )
-
-    def _builder(self, subject, public_key, *, days):
+    def issue(
+        self,
+        name: str = "somebody",
+        *,
+        names: tuple[str, ...] = ("127.0.0.1",),
+        key_type: trustme.KeyType = trustme.KeyType.ECDSA,
+        days: int = 1,
+        password: bytes | None = None,
+    ) -> Pair:
+        """Issue a certificate that began five days ago and ends in `days`."""
         now = dt.datetime.now(dt.UTC)
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(public_key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=5))
-            .not_valid_after(now + dt.timedelta(days=days))
+        issued = self._ca.issue_cert(
+            *names,
+            common_name=name,
+            not_before=now - dt.timedelta(days=5),
+            not_after=now + dt.timedelta(days=days),
+            key_type=key_type,
         )
+        key = issued.private_key_pem.bytes()
+        if password is not None:
+            key = _encrypted(key, password)
+        return Pair(issued.cert_chain_pems[0].bytes().decode(), key.decode())
 
 
-def _general(entry):
-    try:
-        return x509.IPAddress(ipaddress.ip_address(entry))
-    except ValueError:
-        return x509.DNSName(entry)
+def _encrypted(key: bytes, password: bytes) -> bytes:
+    return serialization.load_pem_private_key(key, None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password),
+    )
 
 
 @dataclass
@@ -87,10 +89,11 @@ class Server:
 
     url: str = ""
     port: int = 0
-    seen: list[dict] = field(default_factory=list)
+    seen: list[dict[str, str | None]] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
 
-    async def answer(self, request):
+    async def answer(self, request: web.Request) -> web.Response:
+        assert request.transport is not None
         peer = request.transport.get_extra_info("peercert") or {}
         names = {key: value for ((key, value),) in peer.get("subject", ())}
         header = request.headers.get("Authorization")
@@ -100,40 +103,41 @@ class Server:
         return web.Response(status=401 if header in self.refused else 200)
 
 
+Serve = Callable[..., Awaitable[Server]]
+WriteKubeconfig = Callable[..., Path]
+Connected = Callable[..., Connection]
+Ask = Callable[..., Awaitable[int]]
+
+
 @pytest.fixture
-def authority():
+def authority() -> Authority:
     """An authority of the test's own."""
     return Authority()
 
 
 @pytest.fixture
-def server_pair(authority):
+def server_pair(authority: Authority) -> Pair:
     """A server certificate for 127.0.0.1."""
     return authority.issue("api server")
 
 
 @pytest.fixture
-async def serve(tmp_path):
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
     """Starts servers, over TLS when given a pair and in plain HTTP when given None."""
     async with AsyncExitStack() as stack:
 
-        async def start(pair, **options):
+        async def start(pair: Pair | None, **options: Authority) -> Server:
             return await stack.enter_async_context(_serving(pair, tmp_path, **options))
 
         yield start
 
 
 @asynccontextmanager
-async def _serving(pair, folder, *, client_authority=None):
-    server, context = Server(), None
-    if pair is not None:
-        chain = folder / "server-chain.pem"
-        chain.write_text(pair.certificate + pair.key)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(chain)
-        if client_authority is not None:
-            context.load_verify_locations(cadata=client_authority.pem)
-            context.verify_mode = ssl.CERT_REQUIRED
+async def _serving(
+    pair: Pair | None, folder: Path, *, client_authority: Authority | None = None
+) -> AsyncIterator[Server]:
+    server = Server()
+    context = pair.server(folder, clients=client_authority) if pair is not None else None
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
@@ -149,11 +153,13 @@ async def _serving(pair, folder, *, client_authority=None):
 
 
 @pytest.fixture
-def kubeconfig(tmp_path):
+def kubeconfig(tmp_path: Path) -> WriteKubeconfig:
     """Writes a kubeconfig: `kubeconfig(cluster={...}, user={...})` gives its path."""
 
-    def write(*, cluster, user, name="config", context="here"):
-        path = Path(tmp_path) / name
+    def write(
+        *, cluster: Fields, user: Fields, name: str = "config", context: str = "here"
+    ) -> Path:
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "apiVersion": "v1",
@@ -170,10 +176,12 @@ def kubeconfig(tmp_path):
 
 
 @pytest.fixture
-def connected(kubeconfig):
+def connected(kubeconfig: WriteKubeconfig) -> Connected:
     """Connects with a kubeconfig of this cluster and user."""
 
-    def make(*, cluster, user, environ=None, **more):
+    def make(
+        *, cluster: Fields, user: Fields, environ: Mapping[str, str] | None = None, **more: Any
+    ) -> Connection:
         path = kubeconfig(cluster=cluster, user=user)
         return connect(str(path), environ=environ or {}, **more)
 
@@ -181,10 +189,10 @@ def connected(kubeconfig):
 
 
 @pytest.fixture
-def ask():
+def ask() -> Ask:
     """Sends one GET the way our sessions do and gives the status."""
 
-    async def get(connection, path="/healthz"):
+    async def get(connection: Connection, path: str = "/healthz") -> int:
         access = await connection.credentials.current()
         timeout = aiohttp.ClientTimeout(total=5)
         async with (
@@ -193,7 +201,7 @@ def ask():
                 connection.base_url + path,
                 headers=access.headers,
                 ssl=access.ssl if access.ssl is not None else True,
-                proxy=connection.proxy and connection.proxy.url,
+                proxy=connection.proxy.url if connection.proxy else None,
                 server_hostname=connection.tls_server_name,
             ) as response,
         ):

@@ -5,6 +5,7 @@ import dataclasses
 import socket
 
 import pytest
+from host.client.conftest import Authority, Connected, Serve
 
 from kcm_host.api.errors import Unreachable
 from kcm_host.client.rest import Client, user_agent_of
@@ -12,7 +13,9 @@ from kcm_host.client.rest import Client, user_agent_of
 AGENT = user_agent_of("acme")
 
 
-async def test_error_of_a_connection_shows_no_object_of_python(authority, serve, connected) -> None:
+async def test_error_of_a_connection_shows_no_object_of_python(
+    authority: Authority, serve: Serve, connected: Connected
+) -> None:
     """A server that is gone is told by its address and the system's words (F-91)."""
     server = await serve(authority.issue("api server"))
     cluster = {"certificate-authority-data": base64.b64encode(authority.pem.encode()).decode()}

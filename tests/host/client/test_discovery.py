@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client as kubernetes
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Discovery, Kind, Resource
@@ -229,7 +230,7 @@ async def test_trouble_changes_nothing_and_is_told_once(
     assert discoverer.api_resources is before
     (line,) = caplog.records
     assert line.getMessage() == "discovery failed, retrying"
-    assert words in vars(line)["kv"]["error"]
+    assert words in pairs_of(line)["error"]
 
 
 async def test_a_version_nobody_answers_for_keeps_what_was_known(

@@ -6,13 +6,14 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from host.client.conftest import Authority, Pair
 
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.rest import Client, user_agent_of
-from kcm_host_testing import certificate
 
 SECONDS = 60.0
 BURST = 5
@@ -61,11 +62,9 @@ class SilentServer:
 
 
 @pytest.fixture
-def silent(tmp_path) -> Iterator[Callable[[bytes], SilentServer]]:
+def silent(tmp_path: Path, server_pair: Pair) -> Iterator[Callable[[bytes], SilentServer]]:
     """Start servers that fall silent after some bytes."""
-    certificate.write_self_signed(tmp_path)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tmp_path / certificate.CERTIFICATE, tmp_path / certificate.KEY)
+    context = server_pair.server(tmp_path)
     started: list[SilentServer] = []
 
     def start(answer: bytes) -> SilentServer:
@@ -82,10 +81,12 @@ def silent(tmp_path) -> Iterator[Callable[[bytes], SilentServer]]:
     [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"],
     ids=["before the answer", "in the midst of it"],
 )
-def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
+def test_a_call_that_is_given_up_leaves_no_connection(
+    silent: Callable[[bytes], SilentServer], authority: Authority, answer: bytes
+) -> None:
     """The end of a client closes what a cancelled call would close politely, half a minute on."""
     server = silent(answer)
-    trust = ssl.create_default_context(cafile=str(tmp_path / certificate.CERTIFICATE))
+    trust = ssl.create_default_context(cadata=authority.pem)
 
     async def trusting() -> RequestCredentials:
         return RequestCredentials({}, trust)
@@ -109,7 +110,7 @@ def test_a_call_that_is_given_up_leaves_no_connection(silent, tmp_path, answer):
     server.wait_until_left()
 
 
-def test_after_a_burst_one_connection_is_enough():
+def test_after_a_burst_one_connection_is_enough() -> None:
     """Calls one after the other use one connection, the others grow old."""
     peers: list[int] = []
 

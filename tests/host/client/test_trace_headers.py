@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from host.client.conftest import Connected
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Write
@@ -43,7 +44,7 @@ async def heads() -> AsyncIterator[Heads]:
     server.close()
 
 
-def tracing(sampler: object) -> OtelTracing:
+def tracing(sampler: Sampler) -> OtelTracing:
     """Return tracing whose spans nobody takes."""
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
     return OtelTracing(provider, version="0", stop=lambda seconds: None)
@@ -55,7 +56,9 @@ def sync(made: OtelTracing) -> OtelSyncSpan:
 
 
 @pytest.mark.parametrize(("sampler", "flags"), [(ALWAYS_ON, "01"), (ALWAYS_OFF, "00")])
-async def test_requests_of_a_sync_carry_its_span(heads, connected, sampler, flags: str) -> None:
+async def test_requests_of_a_sync_carry_its_span(
+    heads: Heads, connected: Connected, sampler: Sampler, flags: str
+) -> None:
     """Each is told the innermost span and whether it is recorded; others are told none (F-90)."""
     connection = connected(cluster={"server": heads.url}, user={"token": "t"})
     async with Client(connection, lambda _: None) as client:

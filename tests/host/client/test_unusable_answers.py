@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -30,7 +31,7 @@ MEBIBYTE = 1 << 20
 
 
 @pytest.fixture
-async def client(fault_proxy: FaultProxy):
+async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
     """Return a client that goes through the proxy as admin."""
     connection = connect(str(fault_proxy.kubeconfig()), environ={})
     async with Client(connection, lambda _: None) as made:

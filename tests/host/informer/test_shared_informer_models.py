@@ -19,6 +19,7 @@ from host.informer.stream_lines import (
     pod,
     streaming_list,
 )
+from logged import pairs_of
 
 from kcm_host.api.watch import Change
 from kcm_host.informer.shared_informer import SharedInformer
@@ -126,7 +127,7 @@ def test_an_item_without_a_name_is_passed_over_and_told(
     informer.add_event_handler(Pod, handler)
     paged_list(informer, pod(A, "1"), b'{"metadata": {}}', b"{}", pod(B, "1"))
     assert handler.told() == [("added", "a"), ("added", "b")]
-    told = [(record.getMessage(), record.__dict__["kv"]) for record in caplog.records]
+    told = [(record.getMessage(), pairs_of(record)) for record in caplog.records]
     assert told == [("list item without a name skipped", {"kind": "pods"})] * 2
 
 

@@ -25,7 +25,8 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Change
 from kcm_host.informer import shared_informer
 from kcm_host.informer import store as stores
-from kcm_host.informer.shared_informer import SLICE, SharedInformer
+from kcm_host.informer.shared_informer import SharedInformer
+from kcm_host.informer.store import SLICE
 
 KEYS = [Key(name, "team") for name in "abcdefg"]
 #: What the server says of an object: its node, or something that does not fit.

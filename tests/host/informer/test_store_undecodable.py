@@ -23,6 +23,7 @@ from host.informer.stream_lines import (
     streaming_list,
     undecodable_entry,
 )
+from logged import pairs_of
 
 from kcm_host.api.errors import Undecodable
 from kcm_host.api.watch import Change
@@ -154,7 +155,7 @@ def test_it_is_told_once_for_each_version(
     paged_list(informer, pod(A, "3", node=2))
     (message,) = {record.getMessage() for record in caplog.records}
     assert message == "undecodable object, last decoded state kept"
-    told = [record.__dict__["kv"] for record in caplog.records]
+    told = [pairs_of(record) for record in caplog.records]
     assert [pairs["version"] for pairs in told] == ["1", "2", "3"]
     assert told[1] == {
         "kind": "pods",
@@ -180,8 +181,8 @@ def test_the_error_in_the_log_is_bounded(
     informer.add_event_handler(Wordy, RecordingHandler())
     paged_list(informer, pod(A, "1"))
     (record,) = caplog.records
-    assert record.__dict__["kv"]["model"] == "Wordy"
-    assert record.__dict__["kv"]["error"] == "x" * 400
+    assert pairs_of(record)["model"] == "Wordy"
+    assert pairs_of(record)["error"] == "x" * 400
 
 
 def test_its_end_is_no_further_trouble(
@@ -227,7 +228,7 @@ def test_a_model_whose_own_code_raises_is_a_misfit(
     event(informer, "DELETED", pod(A, "3", node="broken"))
     assert touchy.told() == [("added", "a"), ("deleted", "a")]
     assert fine.told() == [("added", "a"), ("updated", "a"), ("deleted", "a")]
-    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["2"]
+    assert [pairs_of(record)["version"] for record in caplog.records] == ["2"]
 
 
 class Deep(msgspec.Struct, frozen=True, gc=False):
@@ -251,7 +252,7 @@ def test_one_nested_too_deep_keeps_nothing_back(
     event(informer, "ADDED", pod(D, "4"))
     assert informer.typed_informer(Pod).store.undecodable == {A}
     assert handler.told() == [("added", "b"), ("added", "c"), ("added", "d")]
-    assert [record.__dict__["kv"]["version"] for record in caplog.records] == ["1", "2", "3"]
+    assert [pairs_of(record)["version"] for record in caplog.records] == ["1", "2", "3"]
     event(informer, "DELETED", pod(A, "5", tree=tree))
     assert len(informer.typed_informer(Pod).store) == 3
 

@@ -108,7 +108,8 @@ class LoopThread:
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop and wait until it has returned."""
         done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (function(), done.set()))
+        self.loop.call_soon_threadsafe(function)
+        self.loop.call_soon_threadsafe(done.set)
         assert done.wait(DEADLINE_SECONDS)
 
     def until(self, condition: Callable[[], object]) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from logged import pairs_of
 from virtual_time import VirtualTimeLoop
 
 from kcm_host.api.errors import ApiError
@@ -51,7 +52,7 @@ class Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line."""
         at = round(self._loop.time() - self._begun, 6)
-        self.lines.append((at, record.getMessage(), record.__dict__["kv"]))
+        self.lines.append((at, record.getMessage(), pairs_of(record)))
 
     def __enter__(self) -> "Lines":
         log.addHandler(self)
@@ -114,7 +115,7 @@ async def test_each_repetition_is_logged_at_level_debug(caplog: pytest.LogCaptur
     deduplicated = DeduplicatedLog(log, "sync failed")
     for key in "abc":
         deduplicated.log("refused", {"key": key})
-    found = [(one.levelname, one.__dict__["kv"]["key"]) for one in caplog.records]
+    found = [(one.levelname, pairs_of(one)["key"]) for one in caplog.records]
     assert found == [("WARNING", "a"), ("DEBUG", "b"), ("DEBUG", "c")]
 
 

@@ -6,9 +6,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import pytest
+from host.observe.conftest import Blocker, LoopThread
 
 from kcm_host.api.hooks import Metric
 from kcm_host.observe.endpoints import AddressUnusable, Endpoints
@@ -33,7 +35,9 @@ def get(
 
 
 @contextmanager
-def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Iterator[Endpoints]:
+def serving(
+    loop_thread: LoopThread, host_state: Callable[..., HostState], **options: Any
+) -> Iterator[Endpoints]:
     """Serve endpoints of a host at a free port, with a watchdog over its loop."""
     watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.3, check_seconds=0.02)
     loop_thread.call(watchdog.start)
@@ -55,28 +59,28 @@ def serving(loop_thread, host_state: Callable[..., HostState], **options) -> Ite
 
 
 @pytest.fixture
-def endpoints(loop_thread, state) -> Iterator[Endpoints]:
+def endpoints(loop_thread: LoopThread, state: HostState) -> Iterator[Endpoints]:
     """Serve a host that is ready."""
     with serving(loop_thread, lambda _: state) as endpoints:
         yield endpoints
 
 
 @pytest.fixture
-def unready_endpoints(loop_thread, unready) -> Iterator[Endpoints]:
+def unready_endpoints(loop_thread: LoopThread, unready: HostState) -> Iterator[Endpoints]:
     """Serve a host that is not ready."""
     with serving(loop_thread, lambda _: unready) as endpoints:
         yield endpoints
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
-def test_healthy_host_says_ok(endpoints, path: str) -> None:
+def test_healthy_host_says_ok(endpoints: Endpoints, path: str) -> None:
     """Both health endpoints are 200 with `ok` and no line end, as plain text (H-80)."""
     status, body, headers = get(endpoints, path)
     assert (status, body) == (200, "ok")
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_readyz_gives_the_reason_of_each_unready_controller(unready_endpoints) -> None:
+def test_readyz_gives_the_reason_of_each_unready_controller(unready_endpoints: Endpoints) -> None:
     """An unready host is 503 with a line for each controller that is not ready, and why."""
     status, body, _ = get(unready_endpoints, "/readyz")
     assert status == 503
@@ -87,7 +91,9 @@ def test_readyz_gives_the_reason_of_each_unready_controller(unready_endpoints) -
     ]
 
 
-def test_readyz_verbose_shows_ready_controllers_too(endpoints, unready_endpoints) -> None:
+def test_readyz_verbose_shows_ready_controllers_too(
+    endpoints: Endpoints, unready_endpoints: Endpoints
+) -> None:
     """With `?verbose` every controller has its line, ready or not."""
     assert get(endpoints, "/readyz?verbose")[:2] == (200, "[+]ttl ok\nreadyz check passed\n")
     status, body, _ = get(unready_endpoints, "/readyz?verbose")
@@ -95,14 +101,16 @@ def test_readyz_verbose_shows_ready_controllers_too(endpoints, unready_endpoints
     assert body.startswith("[+]ttl ok\n[-]resourcequota failed")
 
 
-def test_unready_host_without_unready_controllers_says_so(loop_thread, state) -> None:
+def test_unready_host_without_unready_controllers_says_so(
+    loop_thread: LoopThread, state: HostState
+) -> None:
     """A host that is not ready for a reason of its own is 503 all the same."""
     alone = msgspec.structs.replace(state, ready=False)
     with serving(loop_thread, lambda _: alone) as endpoints:
         assert get(endpoints, "/readyz")[:2] == (503, "readyz check failed\n")
 
 
-def test_status_is_json_with_camel_case_names(endpoints) -> None:
+def test_status_is_json_with_camel_case_names(endpoints: Endpoints) -> None:
     """The names of the state are camelCase as in the config file; keys of a plugin stay its own."""
     status, body, headers = get(endpoints, "/status")
     shown = json.loads(body)
@@ -114,7 +122,9 @@ def test_status_is_json_with_camel_case_names(endpoints) -> None:
     assert shown["streams"][0]["resourceVersion"] == "123456789012345678"
 
 
-def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
+def test_status_of_a_plugin_may_hold_more_than_json(
+    loop_thread: LoopThread, state: HostState
+) -> None:
     """A plugin's status that JSON cannot hold is shown as text, and breaks no response."""
     odd = msgspec.structs.replace(state.controllers[0], status={"kinds": {1j}, "loop": print})
     with serving(
@@ -124,7 +134,7 @@ def test_status_of_a_plugin_may_hold_more_than_json(loop_thread, state) -> None:
     assert shown == {"kinds": ["1j"], "loop": "<built-in function print>"}
 
 
-def test_metrics_are_prometheus_text(endpoints) -> None:
+def test_metrics_are_prometheus_text(endpoints: Endpoints) -> None:
     """The metrics response has the content type, with version, that Prometheus asks for."""
     status, body, headers = get(endpoints, "/metrics")
     assert status == 200
@@ -132,7 +142,7 @@ def test_metrics_are_prometheus_text(endpoints) -> None:
     assert 'workqueue_depth{name="ttlcontroller"} 2.0' in body
 
 
-def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
+def test_metrics_hooks_are_called_on_the_loop(loop_thread: LoopThread, state: HostState) -> None:
     """Each scrape asks each controller, in the thread of the event loop; other endpoints do not."""
     threads: list[int] = []
 
@@ -151,7 +161,7 @@ def test_metrics_hooks_are_called_on_the_loop(loop_thread, state) -> None:
     assert len(set(threads)) == 1
 
 
-def test_each_endpoint_reads_what_it_needs(loop_thread, state) -> None:
+def test_each_endpoint_reads_what_it_needs(loop_thread: LoopThread, state: HostState) -> None:
     """Probes and scrapes do not pay for what `/status` shows (F-40)."""
     asked: list[Detail] = []
 
@@ -165,7 +175,7 @@ def test_each_endpoint_reads_what_it_needs(loop_thread, state) -> None:
     assert asked == [Detail.READINESS, Detail.READINESS, Detail.METRICS, Detail.STATUS]
 
 
-def test_root_lists_the_endpoints(endpoints) -> None:
+def test_root_lists_the_endpoints(endpoints: Endpoints) -> None:
     """The root names the others."""
     status, body, _ = get(endpoints, "/")
     assert status == 200
@@ -173,27 +183,27 @@ def test_root_lists_the_endpoints(endpoints) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez/ttl", "/statusz", "/../etc"])
-def test_unknown_path_is_404(endpoints, path: str) -> None:
+def test_unknown_path_is_404(endpoints: Endpoints, path: str) -> None:
     """Paths are matched exactly (H-72)."""
     assert get(endpoints, path)[0] == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
-def test_other_methods_are_refused(endpoints, method: str) -> None:
+def test_other_methods_are_refused(endpoints: Endpoints, method: str) -> None:
     """Nothing but GET and HEAD is answered: 405 with the methods that are allowed."""
     status, _, headers = get(endpoints, "/livez", method)
     assert status == 405
     assert headers["Allow"] == "GET, HEAD"
 
 
-def test_head_is_get_without_a_body(endpoints) -> None:
+def test_head_is_get_without_a_body(endpoints: Endpoints) -> None:
     """HEAD gives the headers of GET, the length included, and no body."""
     status, body, headers = get(endpoints, "/livez", "HEAD")
     assert (status, body, headers["Content-Length"]) == (200, "", "2")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])
-def test_nothing_is_cached_or_sniffed(endpoints, path: str) -> None:
+def test_nothing_is_cached_or_sniffed(endpoints: Endpoints, path: str) -> None:
     """Every response forbids caching and guessing of types (H-70)."""
     headers = get(endpoints, path)[2]
     assert headers["Cache-Control"] == "no-cache, private"
@@ -201,7 +211,9 @@ def test_nothing_is_cached_or_sniffed(endpoints, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/status", "/metrics"])
-def test_blocked_loop_makes_its_endpoints_503(loop_thread, state, blocker, path: str) -> None:
+def test_blocked_loop_makes_its_endpoints_503(
+    loop_thread: LoopThread, state: HostState, blocker: Blocker, path: str
+) -> None:
     """While a plugin blocks the loop, endpoints that need it are 503 with that reason."""
     with serving(loop_thread, lambda _: state, call_seconds=0.1) as endpoints:
         blocker.block(loop_thread)
@@ -213,7 +225,9 @@ def test_blocked_loop_makes_its_endpoints_503(loop_thread, state, blocker, path:
         loop_thread.until(lambda: get(endpoints, path)[0] == 200)
 
 
-def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) -> None:
+def test_livez_answers_while_the_loop_is_blocked(
+    loop_thread: LoopThread, state: HostState, blocker: Blocker
+) -> None:
     """A short stall is no failure: `/livez` stays 200 during it."""
     with serving(loop_thread, lambda _: state) as endpoints:
         blocker.block(loop_thread)
@@ -221,7 +235,9 @@ def test_livez_answers_while_the_loop_is_blocked(loop_thread, state, blocker) ->
         blocker.released.set()
 
 
-def test_livez_fails_when_a_plugin_blocks_for_too_long(loop_thread, state, blocker) -> None:
+def test_livez_fails_when_a_plugin_blocks_for_too_long(
+    loop_thread: LoopThread, state: HostState, blocker: Blocker
+) -> None:
     """A stall beyond the limit is 500 and names the controller; afterwards it is 200 again."""
     with serving(loop_thread, lambda _: state, dead_seconds=0.5) as endpoints:
         blocker.block(loop_thread)
@@ -231,7 +247,9 @@ def test_livez_fails_when_a_plugin_blocks_for_too_long(loop_thread, state, block
         loop_thread.until(lambda: get(endpoints, "/livez")[0] == 200)
 
 
-def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None:
+def test_failing_state_is_a_500_that_is_logged_once(
+    loop_thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
     """Each response of an endpoint that raises has the reason; it is logged once."""
 
     def broken(_: Detail) -> HostState:
@@ -246,7 +264,9 @@ def test_failing_state_is_a_500_that_is_logged_once(loop_thread, caplog) -> None
     assert [record.getMessage() for record in caplog.records].count("endpoint failed") == 1
 
 
-def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
+def test_address_in_use_is_an_error_with_a_remedy(
+    loop_thread: LoopThread, state: HostState
+) -> None:
     """A taken port is an error that names the address and the setting to change."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -269,7 +289,9 @@ def test_address_in_use_is_an_error_with_a_remedy(loop_thread, state) -> None:
         pytest.param("192.0.2.1:0", "no interface of this machine", id="foreign address"),
     ],
 )
-def test_unusable_address_is_an_error(loop_thread, state, bind: str, fact: str) -> None:
+def test_unusable_address_is_an_error(
+    loop_thread: LoopThread, state: HostState, bind: str, fact: str
+) -> None:
     """An address that cannot be bound is an error that says what is wrong with it."""
     with (
         pytest.raises(AddressUnusable, match=fact),
@@ -278,7 +300,7 @@ def test_unusable_address_is_an_error(loop_thread, state, bind: str, fact: str) 
         pass
 
 
-def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
+def test_ipv6_address_can_be_bound(loop_thread: LoopThread, state: HostState) -> None:
     """`[::1]:0` is served, and shown in brackets."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -292,7 +314,9 @@ def test_ipv6_address_can_be_bound(loop_thread, state) -> None:
         connection.close()
 
 
-def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> None:
+def test_stop_does_not_wait_for_a_blocked_loop(
+    loop_thread: LoopThread, state: HostState, blocker: Blocker
+) -> None:
     """Stopping while the loop is blocked cancels pending calls and leaves no thread behind."""
     asked: list[tuple[int, str]] = []
     with serving(loop_thread, lambda _: state, call_seconds=60) as endpoints:
@@ -306,7 +330,7 @@ def test_stop_does_not_wait_for_a_blocked_loop(loop_thread, state, blocker) -> N
     assert endpoints.address == ""
 
 
-def test_idle_client_does_not_delay_the_stop(loop_thread, state) -> None:
+def test_idle_client_does_not_delay_the_stop(loop_thread: LoopThread, state: HostState) -> None:
     """A connection without a request is aborted at the stop."""
     with serving(loop_thread, lambda _: state) as endpoints:
         host, _, port = endpoints.address.rpartition(":")

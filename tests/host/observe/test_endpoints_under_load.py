@@ -11,10 +11,12 @@ from contextlib import ExitStack
 
 import msgspec
 import pytest
+from host.observe.conftest import Blocker, LoopThread
 from host.observe.test_endpoints import get, serving
 
 from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.http_server import LIMITS, Limits
+from kcm_host.observe.states import HostState
 
 DEADLINE_SECONDS = 60.0
 PATIENT = Limits(request_seconds=600)
@@ -50,7 +52,7 @@ def is_closed(client: socket.socket) -> bool:
         return True
 
 
-def test_head_that_never_ends_is_aborted(loop_thread, state) -> None:
+def test_head_that_never_ends_is_aborted(loop_thread: LoopThread, state: HostState) -> None:
     """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
     with (
         serving(loop_thread, lambda _: state, limits=Limits(request_seconds=0.2)) as endpoints,
@@ -66,7 +68,7 @@ def test_head_that_never_ends_is_aborted(loop_thread, state) -> None:
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_response_that_nobody_reads_is_aborted(loop_thread, state) -> None:
+def test_response_that_nobody_reads_is_aborted(loop_thread: LoopThread, state: HostState) -> None:
     """A client that does not read a large response is aborted at the deadline (F-15)."""
     huge = msgspec.structs.replace(
         state.controllers[0], status={"text": "x" * 30_000_000, "controller": "ttl"}
@@ -81,7 +83,7 @@ def test_response_that_nobody_reads_is_aborted(loop_thread, state) -> None:
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_idle_clients_do_not_block_a_probe(loop_thread, state) -> None:
+def test_idle_clients_do_not_block_a_probe(loop_thread: LoopThread, state: HostState) -> None:
     """A probe has a response in spite of many idle connections, also of its address (F-15)."""
     with (
         serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
@@ -93,7 +95,7 @@ def test_idle_clients_do_not_block_a_probe(loop_thread, state) -> None:
         assert endpoints.connections <= LIMITS.connections_per_peer
 
 
-def test_one_address_does_not_evict_others(loop_thread, state) -> None:
+def test_one_address_does_not_evict_others(loop_thread: LoopThread, state: HostState) -> None:
     """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
     with (
         serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
@@ -105,7 +107,7 @@ def test_one_address_does_not_evict_others(loop_thread, state) -> None:
         assert honest.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_all_addresses_together_are_limited(loop_thread, state) -> None:
+def test_all_addresses_together_are_limited(loop_thread: LoopThread, state: HostState) -> None:
     """Many addresses share one limit, and a probe has a response (F-15)."""
     with (
         serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
@@ -119,7 +121,9 @@ def test_all_addresses_together_are_limited(loop_thread, state) -> None:
         )
 
 
-def test_without_file_descriptors_accepting_pauses(loop_thread, state, caplog) -> None:
+def test_without_file_descriptors_accepting_pauses(
+    loop_thread: LoopThread, state: HostState, caplog: pytest.LogCaptureFixture
+) -> None:
     """Out of descriptors, accepting pauses instead of spinning, and goes on afterwards (F-15)."""
     caplog.set_level("DEBUG")
 
@@ -146,14 +150,16 @@ def test_without_file_descriptors_accepting_pauses(loop_thread, state, caplog) -
     assert len(failed()) <= 3
 
 
-def test_post_with_a_body_gets_its_response(loop_thread, state) -> None:
+def test_post_with_a_body_gets_its_response(loop_thread: LoopThread, state: HostState) -> None:
     """Data after the head does not reset the connection before the response (F-15)."""
     with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
         assert client.recv(12) == b"HTTP/1.1 405"
 
 
-def test_stop_sends_a_pending_response(loop_thread, state, blocker) -> None:
+def test_stop_sends_a_pending_response(
+    loop_thread: LoopThread, state: HostState, blocker: Blocker
+) -> None:
     """A request that waits for the loop at the stop has a response with the reason (F-15)."""
     with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         blocker.block(loop_thread)
@@ -186,7 +192,9 @@ def test_stop_sends_a_pending_response(loop_thread, state, blocker) -> None:
         pytest.param(b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, 431, id="huge head"),
     ],
 )
-def test_odd_requests_have_a_response(loop_thread, state, head: bytes, status: int) -> None:
+def test_odd_requests_have_a_response(
+    loop_thread: LoopThread, state: HostState, head: bytes, status: int
+) -> None:
     """Whatever is sent gets the status that fits it."""
     with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
         client.sendall(head)

@@ -6,6 +6,7 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_exception_is_one_line_above_debug() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_stack_is_shown_at_debug(form: str) -> None:
+def test_stack_is_shown_at_debug(form: Literal["text", "json"]) -> None:
     """At level debug the stack is shown: below the text line, or as `stack` of the object."""
     out = io.StringIO()
     start_logging("debug", form=form, stream=out)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kcm_host.api import SyncOutcome
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.observe.metrics import Metrics
@@ -36,7 +37,7 @@ def sample(metrics: Metrics, state: HostState, series: str, /, **labels: str) ->
     return value
 
 
-def a_sync(outcome: str = "done", seconds: float = 0.02) -> SyncRecord:
+def a_sync(outcome: SyncOutcome = "done", seconds: float = 0.02) -> SyncRecord:
     """Return a sync of ttl with two writes, one of which got no answer."""
     return SyncRecord(
         controller="ttl",

@@ -7,19 +7,21 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.sync import Cause
 from kcm_host.api.writes import Write
 from kcm_host.observe.logging import JsonFormatter, TextFormatter
-from kcm_host.observe.tracing import start_tracing
+from kcm_host.observe.tracing import SyncSpan, Tracing, start_tracing
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
 PATCH = Write(kind=NODE, key=Key("n1"), verb="patch", body=b"{}")
@@ -42,7 +44,7 @@ class Collector(http.server.ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def spans(self):
+    def spans(self) -> list[Span]:
         """Return every span received so far."""
         return [
             span
@@ -84,7 +86,9 @@ def collector() -> Iterator[Collector]:
     collector.close()
 
 
-def traced(collector: Collector, work, sample_ratio: float = 1.0):
+def traced(
+    collector: Collector, work: Callable[[Tracing], None], sample_ratio: float = 1.0
+) -> dict[str, Span]:
     """Run `work` with tracing on, and give the spans that arrived by the time it has stopped."""
     tracing = start_tracing(
         "otlp", endpoint=collector.url, sample_ratio=sample_ratio, version="1.2.3"
@@ -96,22 +100,22 @@ def traced(collector: Collector, work, sample_ratio: float = 1.0):
     return {span.name: span for span in collector.spans()}
 
 
-def begin(tracing, *, causes: tuple[Cause, ...] = (), merged: int = 1):
+def begin(tracing: Tracing, *, causes: tuple[Cause, ...] = (), merged: int = 1) -> SyncSpan:
     """Begin the span of a sync of ttl."""
     return tracing.sync(
         "ttl", Key("n1"), attempt=2, causes=causes, merged=merged, queued_seconds=0.5
     )
 
 
-def values(holder) -> dict[str, object]:
+def values(holder: Any) -> dict[str, object]:
     """Return the attributes of a span, event or resource as plain values."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in holder.attributes}
 
 
-def test_the_span_of_a_sync(collector) -> None:
+def test_the_span_of_a_sync(collector: Collector) -> None:
     """A sync is one root span with its key, attempt, waiting time, reads and outcome."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as span:
             span.finish("later", reads=3, retry_after_seconds=60.0)
 
@@ -131,10 +135,10 @@ def test_the_span_of_a_sync(collector) -> None:
     assert collector.paths == ["/v1/traces"]
 
 
-def test_resource_names_the_host(collector) -> None:
+def test_resource_names_the_host(collector: Collector) -> None:
     """Spans belong to the service kcm-host of this version."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing):
             pass
 
@@ -145,7 +149,7 @@ def test_resource_names_the_host(collector) -> None:
     assert resource["service.version"] == "1.2.3"
 
 
-def test_causes_are_events_at_the_time_they_came(collector) -> None:
+def test_causes_are_events_at_the_time_they_came(collector: Collector) -> None:
     """A cause is an event with kind, key and version, at the wall-clock time of its receipt."""
     cause = Cause(
         reason="updated",
@@ -156,7 +160,7 @@ def test_causes_are_events_at_the_time_they_came(collector) -> None:
     )
     expected = time.time() - 5.0
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing, causes=(cause,)):
             pass
 
@@ -166,14 +170,14 @@ def test_causes_are_events_at_the_time_they_came(collector) -> None:
     assert event.time_unix_nano / 1e9 == pytest.approx(expected, abs=1.0)
 
 
-def test_many_causes_end_in_a_count(collector) -> None:
+def test_many_causes_end_in_a_count(collector: Collector) -> None:
     """Sixteen causes are shown; one event more says how many others there were."""
     causes = tuple(
         Cause(reason="updated", received=0.0, kind="Node", object=f"n{i}", resource_version="1")
         for i in range(16)
     )
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing, causes=causes, merged=40):
             pass
 
@@ -183,12 +187,13 @@ def test_many_causes_end_in_a_count(collector) -> None:
     assert values(events[16]) == {"kcm.causes": 24}
 
 
-def test_retry_links_to_the_sync_before_it(collector) -> None:
+def test_retry_links_to_the_sync_before_it(collector: Collector) -> None:
     """A cause with a link leads to the earlier sync; the same link twice is one."""
     contexts: list[tuple[int, int]] = []
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as first:
+            assert first.context is not None
             contexts.append(first.context)
         retry = Cause(reason="retry", received=0.0, link=contexts[0])
         timer = Cause(reason="timer", received=0.0, link=contexts[0])
@@ -204,10 +209,10 @@ def test_retry_links_to_the_sync_before_it(collector) -> None:
     assert spans["sync acme"].trace_id != spans["sync ttl"].trace_id
 
 
-def test_failed_sync_is_an_error_with_its_message(collector) -> None:
+def test_failed_sync_is_an_error_with_its_message(collector: Collector) -> None:
     """Errors and timeouts turn the status to ERROR, with the message."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as span:
             span.finish("error", reads=0, error="KeyError: 'zone'", retry_after_seconds=0.005)
 
@@ -215,20 +220,20 @@ def test_failed_sync_is_an_error_with_its_message(collector) -> None:
     assert (status.code, status.message) == (ERROR, "KeyError: 'zone'")
 
 
-def test_exception_through_a_span_is_an_error(collector) -> None:
+def test_exception_through_a_span_is_an_error(collector: Collector) -> None:
     """An exception that nobody reported still ends the span, as an error."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with pytest.raises(KeyError), begin(tracing):
             raise KeyError("zone")
 
     assert traced(collector, work)["sync ttl"].status.message == "KeyError: 'zone'"
 
 
-def test_a_terminal_failure_is_an_error(collector) -> None:
+def test_a_terminal_failure_is_an_error(collector: Collector) -> None:
     """A sync that failed for good has the status ERROR, with its text."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as span:
             span.finish("terminal", reads=0, error="give a size")
 
@@ -236,10 +241,10 @@ def test_a_terminal_failure_is_an_error(collector) -> None:
     assert (span.status.code, span.status.message) == (ERROR, "give a size")
 
 
-def test_cancelled_sync_is_no_error(collector) -> None:
+def test_cancelled_sync_is_no_error(collector: Collector) -> None:
     """A sync that is cancelled at the stop ends its span without blame."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with suppress(asyncio.CancelledError), begin(tracing) as span:
             span.finish("cancelled", reads=0)
             raise asyncio.CancelledError
@@ -249,10 +254,10 @@ def test_cancelled_sync_is_no_error(collector) -> None:
     assert values(span)["kcm.outcome"] == "cancelled"
 
 
-def test_write_is_a_child_with_its_response(collector) -> None:
+def test_write_is_a_child_with_its_response(collector: Collector) -> None:
     """A write is a client span below its sync with verb, kind, object, status and attempts."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as span, span.write(PATCH) as write:
             write.answered(200, attempts=3)
 
@@ -269,10 +274,10 @@ def test_write_is_a_child_with_its_response(collector) -> None:
     }
 
 
-def test_refused_write_is_an_error_with_its_status(collector) -> None:
+def test_refused_write_is_an_error_with_its_status(collector: Collector) -> None:
     """A write that the server refuses has the status of the answer and the message."""
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing) as span, pytest.raises(Conflict), span.write(PATCH):
             raise Conflict("the object has changed", status=409)
 
@@ -281,32 +286,32 @@ def test_refused_write_is_an_error_with_its_status(collector) -> None:
     assert (span.status.code, span.status.message) == (ERROR, "Conflict: the object has changed")
 
 
-async def test_span_is_current_in_its_own_task_alone(collector) -> None:
+async def test_span_is_current_in_its_own_task_alone(collector: Collector) -> None:
     """Inside the sync its span is the current one, for its task and not for others."""
 
-    async def sync(tracing, gate: asyncio.Barrier) -> bool:
+    async def sync(tracing: Tracing, gate: asyncio.Barrier) -> bool:
         with begin(tracing) as span:
             await gate.wait()
             current = trace.get_current_span().get_span_context()
             return (current.trace_id, current.span_id) == span.context
 
-    async def both(tracing) -> list[bool]:
+    async def both(tracing: Tracing) -> tuple[bool, bool]:
         gate = asyncio.Barrier(2)
         return await asyncio.gather(sync(tracing, gate), sync(tracing, gate))
 
     tracing = start_tracing("otlp", endpoint=collector.url, version="1.2.3")
     try:
-        assert await both(tracing) == [True, True]
+        assert all(await both(tracing))
     finally:
         await asyncio.to_thread(tracing.stop, 20)
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
+def test_unsampled_sync_sends_nothing_and_gives_no_context(collector: Collector) -> None:
     """A sync that is not sampled sends no span, its writes neither, and is no goal for links."""
     contexts: list[tuple[int, int] | None] = []
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing, causes=(UPDATED,)) as span:
             with span.write(PATCH) as write:
                 write.answered(200)
@@ -328,7 +333,7 @@ def test_unsampled_sync_sends_nothing_and_gives_no_context(collector) -> None:
         ("/otlp?tenant=a", "/otlp/v1/traces?tenant=a"),
     ],
 )
-def test_endpoint_is_a_base_url(collector, path: str, called: str) -> None:
+def test_endpoint_is_a_base_url(collector: Collector, path: str, called: str) -> None:
     """The path of the signal is added to whatever path the endpoint has, once (F-90)."""
     tracing = start_tracing("otlp", endpoint=f"{collector.url}{path}", version="1")
     with begin(tracing):
@@ -337,12 +342,12 @@ def test_endpoint_is_a_base_url(collector, path: str, called: str) -> None:
     assert collector.paths == [called]
 
 
-def test_operators_name_the_service(collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_name_the_service(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard variables for the resource win over what the host says of itself (F-90)."""
     monkeypatch.setenv("OTEL_SERVICE_NAME", "quota-west")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=west,service.name=other")
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing):
             pass
 
@@ -354,7 +359,7 @@ def test_operators_name_the_service(collector, monkeypatch: pytest.MonkeyPatch) 
     assert resource["service.version"] == "1.2.3"
 
 
-def test_log_lines_of_a_sync_name_its_span(collector) -> None:
+def test_log_lines_of_a_sync_name_its_span(collector: Collector) -> None:
     """From a line of the log to its trace: in a sync, in a write, and nowhere else (F-90)."""
     out = io.StringIO()
     handler = logging.StreamHandler(out)
@@ -364,7 +369,7 @@ def test_log_lines_of_a_sync_name_its_span(collector) -> None:
     log.propagate = False
     log.handlers[:] = [handler]
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         log.info("before")
         with begin(tracing) as span:
             log.info("in the sync")
@@ -385,11 +390,11 @@ def test_log_lines_of_a_sync_name_its_span(collector) -> None:
     ]
 
 
-def test_log_lines_of_a_sync_that_is_not_sampled_name_none(collector) -> None:
+def test_log_lines_of_a_sync_that_is_not_sampled_name_none(collector: Collector) -> None:
     """An id that leads nowhere is no help (F-90)."""
     shown: list[str] = []
 
-    def work(tracing) -> None:
+    def work(tracing: Tracing) -> None:
         with begin(tracing):
             record = logging.LogRecord("kcm_host", logging.INFO, "", 0, "event", None, None)
             shown.append(TextFormatter().format(record))

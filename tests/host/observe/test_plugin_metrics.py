@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from logged import pairs_of
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcm_host.api.errors import UndeclaredRead
@@ -30,18 +31,21 @@ def metrics() -> Metrics:
     return Metrics()
 
 
+def offering(answer: Any) -> Callable[[], Any]:
+    """Return a `kcm_metrics` with this answer."""
+    return lambda: answer
+
+
 def scrape(metrics: Metrics, state: HostState, **told: Sequence[Any]) -> dict[str, Any]:
     """Return the families of a scrape, by name, with these controllers' metrics in it."""
-    offers: dict[str, Callable[[], Any]] = {
-        name: lambda answer=answer: answer for name, answer in told.items()
-    }
+    offers = {name: offering(answer) for name, answer in told.items()}
     text = render(metrics, state, metrics.plugins.collect(offers)).decode()
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
 def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the reasons that were logged."""
-    return [record.__dict__["kv"]["problem"] for record in caplog.records]
+    return [pairs_of(record)["problem"] for record in caplog.records]
 
 
 def test_metrics_of_a_controller_are_in_a_scrape(metrics: Metrics, state: HostState) -> None:
@@ -110,7 +114,7 @@ def test_an_invalid_metric_is_omitted(
         assert "acme_made" in families
         assert "acme_x" not in families
     (line,) = caplog.records
-    pairs = line.__dict__["kv"]
+    pairs = pairs_of(line)
     assert line.getMessage() == "metric omitted"
     assert (pairs["controller"], pairs["metric"]) == ("acme", str(wrong[0]))
     assert pairs["problem"].startswith(problem)
@@ -149,7 +153,7 @@ def test_a_name_belongs_to_one_controller(
     families = scrape(metrics, state, beta=[again], acme=[MADE, again])
     assert [one.value for one in families["acme_made"].samples] == [7.0]
     assert problems(caplog) == ["controller 'acme' has a metric of that name"] * 2
-    assert [one.__dict__["kv"]["controller"] for one in caplog.records] == ["acme", "beta"]
+    assert [pairs_of(one)["controller"] for one in caplog.records] == ["acme", "beta"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_a_metrics_hook_that_raises(
     assert f'{FAILURES}{{controller="ttl"}} 3.0' in shown
     assert "acme_made_total 7.0" in shown
     (line,) = [one for one in caplog.records if one.levelno == logging.WARNING]
-    assert line.__dict__["kv"] == {"controller": "ttl", "error": text}
+    assert pairs_of(line) == {"controller": "ttl", "error": text}
 
 
 def test_samples_are_copies(metrics: Metrics, state: HostState) -> None:
@@ -204,9 +208,7 @@ def test_problems_with_different_texts_are_logged_once(
 
     for number in range(3000):
         wrong = Metric(name="acme_x", help="h", type="gauge", series=((({"a": "b"}), f"{number}"),))  # type: ignore[arg-type]
-        samples = metrics.plugins.collect(
-            {"acme": lambda wrong=wrong: [wrong], "ttl": failing(number)}
-        )
+        samples = metrics.plugins.collect({"acme": offering([wrong]), "ttl": failing(number)})
         assert list(metrics.plugins.valid(samples, reserved=())) == []
     assert [record.getMessage() for record in caplog.records] == [
         "kcm_metrics failed",
@@ -224,7 +226,7 @@ def test_the_number_of_logged_names_is_limited(
         before = 0
         for number in range(40_000):
             wrong = Metric(name=f"acme {number}", help="h", type="gauge", series=())
-            samples = metrics.plugins.collect({"acme": lambda wrong=wrong: [wrong]})
+            samples = metrics.plugins.collect({"acme": offering([wrong])})
             assert list(metrics.plugins.valid(samples, reserved=())) == []
             if number == 10_000:
                 before = tracemalloc.get_traced_memory()[0]
@@ -242,8 +244,8 @@ def test_a_huge_wrong_value_is_shortened(
     scrape(
         metrics,
         state,
-        acme=[Metric(name="acme_x", help="h", type="gauge", series=(("x" * 100_000,),))],
-    )  # type: ignore[arg-type]
+        acme=[Metric(name="acme_x", help="h", type="gauge", series=(("x" * 100_000,),))],  # type: ignore[arg-type] # no series
+    )
     (problem,) = problems(caplog)
     assert len(problem) < 200
 

@@ -9,6 +9,8 @@ from kubernetes import client
 from plugin_site import PluginSite, controller
 from running_host import RunningHost
 
+from kcm_host_testing.api_server import ApiServer
+
 TELLING = """
     from functools import partial
     from kcm_host.api import EVENTS, ControllerInfo, Metric
@@ -51,7 +53,9 @@ def telling(tmp_path: Path, namespace: str) -> PluginSite:
     return site
 
 
-def test_metrics_events_and_workers_of_a_plugin(telling, api_server, namespace) -> None:
+def test_metrics_events_and_workers_of_a_plugin(
+    telling: PluginSite, api_server: ApiServer, namespace: str
+) -> None:
     """What a plugin says in its hooks and by its writer reaches Prometheus, users and operators."""
     core: Any = client.CoreV1Api(api_server.client())
     labels = {"acme.example/telling": namespace}
@@ -63,7 +67,7 @@ def test_metrics_events_and_workers_of_a_plugin(telling, api_server, namespace) 
         mine = [one for one in found if one.involved_object.name == name]
         return mine if mine and mine[0].count >= least else None
 
-    config = {"controllers": {"telling": {}}}
+    config: dict[str, Any] = {"controllers": {"telling": {}}}
     environment = telling.environment
     kubeconfig = api_server.kubeconfig()
     with RunningHost(config, kubeconfig=kubeconfig, environment=environment) as host:

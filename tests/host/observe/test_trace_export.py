@@ -9,29 +9,26 @@ import threading
 import time
 
 import pytest
+from logged import logged
 
 from kcm_host.api.kinds import Key
-from kcm_host.observe.tracing import start_tracing
+from kcm_host.observe.tracing import Tracing, start_tracing
 
 
-def a_sync(tracing) -> None:
+def a_sync(tracing: Tracing) -> None:
     """Trace one sync."""
     with tracing.sync("ttl", Key("n1"), attempt=1, causes=(), merged=0, queued_seconds=0.0) as span:
         span.finish("done", reads=0)
 
 
-def logged(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
-    """Return the pairs of every logged record of one event."""
-    return [getattr(one, "kv", {}) for one in caplog.records if one.getMessage() == event]
-
-
 def closed_port() -> int:
     """Return a port at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+        port: int = server.getsockname()[1]
+        return port
 
 
-def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog) -> None:
+def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog: pytest.LogCaptureFixture) -> None:
     """With spans left and nobody to take them, stop ends in time, with one warning about them."""
     tracing = start_tracing("otlp", endpoint=f"http://127.0.0.1:{closed_port()}", version="1")
     a_sync(tracing)
@@ -59,7 +56,9 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         """Stay silent."""
 
 
-def test_export_errors_are_logged_once_until_recovery(caplog, monkeypatch) -> None:
+def test_export_errors_are_logged_once_until_recovery(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batches that cannot be delivered are one line in the log, and one when they can be again."""
     caplog.set_level("INFO")
     # The SDK's own variable: a batch every 20 ms, so that the test sees several.

@@ -5,19 +5,16 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from host.observe.conftest import Blocker, LoopThread
+from logged import logged
 
 from kcm_host.observe.watchdog import Watchdog
 
 PLUGINS = {"acme_loops": "acme"}
 
 
-def events(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
-    """Return the pairs of every logged record of one event."""
-    return [getattr(one, "kv", {}) for one in caplog.records if one.getMessage() == event]
-
-
 @pytest.fixture
-def watchdog(loop_thread) -> Iterator[Watchdog]:
+def watchdog(loop_thread: LoopThread) -> Iterator[Watchdog]:
     """Return a watchdog that looks often, and calls half a second a stall."""
     watchdog = Watchdog(loop_thread.loop, plugins=PLUGINS, limit_seconds=0.5, check_seconds=0.02)
     loop_thread.call(watchdog.start)
@@ -26,56 +23,66 @@ def watchdog(loop_thread) -> Iterator[Watchdog]:
 
 
 def test_blocking_plugin_is_named_once_with_its_stack(
-    watchdog, loop_thread, blocker, caplog
+    watchdog: Watchdog, loop_thread: LoopThread, blocker: Blocker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A stall is logged once, with the controller and the stack that hold the loop."""
     blocker.block(loop_thread)
     loop_thread.until(lambda: watchdog.stalled_seconds() > 1.0)
-    [pairs] = events(caplog, "event loop stalled")
+    [pairs] = logged(caplog, "event loop stalled")
     assert pairs["controller"] == "acme"
     assert "acme_loops.loop:4 slow" in pairs["stack"]
     assert watchdog.plugin == "acme"
 
 
-def test_end_of_a_stall_is_logged_with_its_length(watchdog, loop_thread, blocker, caplog) -> None:
+def test_end_of_a_stall_is_logged_with_its_length(
+    watchdog: Watchdog, loop_thread: LoopThread, blocker: Blocker, caplog: pytest.LogCaptureFixture
+) -> None:
     """When the loop runs again, that is logged with the time it stood, and nobody is blamed."""
     blocker.block(loop_thread)
-    loop_thread.until(lambda: events(caplog, "event loop stalled"))
+    loop_thread.until(lambda: logged(caplog, "event loop stalled"))
     blocker.released.set()
-    loop_thread.until(lambda: events(caplog, "event loop stall ended"))
-    [pairs] = events(caplog, "event loop stall ended")
+    loop_thread.until(lambda: logged(caplog, "event loop stall ended"))
+    [pairs] = logged(caplog, "event loop stall ended")
     assert pairs["controller"] == "acme"
     assert pairs["seconds"] >= 0.5
     assert watchdog.stalled_seconds() == 0.0
     assert watchdog.plugin == ""
 
 
-def test_second_stall_is_logged_again(watchdog, loop_thread, blocker, caplog) -> None:
+def test_second_stall_is_logged_again(
+    watchdog: Watchdog, loop_thread: LoopThread, blocker: Blocker, caplog: pytest.LogCaptureFixture
+) -> None:
     """Once per stall means that the next stall is logged as well."""
+
+    def until_logged(event: str, count: int) -> None:
+        loop_thread.until(lambda: len(logged(caplog, event)) == count)
+
     for count in (1, 2):
         blocker.entered.clear()
         blocker.released.clear()
         blocker.block(loop_thread)
-        loop_thread.until(lambda count=count: len(events(caplog, "event loop stalled")) == count)
+        until_logged("event loop stalled", count)
         blocker.released.set()
-        loop_thread.until(
-            lambda count=count: len(events(caplog, "event loop stall ended")) == count
-        )
+        until_logged("event loop stall ended", count)
 
 
-def test_stall_outside_of_plugins_names_no_controller(watchdog, loop_thread, caplog) -> None:
+def test_stall_outside_of_plugins_names_no_controller(
+    watchdog: Watchdog, loop_thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
     """A stall in code of no known plugin is logged as `unknown`, with its stack."""
     release = threading.Event()
     loop_thread.loop.call_soon_threadsafe(release.wait, 30)
-    loop_thread.until(lambda: events(caplog, "event loop stalled"))
+    loop_thread.until(lambda: logged(caplog, "event loop stalled"))
     release.set()
-    [pairs] = events(caplog, "event loop stalled")
+    [pairs] = logged(caplog, "event loop stalled")
     assert pairs["controller"] == "unknown"
     assert "threading" in pairs["stack"]
     assert watchdog.plugin == ""
 
 
-def test_busy_loop_is_not_a_stalled_one(watchdog, loop_thread, caplog) -> None:
+def test_busy_loop_is_not_a_stalled_one(
+    watchdog: Watchdog, loop_thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
     """A loop that always has something to do but keeps turning is never called stalled."""
     turns = 0
     ended = threading.Event()
@@ -91,10 +98,12 @@ def test_busy_loop_is_not_a_stalled_one(watchdog, loop_thread, caplog) -> None:
     loop_thread.call(lambda: turn(loop_thread.loop.time() + 1.0))
     assert ended.wait(20)
     assert turns > 10
-    assert events(caplog, "event loop stalled") == []
+    assert logged(caplog, "event loop stalled") == []
 
 
-def test_watchdog_ends_with_its_loop(loop_thread, caplog) -> None:
+def test_watchdog_ends_with_its_loop(
+    loop_thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
     """Stopping leaves no thread, also for a watchdog that never began."""
     caplog.set_level(logging.WARNING)
     idle = Watchdog(loop_thread.loop, plugins={})

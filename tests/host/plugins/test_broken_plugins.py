@@ -4,6 +4,7 @@ import re
 from textwrap import dedent
 
 import pytest
+from host.plugins.conftest import Site
 
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage
 
@@ -21,7 +22,7 @@ class Settings(pydantic.BaseModel):
 """
 
 
-def broken(site, name="bad", **options) -> Quarantined:
+def broken(site: Site, name: str = "bad", **options: str) -> Quarantined:
     """Load a broken plugin beside a valid one, and return the reason of the broken one."""
     site.plugin("good")
     loading = site.load(name, "good", **options)
@@ -41,7 +42,7 @@ def without_hook(source: str, hook: str) -> str:
     )
 
 
-def test_a_missing_module(site):
+def test_a_missing_module(site: Site) -> None:
     """Kind 1: the entry point names a module that does not exist."""
     site.distribution("acme-bad", "bad = loading_case_nowhere.loop:Loop")
     found = broken(site)
@@ -50,7 +51,7 @@ def test_a_missing_module(site):
     assert "reinstall 'acme-bad'" in found.remedy
 
 
-def test_an_exception_at_import(site):
+def test_an_exception_at_import(site: Site) -> None:
     """Kind 2: the reason names type, message, file and line; the traceback stays apart."""
     path = site.plugin("bad", "import json\n\njson.loads('{')\n")
     found = broken(site)
@@ -62,14 +63,14 @@ def test_an_exception_at_import(site):
     assert "Traceback" not in str(found)
 
 
-def test_a_syntax_error(site):
+def test_a_syntax_error(site: Site) -> None:
     """Kind 2: a module that does not compile is named with its line."""
     path = site.plugin("bad", "\nclass Loop(:\n    pass\n")
     assert re.search(r"SyntaxError: .* at .*:2$", broken(site).reason)
     assert path.name in broken(site).reason
 
 
-def test_a_missing_dependency(site):
+def test_a_missing_dependency(site: Site) -> None:
     """Kind 2: a module the plugin imports is missing, which is not the plugin's own."""
     site.plugin("bad", "import loading_case_not_installed")
     found = broken(site)
@@ -78,15 +79,15 @@ def test_a_missing_dependency(site):
 
 
 @pytest.mark.parametrize("leave", ["raise SystemExit(3)", "raise GeneratorExit"])
-def test_an_exit_at_import(site, leave):
+def test_an_exit_at_import(site: Site, leave: str) -> None:
     """Kind 3: ending the program at import ends the plugin alone."""
     site.plugin("bad", leave)
     found = broken(site)
     assert found.stage is Stage.IMPORT
-    assert leave.split()[1].split("(")[0] in found.reason
+    assert leave.split()[1].split("(", maxsplit=1)[0] in found.reason
 
 
-def test_an_exit_at_import_says_that_modules_must_not(site):
+def test_an_exit_at_import_says_that_modules_must_not(site: Site) -> None:
     """Kind 3: the remedy names the rule that was broken."""
     site.plugin("bad", "import sys\nsys.exit('no licence')")
     found = broken(site)
@@ -94,7 +95,7 @@ def test_an_exit_at_import_says_that_modules_must_not(site):
     assert "must not end the program" in found.remedy
 
 
-def test_a_missing_attribute(site, good):
+def test_a_missing_attribute(site: Site, good: str) -> None:
     """Kind 4: the class is not in the module; a similar name is suggested."""
     site.plugin("bad", good, attribute="Lop")
     found = broken(site)
@@ -103,7 +104,7 @@ def test_a_missing_attribute(site, good):
     assert "correct the entry point 'bad = " in found.remedy
 
 
-def test_an_attribute_that_is_no_class(site, good):
+def test_an_attribute_that_is_no_class(site: Site, good: str) -> None:
     """Kind 4: an entry point must not name an instance."""
     site.plugin("bad", good + "\nloop = Loop()\n", attribute="loop")
     found = broken(site)
@@ -121,7 +122,7 @@ def test_an_attribute_that_is_no_class(site, good):
     ],
     ids=["raises", "wants arguments", "exits"],
 )
-def test_a_constructor_that_raises(site, good, body, says):
+def test_a_constructor_that_raises(site: Site, good: str, body: str, says: str) -> None:
     """Kind 5: the class of a plugin without settings cannot be made without arguments."""
     site.plugin("bad", good + f"\n    {body}\n")
     with pytest.raises(BrokenPlugin) as caught:
@@ -132,16 +133,18 @@ def test_a_constructor_that_raises(site, good, body, says):
     assert "must take no arguments" in found.remedy
 
 
-def test_a_constructor_that_takes_no_settings(site, good):
+def test_a_constructor_that_takes_no_settings(site: Site, good: str) -> None:
     """Kind 5: with `kcm_settings` the class gets the settings."""
     site.plugin("bad", good + SETTINGS)
     plugin = site.load("bad").plugins["bad"]
+    assert plugin.settings_model is not None
+    settings = plugin.settings_model()
     with pytest.raises(BrokenPlugin) as caught:
-        plugin.construct(plugin.settings_model())
+        plugin.construct(settings)
     assert "must take the settings as its only argument" in caught.value.quarantined.remedy
 
 
-def test_a_hook_that_needs_no_instance_is_static(site, good):
+def test_a_hook_that_needs_no_instance_is_static(site: Site, good: str) -> None:
     """The settings are read before there is an instance."""
     source = SETTINGS.replace("    @staticmethod\n", "").replace("settings()", "settings(self)")
     site.plugin("bad", good + source)
@@ -166,7 +169,7 @@ def test_a_hook_that_needs_no_instance_is_static(site, good):
     ],
     ids=["workers", "more watches", "settings", "import"],
 )
-def test_a_plugin_for_0_1(site, good, source, says):
+def test_a_plugin_for_0_1(site: Site, good: str, source: str, says: str) -> None:
     """What was written for the API of 0.1 gets one sentence with the remedy."""
     site.plugin("bad", good + source)
     found = broken(site)
@@ -176,7 +179,7 @@ def test_a_plugin_for_0_1(site, good, source, says):
 
 
 @pytest.mark.parametrize("demand", ["kcm-host>=0.1,<1", "kcm-host~=0.1.3", "kcm-host==0.1.*"])
-def test_a_requirement_that_admits_0_1(site, demand):
+def test_a_requirement_that_admits_0_1(site: Site, demand: str) -> None:
     """Such a distribution is not imported: it is made for another plugin API."""
     site.plugin("bad", "raise SystemExit", metadata=f"Requires-Dist: {demand}\n")
     found = broken(site)
@@ -185,7 +188,7 @@ def test_a_requirement_that_admits_0_1(site, demand):
 
 
 @pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync"])
-def test_a_required_hook_that_is_missing(site, good, hook):
+def test_a_required_hook_that_is_missing(site: Site, good: str, hook: str) -> None:
     """Kind 6: a controller without one of the two hooks names it."""
     site.plugin("bad", without_hook(good, hook))
     found = broken(site)
@@ -194,14 +197,14 @@ def test_a_required_hook_that_is_missing(site, good, hook):
     assert f"implement '{hook}'" in found.remedy
 
 
-def test_several_hooks_that_are_missing(site):
+def test_several_hooks_that_are_missing(site: Site) -> None:
     """Kind 6: all of them are named at once."""
     site.plugin("bad", "class Loop: pass")
     assert broken(site).reason == "it lacks 'kcm_watches' and 'kcm_sync'"
 
 
 @pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync", "kcm_status"])
-def test_a_required_hook_that_is_unmarked(site, good, hook):
+def test_a_required_hook_that_is_unmarked(site: Site, good: str, hook: str) -> None:
     """Kind 6: a method without the marker is distinguished from a missing one."""
     site.plugin("bad", re.sub(rf"    @hookimpl\n(    (async )?def {hook}\()", r"\1", good))
     found = broken(site)
@@ -210,14 +213,14 @@ def test_a_required_hook_that_is_unmarked(site, good, hook):
     assert "put @hookimpl" in found.remedy
 
 
-def test_an_optional_hook_that_is_unmarked(site, good):
+def test_an_optional_hook_that_is_unmarked(site: Site, good: str) -> None:
     """Kind 6: an unmarked optional hook would silently do nothing, so it counts as well."""
     site.plugin("bad", good + "\n    def kcm_writes(self):\n        return []\n")
     assert "'kcm_writes' lacks @hookimpl" in broken(site).reason
 
 
 @pytest.mark.parametrize("marker", ["@hookimpl", "@staticmethod"], ids=["marked", "unmarked"])
-def test_an_unknown_hook(site, good, marker):
+def test_an_unknown_hook(site: Site, good: str, marker: str) -> None:
     """Kind 7: a name that is no hook is refused, marked or not, with the nearest hook."""
     site.plugin("bad", good + f"\n    {marker}\n    def kcm_write(view):\n        return []\n")
     found = broken(site)
@@ -227,13 +230,13 @@ def test_an_unknown_hook(site, good, marker):
     assert "did you mean 'kcm_writes'?" in found.remedy
 
 
-def test_an_unknown_hook_like_no_other(site, good):
+def test_an_unknown_hook_like_no_other(site: Site, good: str) -> None:
     """Kind 7: where nothing is near, the hooks are listed."""
     site.plugin("bad", good + "\n    @hookimpl\n    def kcm_zzz(self):\n        pass\n")
     assert "kcm_watches, kcm_sync, kcm_info, kcm_settings, kcm_writes" in broken(site).remedy
 
 
-def test_a_hook_of_a_later_host_may_be_marked_optional(site, good):
+def test_a_hook_of_a_later_host_may_be_marked_optional(site: Site, good: str) -> None:
     """A plugin may implement hooks of later hosts, if they are marked as optional."""
     later = "\n    @hookimpl(optionalhook=True)\n    def kcm_later(self):\n        pass\n"
     site.plugin("fine", good + later)
@@ -249,7 +252,7 @@ def test_a_hook_of_a_later_host_may_be_marked_optional(site, good):
         ("**rest", "'kcm_status' declares '**rest'"),
     ],
 )
-def test_an_unknown_argument(site, good, argument, says):
+def test_an_unknown_argument(site: Site, good: str, argument: str, says: str) -> None:
     """Kind 8: the hook, the argument and the allowed ones are named."""
     site.plugin("bad", good.replace("kcm_status(self, view)", f"kcm_status(self, {argument})"))
     found = broken(site)
@@ -258,7 +261,7 @@ def test_an_unknown_argument(site, good, argument, says):
     assert "take any of: view" in found.remedy
 
 
-def test_a_sync_that_is_not_async(site, good):
+def test_a_sync_that_is_not_async(site: Site, good: str) -> None:
     """Kind 9: a plain function would block, and cannot be awaited."""
     site.plugin("bad", good.replace("async def", "def"))
     found = broken(site)
@@ -267,7 +270,7 @@ def test_a_sync_that_is_not_async(site, good):
     assert "async def" in found.remedy
 
 
-def test_another_hook_that_is_async(site, good):
+def test_another_hook_that_is_async(site: Site, good: str) -> None:
     """Kind 9: only kcm_sync is awaited."""
     site.plugin("bad", good.replace("def kcm_status", "async def kcm_status"))
     assert broken(site).reason == "'kcm_status' is async, but only 'kcm_sync' is awaited"
@@ -275,7 +278,7 @@ def test_another_hook_that_is_async(site, good):
 
 @pytest.mark.parametrize("option", ["wrapper", "hookwrapper"])
 @pytest.mark.parametrize("body", ["yield", "pass"], ids=["generator", "no generator"])
-def test_a_sync_that_is_wrapped(site, good, option, body):
+def test_a_sync_that_is_wrapped(site: Site, good: str, option: str, body: str) -> None:
     """Kind 9: a wrapper of kcm_sync is refused, because it is over before the body runs."""
     wrapper = f"""
         @hookimpl({option}=True, specname="kcm_sync")
@@ -289,7 +292,7 @@ def test_a_sync_that_is_wrapped(site, good, option, body):
     assert "plain @hookimpl" in found.remedy
 
 
-def test_a_hook_that_is_there_twice(site, good):
+def test_a_hook_that_is_there_twice(site: Site, good: str) -> None:
     """Of two methods for one hook one would never be called, so neither is."""
     site.plugin(
         "bad",
@@ -299,7 +302,7 @@ def test_a_hook_that_is_there_twice(site, good):
 
 
 @pytest.mark.parametrize("demand", ["kcm-host>=0.3", "kcm_host<0.2", "KCM.host[otlp]==9.*"])
-def test_a_host_outside_the_bounds(site, demand):
+def test_a_host_outside_the_bounds(site: Site, demand: str) -> None:
     """Kind 10: a plugin made for another host is refused before it is imported."""
     site.plugin("bad", "raise SystemExit", metadata=f"Requires-Dist: {demand}\n")
     found = broken(site)
@@ -308,7 +311,7 @@ def test_a_host_outside_the_bounds(site, demand):
     assert "a version of 'acme-bad' made for kcm-host 0.2.0" in found.remedy
 
 
-def test_a_demand_that_cannot_be_read(site):
+def test_a_demand_that_cannot_be_read(site: Site) -> None:
     """Kind 10: a requirement that is no requirement is quoted."""
     site.plugin("bad", metadata="Requires-Dist: kcm-host=>1\n")
     found = broken(site)
@@ -325,13 +328,13 @@ def test_a_demand_that_cannot_be_read(site):
     ],
     ids=["prerelease", "demand of an extra", "about another"],
 )
-def test_a_host_inside_the_bounds(site, demand, host_version):
+def test_a_host_inside_the_bounds(site: Site, demand: str, host_version: str) -> None:
     """Prereleases of the host count, demands that do not apply do not."""
     site.plugin("fine", metadata=f"Requires-Dist: {demand}\n")
     assert list(site.load("fine", host_version=host_version).plugins) == ["fine"]
 
 
-def test_two_distributions_with_one_name(site):
+def test_two_distributions_with_one_name(site: Site) -> None:
     """Kind 11: neither runs, both are named."""
     site.distribution("acme-one", "bad = nothing:One", version="1.0")
     site.distribution("acme-two", "bad = nothing:Two", version="2.0")
@@ -351,7 +354,7 @@ def test_two_distributions_with_one_name(site):
     ],
     ids=["raises", "no model", "no class", "unresolved annotation"],
 )
-def test_a_bad_settings_model(site, good, body, says):
+def test_a_bad_settings_model(site: Site, good: str, body: str, says: str) -> None:
     """Kind 12: kcm_settings must return a pydantic model class."""
     source = f"""
     @staticmethod
@@ -370,7 +373,7 @@ class Later(pydantic.BaseModel):
     assert says in found.reason
 
 
-def test_a_hook_of_an_extension_in_a_controller(site, good):
+def test_a_hook_of_an_extension_in_a_controller(site: Site, good: str) -> None:
     """One class is one kind of plugin."""
     site.plugin("bad", good + "\n    @hookimpl\n    def kcm_observe(self, record):\n        pass\n")
     found = broken(site)

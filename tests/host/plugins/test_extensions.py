@@ -5,6 +5,8 @@ import sys
 from textwrap import dedent
 
 import pytest
+from host.plugins.conftest import Site
+from logged import pairs_of
 
 from kcm_host.api import Key, SyncRecord
 from kcm_host.plugins.extensions import Extensions, load_extensions
@@ -37,7 +39,7 @@ OBSERVER = """
 """
 
 
-def observing(site, **sources: str) -> Extensions:
+def observing(site: Site, **sources: str) -> Extensions:
     """Install and load these extensions."""
     for name, source in sources.items():
         site.plugin(name, source, attribute="Observer", group=EXTENSION.group)
@@ -46,10 +48,12 @@ def observing(site, **sources: str) -> Extensions:
 
 def observed(extensions: Extensions, name: str) -> list[SyncRecord]:
     """Return the records that an extension was called with."""
-    return sys.modules[extensions.loading.plugins[name].module].Observer.records
+    records: list[SyncRecord]
+    records = sys.modules[extensions.loading.plugins[name].module].Observer.records
+    return records
 
 
-def test_every_extension_is_called(site):
+def test_every_extension_is_called(site: Site) -> None:
     """Each enabled extension gets each record."""
     extensions = observing(site, one=OBSERVER, two=OBSERVER)
     assert extensions.observe(RECORD) == 0
@@ -57,7 +61,9 @@ def test_every_extension_is_called(site):
 
 
 @pytest.mark.parametrize("error", ["ValueError(record.key.name)", "SystemExit(1)"])
-def test_a_failing_extension_affects_nothing_else(site, caplog, error):
+def test_a_failing_extension_affects_nothing_else(
+    site: Site, caplog: pytest.LogCaptureFixture, error: str
+) -> None:
     """Errors are counted at each call and logged once for each place; the others are called."""
     failing = OBSERVER.replace("self.records.append(record)", f"raise {error}")
     extensions = observing(site, a=OBSERVER, b=failing, c=OBSERVER)
@@ -65,11 +71,11 @@ def test_a_failing_extension_affects_nothing_else(site, caplog, error):
         assert [extensions.observe(RECORD), extensions.observe(RECORD)] == [1, 1]
     assert len(observed(extensions, "a")) == len(observed(extensions, "c")) == 2
     (logged,) = caplog.records
-    assert logged.kv["extension"] == "b"
-    assert error.split("(")[0] in logged.kv["error"]
+    assert pairs_of(logged)["extension"] == "b"
+    assert error.split("(", maxsplit=1)[0] in pairs_of(logged)["error"]
 
 
-def test_a_second_error_is_logged(site, caplog):
+def test_a_second_error_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """An error of another type is logged although the first one was."""
     failing = OBSERVER.replace(
         "self.records.append(record)",
@@ -79,10 +85,13 @@ def test_a_second_error_is_logged(site, caplog):
     with caplog.at_level(logging.WARNING, "kcm_host.plugins.extensions"):
         extensions.observe(RECORD)
         extensions.observe(RECORD)
-    assert [one.kv["error"].split(":")[0] for one in caplog.records] == ["TypeError", "KeyError"]
+    assert [pairs_of(one)["error"].split(":")[0] for one in caplog.records] == [
+        "TypeError",
+        "KeyError",
+    ]
 
 
-def test_a_keyboard_interrupt_passes(site):
+def test_a_keyboard_interrupt_passes(site: Site) -> None:
     """The user can interrupt an extension."""
     extensions = observing(
         site, one=OBSERVER.replace("self.records.append(record)", "raise KeyboardInterrupt")
@@ -113,7 +122,7 @@ def test_a_keyboard_interrupt_passes(site):
     ],
     ids=["hook of controllers", "wraps sync", "wraps observe", "unmarked"],
 )
-def test_a_broken_extension_is_quarantined(site, hook, stage, says):
+def test_a_broken_extension_is_quarantined(site: Site, hook: str, stage: Stage, says: str) -> None:
     """An extension is validated like a controller; the others are called."""
     bad = dedent(OBSERVER) + f"\n    {hook}\n"
     extensions = observing(site, bad=bad, good=OBSERVER)
@@ -125,7 +134,7 @@ def test_a_broken_extension_is_quarantined(site, hook, stage, says):
     assert observed(extensions, "good") == [RECORD]
 
 
-def test_an_extension_without_hooks_is_quarantined(site):
+def test_an_extension_without_hooks_is_quarantined(site: Site) -> None:
     """The reason names the hook that a class lacks."""
     extensions = observing(site, bad="class Observer: pass")
     assert extensions.loading.quarantined["bad"].reason == "it lacks 'kcm_observe'"

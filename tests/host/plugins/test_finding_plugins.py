@@ -3,12 +3,13 @@
 import sys
 
 import pytest
+from host.plugins.conftest import Site
 
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.hookimpls import CONTROLLER, EXTENSION
 
 
-def test_what_is_found_comes_from_metadata(site):
+def test_what_is_found_comes_from_metadata(site: Site) -> None:
     """A candidate carries name, value, distribution, version, bounds and summary."""
     module = site.module("raise SystemExit")
     site.distribution(
@@ -28,7 +29,7 @@ def test_what_is_found_comes_from_metadata(site):
     assert module not in sys.modules
 
 
-def test_the_order_is_by_name(site):
+def test_the_order_is_by_name(site: Site) -> None:
     """Candidates are sorted by name, whatever the order on the path."""
     for name in ("zeta", "alpha", "mid"):
         site.distribution(f"acme-{name}", f"{name} = nothing:Loop")
@@ -36,21 +37,21 @@ def test_the_order_is_by_name(site):
     assert names == ["alpha", "mid", "zeta"]
 
 
-def test_one_distribution_twice_on_the_path_counts_once(site):
+def test_one_distribution_twice_on_the_path_counts_once(site: Site) -> None:
     """An editable install on two path entries is one candidate."""
     site.distribution("acme-loops", "acme = nothing:Loop")
     site.distribution("Acme_Loops", "acme = nothing:Loop")
     assert [one.name for one in find(CONTROLLER.group)].count("acme") == 1
 
 
-def test_the_copy_first_on_the_path_counts(site):
+def test_the_copy_first_on_the_path_counts(site: Site) -> None:
     """A copy that hides another hides its entry points too, as it hides its modules."""
     site.distribution("acme-loops", "gone = nothing:Loop", version="1.0")
     site.distribution("acme-loops", "x = y:z", version="2.0", group="something.else")
     assert "gone" not in [one.name for one in find(CONTROLLER.group)]
 
 
-def test_groups_are_apart(site):
+def test_groups_are_apart(site: Site) -> None:
     """Controllers are not found as extensions."""
     site.distribution("acme-loops", "acme = nothing:Loop")
     assert "acme" not in [one.name for one in find(EXTENSION.group)]
@@ -65,7 +66,9 @@ def test_groups_are_apart(site):
     ],
     ids=["metadata empty", "line without =", "not utf-8"],
 )
-def test_unreadable_metadata_hides_no_neighbour(site, caplog, file, content):
+def test_unreadable_metadata_hides_no_neighbour(
+    site: Site, caplog: pytest.LogCaptureFixture, file: str, content: bytes
+) -> None:
     """A distribution whose metadata is damaged is logged with its folder and left out."""
     site.distribution("acme-good", "fine = nothing:Loop")
     folder = site.distribution("acme-bad", "bad = nothing:Loop")

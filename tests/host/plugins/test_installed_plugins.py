@@ -1,12 +1,14 @@
 """The installed plugins, as commands list them."""
 
+from host.plugins.conftest import Site
+
 from kcm_host.cli.installed import listed
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load
 
 
-def test_every_installed_plugin_is_listed_with_its_state(site, good):
+def test_every_installed_plugin_is_listed_with_its_state(site: Site, good: str) -> None:
     """Valid and broken ones appear in order, each with its facts."""
     site.plugin("good", good, metadata="Summary: Does good.\n")
     site.plugin("bad", "raise SystemExit")

@@ -4,8 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from host.plugins.conftest import Site
 
-from kcm_host.api import Done, Key, Kind, Later, Permission, Terminal
+from kcm_host.api import Done, Key, Kind, Later, Outcome, Permission, Terminal
 from kcm_host.api.watch import name_of
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
@@ -20,7 +21,7 @@ def kind(**parts: object) -> str:
     return f"[Watch(kind=Kind(**{given!r}), model=Node)]"
 
 
-def started(site, source: str, old: str = "", new: str = "") -> Instance:
+def started(site: Site, source: str, old: str = "", new: str = "") -> Instance:
     """Load the valid plugin with one part replaced, and return an instance of it."""
     assert old in source
     site.plugin("mine", source.replace(old, new) if old else source)
@@ -29,7 +30,7 @@ def started(site, source: str, old: str = "", new: str = "") -> Instance:
     return loading.plugins["mine"].new()
 
 
-def refused(site, source: str, watch: str) -> BrokenPlugin:
+def refused(site: Site, source: str, watch: str) -> BrokenPlugin:
     """Return the exception when kcm_watches returns this."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     with pytest.raises(BrokenPlugin) as caught:
@@ -37,7 +38,7 @@ def refused(site, source: str, watch: str) -> BrokenPlugin:
     return caught.value
 
 
-def test_each_run_has_its_own_instance(site, good):
+def test_each_run_has_its_own_instance(site: Site, good: str) -> None:
     """State of one run is not visible in the next."""
     counting = good.replace(
         'return {"loops": 1}',
@@ -49,7 +50,7 @@ def test_each_run_has_its_own_instance(site, good):
     assert first.plugin.new().status(NOTHING) == {"asked": 1}
 
 
-def test_a_constructor_that_fails_at_a_later_run(site, good):
+def test_a_constructor_that_fails_at_a_later_run(site: Site, good: str) -> None:
     """A class that can be constructed only once is broken at the next run."""
     once = """
     made = 0
@@ -67,7 +68,7 @@ def test_a_constructor_that_fails_at_a_later_run(site, good):
     assert "OSError: busy at " in caught.value.quarantined.reason
 
 
-def test_watches_are_returned_as_declared(site, good):
+def test_watches_are_returned_as_declared(site: Site, good: str) -> None:
     """A valid declaration is returned as a tuple."""
     (watch,) = started(site, good).watches(NOTHING)
     assert watch.kind == NODE
@@ -156,7 +157,7 @@ def test_watches_are_returned_as_declared(site, good):
         ("exit('no')", "'kcm_watches' raised SystemExit: no"),
     ],
 )
-def test_bad_watches(site, good, watch, says):
+def test_bad_watches(site: Site, good: str, watch: str, says: str) -> None:
     """Kind 12: an invalid watch quarantines the plugin; the reason has watch and remedy."""
     more = """
 import datetime
@@ -195,13 +196,13 @@ from kcm_host.api import owner_keys
     assert "\n" not in str(found)
 
 
-def test_a_controller_may_have_no_watches(site, good):
+def test_a_controller_may_have_no_watches(site: Site, good: str) -> None:
     """An empty list is valid: the server may serve none of the kinds."""
     old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
     assert started(site, good, old, "[]").watches(NOTHING) == ()
 
 
-def test_a_watch_may_have_a_synced_function(site, good):
+def test_a_watch_may_have_a_synced_function(site: Site, good: str) -> None:
     """`synced` and `whole` are returned as declared."""
     old = "keys=lambda change, view: [change.key])]"
     new = "keys=print, on_synced=lambda view: [], full_object=True)]"
@@ -210,7 +211,7 @@ def test_a_watch_may_have_a_synced_function(site, good):
     assert watch.on_synced is not None
 
 
-def test_one_kind_may_be_watched_twice(site, good):
+def test_one_kind_may_be_watched_twice(site: Site, good: str) -> None:
     """One of two watches of a kind needs a name, also with the same model."""
     twice = started(
         site,
@@ -221,7 +222,7 @@ def test_one_kind_may_be_watched_twice(site, good):
     assert [name_of(watch) for watch in twice.watches(NOTHING)] == ["nodes", "others"]
 
 
-def test_a_dynamic_watch_needs_a_name_of_its_own(site, good):
+def test_a_dynamic_watch_needs_a_name_of_its_own(site: Site, good: str) -> None:
     """It may not have that of a watch of `kcm_watches`."""
     more = """
     @hookimpl
@@ -234,7 +235,7 @@ def test_a_dynamic_watch_needs_a_name_of_its_own(site, good):
         instance.dynamic_watches(NOTHING, NOTHING)
 
 
-def test_owner_keys_take_models_with_owner_references(site, good):
+def test_owner_keys_take_models_with_owner_references(site: Site, good: str) -> None:
     """The field may be optional, and the references in a list or a tuple."""
     model = """
 from kcm_host.api import owner_keys
@@ -266,7 +267,7 @@ class Owned(msgspec.Struct):
         ("[Permission(kind=NODE, verb=None)]", "has the verb None"),
     ],
 )
-def test_bad_writes(site, good, result, says):
+def test_bad_writes(site: Site, good: str, result: str, says: str) -> None:
     """An invalid declaration of writes quarantines the plugin."""
     writes = f"""
     @hookimpl
@@ -290,7 +291,9 @@ def test_bad_writes(site, good, result, says):
         ("['get']", "use a verb of RBAC: get, list, watch, create, update, patch, delete,"),
     ],
 )
-def test_a_verb_that_is_none_of_rbac_gets_the_right_one(site, good, verb, remedy):
+def test_a_verb_that_is_none_of_rbac_gets_the_right_one(
+    site: Site, good: str, verb: str, remedy: str
+) -> None:
     """The usual mistakes are told what to write instead (F-67)."""
     writes = f"""
     @hookimpl
@@ -303,7 +306,7 @@ def test_a_verb_that_is_none_of_rbac_gets_the_right_one(site, good, verb, remedy
     assert caught.value.quarantined.remedy.startswith(remedy)
 
 
-def test_writes_are_a_set_and_may_be_left_out(site, good):
+def test_writes_are_a_set_and_may_be_left_out(site: Site, good: str) -> None:
     """Without kcm_writes nothing may be written."""
     assert started(site, good).writes() == frozenset()
     writes = """
@@ -317,7 +320,7 @@ def test_writes_are_a_set_and_may_be_left_out(site, good):
     assert writing.writes() == {Permission(kind=NODE, verb="patch")}
 
 
-def test_reads_and_events_are_declared_like_writes(site, good):
+def test_reads_and_events_are_declared_like_writes(site: Site, good: str) -> None:
     """`get` is the verb of a live read; events are declared like other objects."""
     writes = """
     @hookimpl
@@ -343,7 +346,9 @@ def test_reads_and_events_are_declared_like_writes(site, good):
     ],
     ids=["done", "later", "terminal"],
 )
-async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
+async def test_a_sync_ends_with_an_outcome(
+    site: Site, good: str, result: str, outcome: Outcome
+) -> None:
     """Done, Later and Terminal pass as they are."""
     more = "\nimport datetime\nDAY = datetime.timedelta(days=1)\n"
     instance = started(site, good + more, "return Done()", f"return {result}")
@@ -351,28 +356,28 @@ async def test_a_sync_ends_with_an_outcome(site, good, result, outcome):
 
 
 @pytest.mark.parametrize("result", ["True", "Done"])
-async def test_a_sync_that_ends_otherwise_is_an_error(site, good, result):
+async def test_a_sync_that_ends_otherwise_is_an_error(site: Site, good: str, result: str) -> None:
     """Other results than Done(), Later(timedelta) and Terminal(text) are errors with a remedy."""
     instance = started(site, good, "return Done()", f"return {result}")
     with pytest.raises(WrongResult, match=r"plugin 'mine' returned .*; return Done\(\), Later"):
         await instance.sync(Key("a"), NOTHING, NOTHING)
 
 
-async def test_a_sync_without_result_is_an_error(site, good):
+async def test_a_sync_without_result_is_an_error(site: Site, good: str) -> None:
     """A path of a sync that ends without a result gets a sentence of its own (F-68)."""
     instance = started(site, good, "return Done()", "pass")
     with pytest.raises(WrongResult, match=r"returned None; end kcm_sync with 'return Done\(\)'"):
         await instance.sync(Key("a"), NOTHING, NOTHING)
 
 
-async def test_an_exception_of_a_sync_passes(site, good):
+async def test_an_exception_of_a_sync_passes(site: Site, good: str) -> None:
     """The plugin's own exception is raised unchanged."""
     instance = started(site, good, "return Done()", "raise LookupError(key.name)")
     with pytest.raises(LookupError, match="a"):
         await instance.sync(Key("a"), NOTHING, NOTHING)
 
 
-def test_a_status_that_is_no_mapping_is_an_error(site, good):
+def test_a_status_that_is_no_mapping_is_an_error(site: Site, good: str) -> None:
     """kcm_status must return a mapping."""
     instance = started(site, good, 'return {"loops": 1}', "return ['ok']")
     with pytest.raises(WrongResult, match=r"'kcm_status' of plugin 'mine' returned \['ok'\]"):

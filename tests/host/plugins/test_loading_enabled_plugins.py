@@ -5,13 +5,13 @@ from textwrap import dedent
 
 import pluggy
 import pytest
-from host.plugins.conftest import GOOD
+from host.plugins.conftest import GOOD, Site
 
 from kcm_host.api import hooks
 from kcm_host.plugins.hookimpls import ROLES
 
 
-def test_a_plugin_that_is_not_enabled_is_not_imported(site):
+def test_a_plugin_that_is_not_enabled_is_not_imported(site: Site) -> None:
     """Installed is not enabled: nothing of the others is imported."""
     path = site.plugin("other", "raise SystemExit")
     site.plugin("mine")
@@ -21,19 +21,19 @@ def test_a_plugin_that_is_not_enabled_is_not_imported(site):
     assert path.stem not in sys.modules
 
 
-def test_an_enabled_plugin_that_is_not_installed_is_missing(site):
+def test_an_enabled_plugin_that_is_not_installed_is_missing(site: Site) -> None:
     """Names without a candidate are returned, sorted."""
     assert site.load("zebra", "ant").missing == ("ant", "zebra")
 
 
-def test_results_come_in_the_order_of_names(site):
+def test_results_come_in_the_order_of_names(site: Site) -> None:
     """The order is the same at every start."""
     for name in ("b", "c", "a"):
         site.plugin(name)
     assert list(site.load("c", "a", "b").plugins) == ["a", "b", "c"]
 
 
-def test_a_loaded_plugin_says_what_it_is(site, good):
+def test_a_loaded_plugin_says_what_it_is(site: Site, good: str) -> None:
     """It has name, distribution, version, module, class, hooks and settings model."""
     settings = """
     def __init__(self, settings):
@@ -55,6 +55,7 @@ class Settings(pydantic.BaseModel):
     assert plugin.module == path.stem
     assert plugin.cls is sys.modules[path.stem].Loop
     assert plugin.hooks == ("kcm_settings", "kcm_status", "kcm_sync", "kcm_watches")
+    assert plugin.settings_model is not None
     assert issubclass(plugin.settings_model, sys.modules[path.stem].Settings)
 
 
@@ -66,14 +67,14 @@ class Settings(pydantic.BaseModel):
     ],
     ids=["import", "construct"],
 )
-def test_the_user_can_interrupt_loading(site, source):
+def test_the_user_can_interrupt_loading(site: Site, source: str) -> None:
     """KeyboardInterrupt is the user's and passes through every stage."""
     site.plugin("slow", source)
     with pytest.raises(KeyboardInterrupt):
         site.load("slow").plugins["slow"].construct()
 
 
-def test_every_hook_belongs_to_one_role():
+def test_every_hook_belongs_to_one_role() -> None:
     """A hook added to the API without a role would be refused as unknown."""
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)

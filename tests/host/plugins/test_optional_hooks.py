@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from host.plugins.conftest import Site
 
 from kcm_host.api import ControllerInfo, Metric
 from kcm_host.config.load import load_settings
@@ -27,7 +28,7 @@ def info(fields: str) -> str:
     return "\n".join(["", *(f"    {line}" for line in lines), ""])
 
 
-def loaded(site, source: str) -> Instance:
+def loaded(site: Site, source: str) -> Instance:
     """Load a controller with this source and return an instance of it."""
     site.plugin("mine", source)
     loading = site.load("mine")
@@ -35,7 +36,7 @@ def loaded(site, source: str) -> Instance:
     return loading.plugins["mine"].new()
 
 
-def test_missing_hooks_return_nothing(site, good):
+def test_missing_hooks_return_nothing(site: Site, good: str) -> None:
     """There are no dynamic watches, timers, metrics; the info is the default."""
     instance = loaded(site, good)
     instance.watches(NOTHING)
@@ -48,7 +49,7 @@ def test_missing_hooks_return_nothing(site, good):
     assert not instance.has("kcm_dynamic_watches")
 
 
-def test_a_plugin_has_a_default_number_of_workers(site, good):
+def test_a_plugin_has_a_default_number_of_workers(site: Site, good: str) -> None:
     """The number is read when the plugin is loaded, before any run."""
     assert loaded(site, good + info("workers=10")).plugin.info.workers == 10
 
@@ -58,7 +59,9 @@ def test_a_plugin_has_a_default_number_of_workers(site, good):
     [("{workers: 2}", 10, 2), ("{}", 10, 10), ("{workers: }", 10, 10), ("{}", None, 5)],
     ids=["configuration", "plugin", "no value", "neither"],
 )
-def test_the_configuration_takes_precedence(site, good, configured, wanted, number):
+def test_the_configuration_takes_precedence(
+    site: Site, good: str, configured: str, wanted: int | None, number: int
+) -> None:
     """Its number counts, else the plugin's, else 5."""
     site.plugin("mine", good + info(f"workers={wanted}" if wanted else ""))
     path = site.root / "kcm-host.yaml"
@@ -82,7 +85,7 @@ def test_the_configuration_takes_precedence(site, good, configured, wanted, numb
         ),
     ],
 )
-def test_a_wrong_info(site, good, fields, says):
+def test_a_wrong_info(site: Site, good: str, fields: str, says: str) -> None:
     """Kind 12: a wrong field quarantines the plugin when it is loaded."""
     site.plugin("mine", good + info(fields))
     found = site.load("mine").quarantined["mine"]
@@ -91,7 +94,7 @@ def test_a_wrong_info(site, good, fields, says):
     assert found.remedy
 
 
-def test_info_of_another_type(site, good):
+def test_info_of_another_type(site: Site, good: str) -> None:
     """Kind 12: it is a ControllerInfo or None."""
     site.plugin("mine", good + info("").replace("ControllerInfo()", "{}"))
     found = site.load("mine").quarantined["mine"]
@@ -99,7 +102,7 @@ def test_info_of_another_type(site, good):
     assert found.remedy == "return a ControllerInfo of kcm_host.api"
 
 
-def test_dynamic_watches_are_returned_as_declared(site, good):
+def test_dynamic_watches_are_returned_as_declared(site: Site, good: str) -> None:
     """They are validated like those of kcm_watches, at each call."""
     watch = "Watch(kind=NODE, model=Other, keys=print, name='others')"
     more = hook(
@@ -110,9 +113,11 @@ def test_dynamic_watches_are_returned_as_declared(site, good):
     )
     instance = loaded(site, good + more)
     instance.watches(NOTHING)
-    (watch,) = instance.dynamic_watches(1, NOTHING)
-    assert watch.model.__name__ == "Other"
-    assert instance.dynamic_watches(0, NOTHING) == ()
+    view: Any = 1
+    (found,) = instance.dynamic_watches(view, NOTHING)
+    assert found.model.__name__ == "Other"
+    view = 0
+    assert instance.dynamic_watches(view, NOTHING) == ()
     assert instance.has("kcm_dynamic_watches")
 
 
@@ -138,7 +143,9 @@ def test_dynamic_watches_are_returned_as_declared(site, good):
     ],
     ids=["no watch", "no list", "duplicates", "in kcm_watches"],
 )
-def test_invalid_dynamic_watches_are_all_refused(site, good, result, says):
+def test_invalid_dynamic_watches_are_all_refused(
+    site: Site, good: str, result: str, says: str
+) -> None:
     """One invalid watch refuses all; the error has hook, watch, plugin and remedy."""
     more = hook("kcm_dynamic_watches(self)", result, "class Other(Node):", "    pass")
     instance = loaded(site, good + more)
@@ -149,7 +156,7 @@ def test_invalid_dynamic_watches_are_all_refused(site, good, result, says):
     assert "(plugin 'mine'); " in str(caught.value)
 
 
-def test_timers_are_returned_as_declared(site, good):
+def test_timers_are_returned_as_declared(site: Site, good: str) -> None:
     """A valid declaration is returned as a tuple."""
     more = hook(
         "kcm_timers(self)",
@@ -176,7 +183,7 @@ def test_timers_are_returned_as_declared(site, good):
         ("1 / 0", "'kcm_timers' raised ZeroDivisionError: division by zero at "),
     ],
 )
-def test_bad_timers(site, good, result, says):
+def test_bad_timers(site: Site, good: str, result: str, says: str) -> None:
     """Kind 12: an invalid timer quarantines the plugin; the reason has timer and remedy."""
     more = hook(
         "kcm_timers(self)",
@@ -194,7 +201,7 @@ def test_bad_timers(site, good, result, says):
     assert found.remedy
 
 
-def test_metrics_are_returned_as_declared(site, good):
+def test_metrics_are_returned_as_declared(site: Site, good: str) -> None:
     """A list of metrics is returned as a tuple."""
     more = hook(
         "kcm_metrics(self, view)",
@@ -213,7 +220,7 @@ def test_metrics_are_returned_as_declared(site, good):
     ],
     ids=["no list", "no metric"],
 )
-def test_invalid_metrics(site, good, result, says):
+def test_invalid_metrics(site: Site, good: str, result: str, says: str) -> None:
     """Other results than a list of metrics are errors with a remedy."""
     instance = loaded(site, good + hook("kcm_metrics(self)", result))
     with pytest.raises(WrongResult) as caught:

@@ -1,7 +1,7 @@
 """Settings have camelCase keys and no unknown ones, whatever a plugin's model says (F-61)."""
 
 import json
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -35,7 +35,18 @@ class Plain(BaseModel):
         return self
 
 
-MODEL = settings_model(Plain)
+M = TypeVar("M", bound=BaseModel)
+
+
+def made_of(author: type[M]) -> type[M]:
+    """Return the host's model for a model of an author."""
+    found = settings_model(author)
+    assert found is not None
+    assert issubclass(found, author)
+    return found
+
+
+MODEL = made_of(Plain)
 
 
 def test_keys_are_camel_case() -> None:
@@ -52,7 +63,9 @@ def test_keys_are_camel_case() -> None:
     )
     assert (found.resync_period, found.one_inner.max_size, found.own) == (3, 4, 9)
     assert found.many_inner[0].max_size == 2
+    assert found.named_inner is not None
     assert found.named_inner["any name"].max_size == 7
+    assert found.itself is not None
     assert found.itself.resync_period == 8
 
 
@@ -104,7 +117,7 @@ def test_the_base_takes_field_names_in_tests_alone() -> None:
         max_pages: int = 1
 
     assert Own(max_pages=2).max_pages == 2
-    made = settings_model(Own)
+    made = made_of(Own)
     assert made.model_validate({"maxPages": 3}).max_pages == 3
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         made.model_validate({"max_pages": 3})

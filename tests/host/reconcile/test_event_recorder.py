@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from host.reconcile.worker_rig import NODE
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable
 from kcm_host.api.kinds import Key
@@ -147,7 +148,7 @@ async def test_a_refused_event_is_not_retried(
     assert [write.key.name.partition(".")[0] for write in server.writes] == ["n1", "n2"]
     (line,) = caplog.records
     assert line.getMessage() == "event not sent"
-    assert line.__dict__["kv"]["error"] == str(error)
+    assert pairs_of(line)["error"] == str(error)
 
 
 async def test_a_refusal_is_one_log_line_and_a_count(
@@ -162,7 +163,7 @@ async def test_a_refusal_is_one_log_line_and_a_count(
         async with running(recorder):
             await asyncio.sleep(1)
     assert len(server.writes) == 20
-    assert [one.__dict__["kv"].get("times") for one in caplog.records] == [None, "19"]
+    assert [pairs_of(one).get("times") for one in caplog.records] == [None, "19"]
 
 
 async def test_an_event_that_exists_already(

@@ -55,8 +55,7 @@ async def answered(proxy: FaultProxy, number: int, *, path: str) -> list[Any]:
     def over(request: Any) -> bool:
         return not request.open
 
-    match = {"path": path, "when": over}
-    return await asyncio.to_thread(proxy.wait_for_requests, number, **match)
+    return await asyncio.to_thread(proxy.wait_for_requests, number, path=path, when=over)
 
 
 async def test_thirty_equal_warnings_are_one_event(

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
+from logged import pairs_of
 
+from kcm_host.api import Verb
 from kcm_host.api.errors import ApiError, NotFound
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Cause, Done, Outcome, SyncRecord
@@ -48,7 +50,7 @@ async def server(rig: Rig) -> Server:
     """Return a server whose object `a` is stored with version 7."""
     store: Store[Thing] = Store(NODE)
     store.put(A, Entry(Thing(), "uid", "7"))
-    verbs = ("patch", "create", "delete", "get")
+    verbs: tuple[Verb, ...] = ("patch", "create", "delete", "get")
     rig.permissions = frozenset(Permission(kind=NODE, verb=verb) for verb in verbs)
     rig.sender, rig.stores = Server(), {(NODE, Thing): store}
     return rig.sender
@@ -94,7 +96,7 @@ async def patch_what_may_be_gone(writer: Writer) -> None:
         return
 
 
-async def resynced(rig: Rig, act: Act, *, before: Callable[[], None] = bool) -> SyncRecord:
+async def resynced(rig: Rig, act: Act, *, before: Callable[[], object] = bool) -> SyncRecord:
     """Queue the key by the resync and return the record; `before` runs within the sync."""
 
     async def sync(key: Key, view: View, writer: Writer) -> Outcome:
@@ -113,10 +115,10 @@ async def test_a_write_after_a_resync_only_request_is_counted(
     """The record says so, and one line of the log names controller, key and write (F-52)."""
     assert (await resynced(rig, act)).missed_wakeup
     (line,) = [one for one in caplog.records if one.levelno == logging.WARNING]
-    assert line.kv["controller"] == "ttl"  # type: ignore[attr-defined]
-    assert line.kv["key"] == "a"  # type: ignore[attr-defined]
+    assert pairs_of(line)["controller"] == "ttl"
+    assert pairs_of(line)["key"] == "a"
     verb = act.__name__.rpartition("_")[2]
-    assert line.kv["write"].startswith(f"{verb} nodes '")  # type: ignore[attr-defined]
+    assert pairs_of(line)["write"].startswith(f"{verb} nodes '")
 
 
 async def test_a_sync_without_a_write_is_not_counted(rig: Rig, server: Server) -> None:

@@ -10,6 +10,7 @@ import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig
 from view_stores import stores_of
 
+from kcm_host.api import Verb
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Done, Outcome
@@ -66,7 +67,7 @@ async def server(rig: Rig) -> Server:
     """Return a server whose store has version 10, connected to the rig."""
     server = Server()
     rig.sender, rig.stores = server, {(NODE, Model): server.store}
-    verbs = ("patch", "create", "update", "delete")
+    verbs: tuple[Verb, ...] = ("patch", "create", "update", "delete")
     rig.permissions = frozenset(Permission(kind=NODE, verb=verb) for verb in verbs)
     return server
 

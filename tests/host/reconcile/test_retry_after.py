@@ -8,6 +8,7 @@ import pytest
 from host.informer.reflector.running_reflector import until
 from host.reconcile.live_senders import Attempts, MakeSender
 from host.reconcile.worker_rig import CLAIM
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
@@ -139,7 +140,7 @@ async def test_a_pause_without_end_is_capped_and_told(
     assert year.hits == 1
     (line,) = [one for one in caplog.records if one.levelname == "WARNING"]
     assert line.getMessage() == "writes paused by Retry-After"
-    assert vars(line)["kv"]["seconds"] == "300"
+    assert pairs_of(line)["seconds"] == "300"
     sending.cancel()
     await asyncio.wait({sending})
 

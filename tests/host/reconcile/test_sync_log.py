@@ -5,10 +5,11 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Literal
 
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, Rig
+from logged import logged
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Cause, Done, Outcome
@@ -31,11 +32,6 @@ def lines() -> Iterator[io.StringIO]:
     root.handlers[:] = handlers
 
 
-def pairs(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
-    """Return the pairs of all lines with this event."""
-    return [one.__dict__["kv"] for one in caplog.records if one.message == event]
-
-
 async def failing(key: Key, view: View, writer: Writer) -> Outcome:
     """Fail in the code of the plugin."""
     return Done() if key.namespace else int(key.name)  # type: ignore[return-value] # raises
@@ -46,7 +42,7 @@ async def test_a_failure_has_its_place(rig: Rig, caplog: pytest.LogCaptureFixtur
     rig.module = __name__
     rig.queue.add(A, CAUSE)
     await rig.run(failing, seconds=0.001)
-    (line,) = pairs(caplog, "sync failed")
+    (line,) = logged(caplog, "sync failed")
     number = failing.__code__.co_firstlineno + 2
     assert line["at"] == f"{__file__}:{number}"
 
@@ -58,7 +54,7 @@ async def test_a_failure_outside_of_the_plugin_has_no_place(
     rig.module = "acme.plugin"
     rig.queue.add(A, CAUSE)
     await rig.run(failing, seconds=0.001)
-    (line,) = pairs(caplog, "sync failed")
+    (line,) = logged(caplog, "sync failed")
     assert "at" not in line
 
 
@@ -86,7 +82,7 @@ async def test_each_sync_and_each_write_is_a_line_at_debug(
     rig.queue.add(A, Cause(reason="timer", received=0.0))
     with caplog.at_level(logging.DEBUG):
         await rig.run(patching, seconds=1)
-    (sync,), (write,) = pairs(caplog, "sync ended"), pairs(caplog, "write sent")
+    (sync,), (write,) = logged(caplog, "sync ended"), logged(caplog, "write sent")
     assert sync.pop("seconds") >= 0
     assert sync == {
         "controller": "ttl",
@@ -111,7 +107,7 @@ async def test_many_causes_are_cut_short(rig: Rig, caplog: pytest.LogCaptureFixt
         rig.queue.add(A, Cause(reason="updated", received=0.0, kind="nodes", object=f"n{number}"))
     with caplog.at_level(logging.DEBUG):
         await rig.run(patching, seconds=1)
-    (line,) = pairs(caplog, "sync ended")
+    (line,) = logged(caplog, "sync ended")
     names = "updated nodes n0, updated nodes n1, updated nodes n2, updated nodes n3"
     assert line["because"] == f"{names} and 26 more"
 
@@ -130,8 +126,9 @@ async def log_in_a_task() -> None:
 
 async def test_lines_of_a_plugin_name_its_controller(rig: Rig, lines: io.StringIO) -> None:
     """What a plugin logs in a sync has the controller and the logger, in both forms (F-71)."""
-    for form in ("text", "json"):
-        start_logging(form=form, stream=lines)  # type: ignore[arg-type] # one of the two
+    forms: tuple[Literal["text", "json"], ...] = ("text", "json")
+    for form in forms:
+        start_logging(form=form, stream=lines)
         rig.queue.add(A, CAUSE)
         await rig.run(logging_sync, seconds=1)
     text, in_task, one, other = lines.getvalue().splitlines()
@@ -159,7 +156,7 @@ async def test_a_hot_key_is_one_warning(rig: Rig, caplog: pytest.LogCaptureFixtu
     rig.queue.add(A, CAUSE)
     records = await rig.run(busy, seconds=30)
     assert len(records) < 600
-    (line,) = pairs(caplog, "key synced too often")
+    (line,) = logged(caplog, "key synced too often")
     remedy = line.pop("remedy")
     assert "writes something new each time" in remedy
     assert line == {

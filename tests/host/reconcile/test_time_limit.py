@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
+from logged import logged
 
 from kcm_host.api.errors import WriterClosed
 from kcm_host.api.kinds import Key
@@ -47,11 +48,6 @@ async def deaf() -> Deaf:
     return Deaf(A)
 
 
-def told(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, str]]:
-    """Return the pairs of the lines of one event."""
-    return [record.__dict__["kv"] for record in caplog.records if record.message == event]
-
-
 async def test_a_sync_that_ignores_its_cancellation_is_replaced(
     rig: Rig, deaf: Deaf, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,7 +61,7 @@ async def test_a_sync_that_ignores_its_cancellation_is_replaced(
         assert [record.key for record in rig.syncs.records] == [B]
         assert [running.key for running in rig.stuck] == [A]
         assert len(workers.tasks) == 1
-        (line,) = told(caplog, "sync stuck after its cancellation")
+        (line,) = logged(caplog, "sync stuck after its cancellation")
         assert (line["controller"], line["key"]) == ("ttl", "a")
         deaf.let_go.set()
 

@@ -93,7 +93,7 @@ async def test_a_write_of_a_task_is_left_to_the_task(rig: Rig) -> None:
     tasks: list[asyncio.Task[Any]] = []
 
     async def sync(key: Key, view: View, writer: Writer) -> Outcome:
-        tasks.append(asyncio.create_task(writer.patch(NODE, key, {})))  # type: ignore[arg-type] # a coroutine
+        tasks.append(asyncio.create_task(writer.patch(NODE, key, {})))
         return Done()
 
     rig.queue.add(A, CAUSE)

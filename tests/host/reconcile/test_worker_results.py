@@ -6,6 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig, failing, scripted
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError, Conflict, UndeclaredRead, Unreachable
 from kcm_host.api.kinds import Key
@@ -57,7 +58,7 @@ async def test_a_terminal_failure_is_not_retried(
     assert rig.queue.failures(A) == 0
     (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert line.message == "sync failed"
-    assert line.__dict__["kv"] == {
+    assert pairs_of(line) == {
         "controller": "ttl",
         "key": "a",
         "error": "spec.size is 0; give a size",
@@ -84,7 +85,7 @@ async def test_terminal_failures_of_many_keys_are_one_line(
     await rig.run(scripted(*[Terminal("bad")] * 400), seconds=11)
     lines = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [line.message for line in lines] == ["sync failed", "sync failed, again"]
-    assert lines[1].__dict__["kv"]["times"] == "399"
+    assert pairs_of(lines[1])["times"] == "399"
 
 
 async def test_an_exception_is_a_retry(rig: Rig) -> None:
@@ -124,7 +125,7 @@ async def test_a_failure_is_logged_with_what_comes_next(
     (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert record.message == "sync failed"
     assert record.exc_info is None
-    assert record.__dict__["kv"] == {
+    assert pairs_of(record) == {
         "controller": "ttl",
         "key": "a",
         "error": "ValueError: no",

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Key
@@ -171,4 +172,4 @@ async def test_the_same_failure_of_many_keys_is_one_line(
         await asyncio.sleep(60)
         lines = [record for record in caplog.records if record.levelname == "WARNING"]
     assert [line.message for line in lines] == ["sync failed"] + ["sync failed, again"] * 2
-    assert int(lines[1].__dict__["kv"]["times"]) >= 399
+    assert int(pairs_of(lines[1])["times"]) >= 399

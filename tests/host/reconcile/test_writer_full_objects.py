@@ -1,6 +1,7 @@
 """Creations, full updates, deletions and single reads, on the real server."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -150,7 +151,7 @@ async def test_a_read_that_fails_is_no_missing_object(
 
 async def test_an_apply_to_a_status(writer: SyncWriter, fault_proxy: FaultProxy) -> None:
     """The subresource ends the path; a missing object is not created (SC-81, SC-86)."""
-    body = {"status": {"conditions": []}}
+    body: dict[str, Any] = {"status": {"conditions": []}}
     with pytest.raises(NotFound):
         await writer.apply(CIDR, Key("nobody"), body, field_manager="someone", subresource="status")
     (request,) = fault_proxy.requests(method="PATCH", path="/servicecidrs/nobody/status$")
@@ -170,7 +171,7 @@ async def test_what_is_not_declared_is_not_sent(
     """Each verb needs its own permission; the message names the line to add."""
     writer = SyncWriter("quota", live(), frozenset())
     whole = {"metadata": {"name": "one", "namespace": "default", "resourceVersion": "1"}}
-    tries = {
+    tries: dict[str, Callable[[], Awaitable[object]]] = {
         "create": lambda: writer.create(MAP, whole),
         "update": lambda: writer.update(MAP, whole),
         "delete": lambda: writer.delete(MAP, Key("one")),

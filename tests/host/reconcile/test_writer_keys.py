@@ -8,6 +8,7 @@ from host.reconcile.live_senders import Attempts, MakeSender
 from host.reconcile.worker_rig import CLAIM, NODE, RecordingSender
 from kubernetes import client as official
 
+from kcm_host.api import Verb
 from kcm_host.api.errors import InvalidKey
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
@@ -15,7 +16,7 @@ from kcm_host.client.rest import item
 from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 
-VERBS = ("create", "update", "patch", "delete", "get")
+VERBS: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
 EVERYTHING = frozenset(Permission(kind=kind, verb=verb) for kind in (CLAIM, NODE) for verb in VERBS)
 
 Request = Callable[[SyncWriter, Kind, Key], Awaitable[Any]]

@@ -1,5 +1,6 @@
 """Custom kinds that a test adds to a running API server, and removes again."""
 
+from functools import partial
 from typing import Any
 
 from eventually import eventually
@@ -48,7 +49,7 @@ class Definitions:
     def create_objects(self, kind: str, namespace: str, *names: str) -> None:
         """Create objects of a kind, as soon as it is served."""
         for name in names:
-            eventually(lambda name=name: self._create(kind, namespace, name), f"{kind} is served")
+            eventually(partial(self._create, kind, namespace, name), f"{kind} is served")
 
     def _create(self, kind: str, namespace: str, name: str) -> bool:
         body = {"apiVersion": f"{self.group}/v1", "kind": kind, "metadata": {"name": name}}

@@ -3,6 +3,7 @@
 from textwrap import dedent, indent
 from typing import Any, Protocol
 
+from eventually import eventually
 from running_host import RunningHost
 
 MODEL = """
@@ -91,3 +92,8 @@ class RunLoops(Protocol):
         self, *names: str, user: str = "admin", ready: bool = True, **config: Any
     ) -> RunningHost:
         """Start it with these controllers."""
+
+
+def until_synced(host: RunningHost, name: str, keys: list[str]) -> None:
+    """Return when a loop has synced exactly these keys."""
+    eventually(lambda: host.controller(name)["status"].get("synced") == keys, f"{name}: {keys}")

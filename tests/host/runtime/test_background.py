@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, loop, until_synced
+from logged import logged
 from plugin_site import PluginSite
 
 from kcm_host.retries import keep_running
@@ -34,7 +35,7 @@ async def keep() -> AsyncIterator[Callable[..., asyncio.Task[None]]]:
 
 def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the logged problems of ended tasks."""
-    lines = [one.kv for one in caplog.records if one.message == "background task ended"]  # type: ignore[attr-defined]
+    lines = logged(caplog, "background task ended")
     assert {line["task"] for line in lines} <= {"acme"}
     return [line["problem"] for line in lines]
 
@@ -94,7 +95,7 @@ async def test_a_task_that_ends_is_logged_and_restarted(
 @pytest.mark.virtual_time
 async def test_a_task_may_be_allowed_to_end(keep: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Returning is its end; an error is not (F-10)."""
-    begun = []
+    begun: list[None] = []
 
     async def begin() -> None:
         begun.append(None)
@@ -143,7 +144,7 @@ def test_new_kinds_are_found_after_an_error_of_the_poller(
     assert line["problem"] == "it raised RuntimeError: broken once"
     definitions.create("Widget")
     definitions.create_objects("Widget", namespace, "w")
-    eventually(lambda: host.controller("choosing")["status"].get("synced") == ["w"], "w is synced")
+    until_synced(host, "choosing", ["w"])
 
 
 #: Fails the first time that a controller run stops; the module is in the host's process.
@@ -169,7 +170,7 @@ def test_an_error_of_the_host_between_two_runs(
     site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_STOP)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
     host = run_loops("shaky", ready=False)
-    eventually(lambda: host.controller("shaky")["status"].get("synced") == ["a"], "a is synced")
+    until_synced(host, "shaky", ["a"])
     (line,) = host.log("background task ended")
     assert (line["task"], line["problem"]) == ("shaky", "it raised RuntimeError: broken once")
     assert host.page("/readyz")[0] == 200

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eventually import eventually
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, loop, until_synced
 from plugin_site import PluginSite
 
 #: Enqueues a key every 50 ms; the status has the number of times.
@@ -79,7 +79,7 @@ def test_timers_enqueue_keys(run_loops: RunLoops, site: PluginSite, namespace: s
     site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", "pass"))
     host = run_loops("timed")
     eventually(lambda: host.controller("timed")["status"]["ticks"] > 2, "it ticks")
-    eventually(lambda: host.controller("timed")["status"]["synced"] == ["tick"], "it is synced")
+    until_synced(host, "timed", ["tick"])
     assert host.stop() == 0
 
 
@@ -125,7 +125,7 @@ def test_synced_is_called_once(
     site.plugin("aware", loop(namespace=namespace) + source)
     create_map(core, namespace, "a", "b")
     host = run_loops("aware")
-    eventually(lambda: host.controller("aware")["status"]["synced"] == ["all"], "it is synced")
+    until_synced(host, "aware", ["all"])
     create_map(core, namespace, "c")
     eventually(lambda: host.stream("configmaps")["objects"] == 3, "the change is seen")
     assert host.controller("aware")["status"]["known"] == [["a", "b"]]

@@ -1,10 +1,11 @@
 """Kinds that may not be followed, or are not there: their controller waits, the rest runs."""
 
+from functools import partial
 from typing import Any
 
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, loop, until_synced
 from plugin_site import PluginSite
 from plugins.granted_roles import granted
 from running_host import RunningHost
@@ -17,6 +18,10 @@ SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch
 
 def _has_stream(host: RunningHost, resource: str) -> bool:
     return any(one["resource"] == resource for one in host.status()["streams"])
+
+
+def _runs(host: RunningHost, name: str) -> bool:
+    return bool(host.controller(name)["phase"] == "running")
 
 
 def is_ready(host: RunningHost) -> bool:
@@ -33,9 +38,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
         host = run_loops("maps", "secretive", user="bob", ready=False)
         core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
-        eventually(
-            lambda: host.controller("maps")["status"].get("synced") == ["a"], "the other syncs"
-        )
+        until_synced(host, "maps", ["a"])
         remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
         eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
         code, body = host.page("/readyz?verbose")
@@ -48,9 +51,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
         grant([CONFIG_MAPS, SECRETS])
         core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
         eventually(lambda: is_ready(host), "it recovers")
-        eventually(
-            lambda: host.controller("secretive")["status"].get("synced") == ["s"], "and syncs"
-        )
+        until_synced(host, "secretive", ["s"])
         assert host.controller("secretive")["restarts"] == 0
         assert host.stream("secrets")["error"] == ""
 
@@ -67,16 +68,14 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     site.plugin("widgets", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
     host = run_loops("maps", "widgets", ready=False)
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
-    eventually(lambda: host.controller("maps")["status"].get("synced") == ["a"], "the other syncs")
+    until_synced(host, "maps", ["a"])
     kind = f"{namespace}/widgets.{definitions.group}"
     remedy = f"does not serve '{kind}': install it or disable the controller"
     eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
     definitions.create("Widget")
     eventually(lambda: is_ready(host), "it recovers")
     definitions.create_objects("Widget", namespace, "w")
-    eventually(
-        lambda: host.controller("widgets")["status"].get("synced") == ["w"], "its sync has run"
-    )
+    until_synced(host, "widgets", ["w"])
 
 
 def test_a_kind_that_is_not_required_holds_up_nothing(
@@ -98,12 +97,12 @@ def test_a_kind_that_is_not_required_holds_up_nothing(
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
         host = run_loops("maps", user="bob")
         core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
-        eventually(lambda: host.controller("maps")["status"].get("synced") == ["a"], "it syncs")
+        until_synced(host, "maps", ["a"])
         eventually(lambda: "grant list and watch" in host.controller("maps")["problem"], "told")
         assert is_ready(host)
         grant([CONFIG_MAPS, SECRETS])
         core.create_namespaced_secret(namespace, {"metadata": {"name": "b"}})
-        eventually(lambda: host.controller("maps")["status"]["synced"] == ["a", "b"], "it recovers")
+        until_synced(host, "maps", ["a", "b"])
 
 
 def test_a_wrong_plural_is_told_with_the_right_one(
@@ -154,7 +153,7 @@ def test_a_wrong_scope_or_name_is_told(
     has = "objects of 'secrets' have a namespace: write namespaced=True in the Kind"
     is_called = "'secrets' is served as kind Secret, not Secrecy: correct the name of the Kind"
     for name, told in (("scope", has), ("name", is_called), ("writer", has)):
-        eventually(lambda name=name: host.controller(name)["phase"] == "running", f"{name} runs")
+        eventually(partial(_runs, host, name), f"{name} runs")
         assert host.controller(name)["problem"] == told
         assert not host.controller(name)["ready"]
 
@@ -197,7 +196,7 @@ def test_a_kind_is_noticed_soon_after_its_definition(
     definitions.create("Widget")
     definitions.create_objects("Widget", namespace, "w")
     for name in ("choosing", "fixed"):
-        eventually(lambda name=name: host.controller(name)["status"].get("synced") == ["w"], name)
+        until_synced(host, name, ["w"])
     assert is_ready(host)
 
 

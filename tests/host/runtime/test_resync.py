@@ -13,6 +13,7 @@ from host.runtime.copying import NODE, Copying
 from host.runtime.loops import RunLoops, loop
 from hypothesis import given
 from hypothesis import strategies as st
+from logged import logged
 from plugin_site import PluginSite
 from running_host import RunningHost
 from virtual_time import VirtualTimeLoop
@@ -74,7 +75,7 @@ async def test_a_missed_request_is_corrected_counted_and_logged(
         await asyncio.sleep(2 * ONE_RESYNC)
         assert wrong(world) == []
     assert sorted(world.counted()) == ["gone-1", "gone-2"]
-    told = [record.kv for record in caplog.records if record.message == TOLD]  # type: ignore[attr-defined]
+    told = logged(caplog, TOLD)
     assert {one["controller"] for one in told} == {"ttl"}
     assert sorted(one["key"] for one in told) == ["gone-1", "gone-2"]
     assert told[0]["write"] in ("patch nodes 'gone-1'", "patch nodes 'gone-2'")
@@ -123,7 +124,7 @@ async def test_a_request_of_a_timer_is_not_missed() -> None:
     """
     world, newest = copying_world(random.Random(4))
     async with running(world):
-        run = world.controller._state.run
+        run = world.run
         for round_ in range(40):
             want(world, "timed-1", str(round_))
             await asyncio.sleep(1)
@@ -154,7 +155,7 @@ async def test_nothing_is_counted_while_a_watch_syncs() -> None:
     """While initial objects go through `keys`, any request may still come (F-52)."""
     world, _ = copying_world(random.Random(6))
     async with running(world):
-        run = world.controller._state.run
+        run = world.run
         (handler,) = run._required._handlers.values()
         want(world, "gone-1", "a")
         await world.quiet()

@@ -41,7 +41,7 @@ def test_without_the_setting_the_host_has_one_account(own_api_server: Any) -> No
     server: ApiServer = own_api_server()
     core: Any = client.CoreV1Api(server.client())
     core.create_node({"metadata": {"name": "one"}})
-    config = {"controllers": {"ttl": {}}}
+    config: dict[str, Any] = {"controllers": {"ttl": {}}}
     with RunningHost(config, kubeconfig=server.kubeconfig(MANAGER)) as host:
         eventually(lambda: host.log("sync failed") != [], "the refusal is told")
         (line, *_) = host.log("sync failed")
@@ -53,7 +53,7 @@ def test_refused_writes_make_a_controller_not_ready(own_api_server: Any) -> None
     server: ApiServer = own_api_server()
     core: Any = client.CoreV1Api(server.client())
     core.create_node({"metadata": {"name": "one"}})
-    config = {"controllers": {"ttl": {}}}
+    config: dict[str, Any] = {"controllers": {"ttl": {}}}
     with RunningHost(config, kubeconfig=server.kubeconfig(MANAGER)) as host:
         eventually(lambda: host.page("/readyz")[0] == 503, "not ready", timeout_seconds=120)
         problem = host.controller("ttl")["problem"]

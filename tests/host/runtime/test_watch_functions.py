@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from host.informer.stream_lines import POD, A, B, Pod, entry
+from logged import logged
 
 from kcm_host.api import AnyWatch, Change, Enqueue, Key, View, Watch
 from kcm_host.informer.cache_view import CacheView, Stores
@@ -182,9 +183,7 @@ async def test_new_functions_are_used_without_a_new_list(
     assert await rig.taken() == {"resynced"}
     task.cancel()
     assert rig.informers.lists == 1
-    assert [line.kv for line in caplog.records if line.message == "dynamic watches changed"] == [  # type: ignore[attr-defined]
-        {"controller": "acme", "added": "pods"}
-    ]
+    assert logged(caplog, "dynamic watches changed") == [{"controller": "acme", "added": "pods"}]
     assert [one.watch for one in dynamic.active()] == [again]
 
 

@@ -36,7 +36,7 @@ GROUPS = Cluster(
 )
 #: The server has groups, and the controllers do not know of it.
 UNTOLD = Cluster(server=GROUPS.server)
-MEMBER = {"schedulingGroup": {"podGroupName": "g"}}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
 
 
 def group(name: str = "g", *entries: Any) -> Any:

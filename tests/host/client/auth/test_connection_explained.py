@@ -1,30 +1,32 @@
 """The first request's failure, in one line that says what to do."""
 
 import asyncio
-import base64
 import socket
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+from host.client.conftest import Ask, Authority, Connected, Pair, Serve, encoded
 
 from kcm_host.api.errors import ApiError, Unreachable
+from kcm_host.client.auth.connection import Connection
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.startup_probe import explain
 
 USER = {"token": "s3cr3t"}
 
-
-def encoded(text):
-    """Text the way kubeconfigs embed it."""
-    return base64.b64encode(text.encode()).decode()
+Explained = Callable[[Connection], Awaitable[tuple[str, int]]]
+Trusting = Callable[..., Connection]
 
 
 @pytest.fixture
-def explained(ask):
+def explained(ask: Ask) -> Explained:
     """Gives message and exit code for the failure of a first request."""
 
-    async def of(connection):
+    async def of(connection: Connection) -> tuple[str, int]:
         with pytest.raises((aiohttp.ClientError, OSError)) as caught:
             await ask(connection)
         problem = explain(caught.value, connection)
@@ -36,10 +38,10 @@ def explained(ask):
 
 
 @pytest.fixture
-def trusting(authority, connected):
+def trusting(authority: Authority, connected: Connected) -> Trusting:
     """Connects to a URL with the test's authority."""
 
-    def to(url, **fields):
+    def to(url: str, **fields: Any) -> Connection:
         cluster = {"server": url, "certificate-authority-data": encoded(authority.pem), **fields}
         return connected(cluster=cluster, user=USER)
 
@@ -47,14 +49,17 @@ def trusting(authority, connected):
 
 
 @pytest.fixture
-def free_port():
+def free_port() -> int:
     """A port of loopback that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        port: int = listener.getsockname()[1]
+        return port
 
 
-async def test_a_certificate_of_another_authority(serve, authority, trusting, explained):
+async def test_a_certificate_of_another_authority(
+    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
+) -> None:
     """An untrusted certificate names the authorities that counted: exit code 2."""
     server = await serve(type(authority)().issue())
     message, code = await explained(trusting(server.url))
@@ -65,7 +70,9 @@ async def test_a_certificate_of_another_authority(serve, authority, trusting, ex
     assert code == 2
 
 
-async def test_a_certificate_for_another_name(serve, authority, trusting, explained):
+async def test_a_certificate_for_another_name(
+    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
+) -> None:
     """A certificate for other names points to tls-server-name: exit code 2."""
     server = await serve(authority.issue(names=("kube.example",)))
     message, code = await explained(trusting(server.url))
@@ -74,7 +81,9 @@ async def test_a_certificate_for_another_name(serve, authority, trusting, explai
     assert code == 2
 
 
-async def test_an_expired_certificate(serve, authority, trusting, explained):
+async def test_an_expired_certificate(
+    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
+) -> None:
     """An expired server certificate is the server's fault: exit code 1."""
     server = await serve(authority.issue(days=-1))
     message, code = await explained(trusting(server.url))
@@ -82,7 +91,7 @@ async def test_an_expired_certificate(serve, authority, trusting, explained):
     assert code == 1
 
 
-async def test_nobody_listens(trusting, explained, free_port):
+async def test_nobody_listens(trusting: Trusting, explained: Explained, free_port: int) -> None:
     """A refused connection names server and kubeconfig: exit code 1."""
     message, code = await explained(trusting(f"https://127.0.0.1:{free_port}"))
     assert f"cannot reach https://127.0.0.1:{free_port} (from kubeconfig" in message
@@ -90,14 +99,16 @@ async def test_nobody_listens(trusting, explained, free_port):
     assert code == 1
 
 
-async def test_a_name_without_address(trusting, explained):
+async def test_a_name_without_address(trusting: Trusting, explained: Explained) -> None:
     """A host name that does not resolve is said to have no address: exit code 1."""
     message, code = await explained(trusting("https://no-such-host.invalid"))
     assert "its name has no address" in message
     assert code == 1
 
 
-async def test_tls_to_a_server_without(serve, trusting, explained):
+async def test_tls_to_a_server_without(
+    serve: Serve, trusting: Trusting, explained: Explained
+) -> None:
     """https:// to a server that speaks plain HTTP suggests http://."""
     server = await serve(None)
     message, code = await explained(trusting(f"https://127.0.0.1:{server.port}"))
@@ -105,7 +116,9 @@ async def test_tls_to_a_server_without(serve, trusting, explained):
     assert code == 2
 
 
-async def test_plain_http_to_a_server_with_tls(serve, server_pair, connected, explained):
+async def test_plain_http_to_a_server_with_tls(
+    serve: Serve, server_pair: Pair, connected: Connected, explained: Explained
+) -> None:
     """http:// to a server that wants TLS suggests https://."""
     server = await serve(server_pair)
     cluster = {"server": f"http://127.0.0.1:{server.port}"}
@@ -115,16 +128,14 @@ async def test_plain_http_to_a_server_with_tls(serve, server_pair, connected, ex
 
 
 @pytest.fixture
-async def strict_server(authority, server_pair, tmp_path):
+async def strict_server(
+    authority: Authority, server_pair: Pair, tmp_path: Path
+) -> AsyncIterator[str]:
     """The URL of a TLS 1.2 server that insists on a client certificate and says so."""
-    (tmp_path / "chain.pem").write_text(server_pair.certificate + server_pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "chain.pem")
-    context.load_verify_locations(cadata=authority.pem)
-    context.verify_mode = ssl.CERT_REQUIRED
+    context = server_pair.server(tmp_path, clients=authority)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
 
-    def serve_one(listener):
+    def serve_one(listener: socket.socket) -> None:
         # Blocking sockets, because servers of asyncio hang up without the TLS alert.
         connection, _ = listener.accept()
         with connection, pytest.raises(ssl.SSLError):
@@ -137,14 +148,16 @@ async def strict_server(authority, server_pair, tmp_path):
         await serving
 
 
-async def test_a_missing_client_certificate(strict_server, trusting, explained):
+async def test_a_missing_client_certificate(
+    strict_server: str, trusting: Trusting, explained: Explained
+) -> None:
     """A server that insists on a client certificate is said to refuse ours."""
     message, code = await explained(trusting(strict_server))
     assert "refuses our client certificate" in message
     assert code == 2
 
 
-def test_a_server_that_hangs_up(trusting):
+def test_a_server_that_hangs_up(trusting: Trusting) -> None:
     """A disconnect without a word mentions that the server may want a client certificate."""
     connection = trusting("https://127.0.0.1:1")
     problem = explain(aiohttp.ServerDisconnectedError(), connection)
@@ -152,7 +165,7 @@ def test_a_server_that_hangs_up(trusting):
     assert problem.exit_code == 1
 
 
-def test_no_answer_in_time(trusting):
+def test_no_answer_in_time(trusting: Trusting) -> None:
     """A time-out is said as one: exit code 1."""
     connection = trusting("https://127.0.0.1:1")
     for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("x")):
@@ -161,7 +174,9 @@ def test_no_answer_in_time(trusting):
         assert problem.exit_code == 1
 
 
-async def test_a_proxy_that_is_not_there(trusting, explained, free_port):
+async def test_a_proxy_that_is_not_there(
+    trusting: Trusting, explained: Explained, free_port: int
+) -> None:
     """An unreachable proxy is blamed instead of the server."""
     connection = trusting("https://127.0.0.1:1", **{"proxy-url": f"http://127.0.0.1:{free_port}"})
     message, code = await explained(connection)
@@ -174,20 +189,20 @@ async def test_a_proxy_that_is_not_there(trusting, explained, free_port):
     ("status", "fact", "code"),
     [(401, "refuses the credentials from kubeconfig", 2), (503, "answered 503", 1)],
 )
-def test_an_error_answer(trusting, status, fact, code):
+def test_an_error_answer(trusting: Trusting, status: int, fact: str, code: int) -> None:
     """401 blames the credentials (exit code 2), other answers the server (exit code 1)."""
     problem = explain(ApiError("get /healthz", status=status), trusting("https://127.0.0.1:1"))
     assert fact in str(problem)
     assert problem.exit_code == code
 
 
-def test_the_go_servers_answer_to_plain_http(connected):
+def test_the_go_servers_answer_to_plain_http(connected: Connected) -> None:
     """A 400 to http:// is how servers in Go say that they want TLS."""
     connection = connected(cluster={"server": "http://127.0.0.1:1"}, user=USER)
     assert "write https://" in str(explain(ApiError("bad", status=400), connection))
 
 
-def test_a_renamed_error_is_looked_into(trusting):
+def test_a_renamed_error_is_looked_into(trusting: Trusting) -> None:
     """What our own layers wrapped is explained by its cause."""
     connection = trusting("https://127.0.0.1:1")
     wrapped = Unreachable("get /healthz: no answer")

@@ -1,16 +1,22 @@
 """Where the connection comes from."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from host.client.conftest import Authority, WriteKubeconfig
 
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.errors import ConnectionProblem
 
+Pod = tuple[Path, dict[str, str]]
+
 
 @pytest.fixture
-def token_config(kubeconfig):
+def token_config(kubeconfig: WriteKubeconfig) -> Callable[[str], Path]:
     """Writes a kubeconfig whose server tells it apart from others."""
 
-    def write(name):
+    def write(name: str) -> Path:
         server = f"http://127.0.0.1:1/{name.replace('/', '-').strip('.-')}"
         return kubeconfig(cluster={"server": server}, user={"token": "t"}, name=name)
 
@@ -18,7 +24,7 @@ def token_config(kubeconfig):
 
 
 @pytest.fixture
-def pod(tmp_path, authority):
+def pod(tmp_path: Path, authority: Authority) -> Pod:
     """The files of a pod's service account and the variables of its environment."""
     folder = tmp_path / "serviceaccount"
     folder.mkdir()
@@ -28,7 +34,9 @@ def pod(tmp_path, authority):
     return folder, environ
 
 
-def test_a_named_kubeconfig_comes_first(token_config, pod, tmp_path):
+def test_a_named_kubeconfig_comes_first(
+    token_config: Callable[[str], Path], pod: Pod, tmp_path: Path
+) -> None:
     """The kubeconfig given by name wins over $KUBECONFIG and the pod."""
     folder, environ = pod
     environ = {**environ, "KUBECONFIG": str(token_config("variable")), "HOME": str(tmp_path)}
@@ -37,14 +45,16 @@ def test_a_named_kubeconfig_comes_first(token_config, pod, tmp_path):
     assert connection.origin == f"kubeconfig '{tmp_path / 'named'}' (context 'here')"
 
 
-def test_the_variable_comes_before_the_pod(token_config, pod):
+def test_the_variable_comes_before_the_pod(token_config: Callable[[str], Path], pod: Pod) -> None:
     """$KUBECONFIG wins over the service account."""
     folder, environ = pod
     environ = {**environ, "KUBECONFIG": str(token_config("variable"))}
     assert connect(None, environ=environ, service_account=folder).base_url.endswith("/variable")
 
 
-async def test_a_pod_uses_its_service_account(token_config, pod, tmp_path):
+async def test_a_pod_uses_its_service_account(
+    token_config: Callable[[str], Path], pod: Pod, tmp_path: Path
+) -> None:
     """In a pod the service account is used even when there is a ~/.kube/config."""
     folder, environ = pod
     token_config(".kube/config")
@@ -54,7 +64,9 @@ async def test_a_pod_uses_its_service_account(token_config, pod, tmp_path):
     assert await connection.credentials.headers() == {"Authorization": "Bearer pod-token"}
 
 
-def test_a_pod_without_a_token_falls_back_to_home(token_config, pod, tmp_path):
+def test_a_pod_without_a_token_falls_back_to_home(
+    token_config: Callable[[str], Path], pod: Pod, tmp_path: Path
+) -> None:
     """Without a mounted token the pod's variables alone do not count."""
     folder, environ = pod
     (folder / "token").unlink()
@@ -63,14 +75,14 @@ def test_a_pod_without_a_token_falls_back_to_home(token_config, pod, tmp_path):
     assert connection.base_url.endswith("/kube-config")
 
 
-def test_a_home_folder_is_expanded(token_config, tmp_path):
+def test_a_home_folder_is_expanded(token_config: Callable[[str], Path], tmp_path: Path) -> None:
     """~ in a named path is the HOME of the environment."""
     token_config("conf/mine")
     connection = connect("~/conf/mine", environ={"HOME": str(tmp_path)})
     assert connection.base_url.endswith("/conf-mine")
 
 
-def test_a_pod_without_a_token_is_told_so(pod, tmp_path):
+def test_a_pod_without_a_token_is_told_so(pod: Pod, tmp_path: Path) -> None:
     """A pod that mounts no token is not called "no pod", and the remedy is the pod's (F-88)."""
     folder, environ = pod
     (folder / "token").unlink()
@@ -83,7 +95,7 @@ def test_a_pod_without_a_token_is_told_so(pod, tmp_path):
 
 
 @pytest.mark.parametrize("broken", ["token", "ca.crt"])
-def test_an_incomplete_service_account_is_named(pod, broken):
+def test_an_incomplete_service_account_is_named(pod: Pod, broken: str) -> None:
     """An empty token or authority file in the pod is an error with its folder."""
     folder, environ = pod
     (folder / broken).write_text("")
@@ -92,7 +104,7 @@ def test_an_incomplete_service_account_is_named(pod, broken):
     assert caught.value.exit_code == 2
 
 
-def test_nothing_anywhere_lists_what_was_tried(tmp_path):
+def test_nothing_anywhere_lists_what_was_tried(tmp_path: Path) -> None:
     """Without any source the error names all four and what to do."""
     with pytest.raises(ConnectionProblem, match="--kubeconfig") as caught:
         connect(None, environ={"HOME": str(tmp_path)}, service_account=tmp_path)
@@ -100,14 +112,14 @@ def test_nothing_anywhere_lists_what_was_tried(tmp_path):
     assert caught.value.exit_code == 2
 
 
-def test_a_variable_that_names_only_missing_files(tmp_path):
+def test_a_variable_that_names_only_missing_files(tmp_path: Path) -> None:
     """$KUBECONFIG with no existing file is an error, not a reason to look elsewhere."""
     missing = str(tmp_path / "missing")
     with pytest.raises(ConnectionProblem, match="KUBECONFIG exists"):
         connect(None, environ={"KUBECONFIG": missing, "HOME": str(tmp_path)})
 
 
-def test_a_missing_named_file(tmp_path):
+def test_a_missing_named_file(tmp_path: Path) -> None:
     """A named kubeconfig that is missing is an error that names it."""
     with pytest.raises(ConnectionProblem, match=r"missing' cannot be read: No such file"):
         connect(str(tmp_path / "missing"), environ={})

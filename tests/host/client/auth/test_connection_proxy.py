@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
+from host.client.conftest import Ask, Authority, Connected, Pair, Serve
 
 from kcm_host.client.auth.addresses import Proxy, proxy_from_environment
 from kcm_host.client.errors import ConnectionProblem
@@ -41,7 +43,7 @@ PROXY = "http://proxy.example:3128"
         ("https://10.1.2.3", "not/a/network,,", True),
     ],
 )
-def test_no_proxy_is_read_as_go_does(server, exceptions, proxied):
+def test_no_proxy_is_read_as_go_does(server: str, exceptions: str, proxied: bool) -> None:
     """NO_PROXY knows names, subdomains, addresses, networks and ports; loopback never has one."""
     environ = {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions}
     assert proxy_from_environment(server, environ) == (Proxy(PROXY) if proxied else None)
@@ -58,18 +60,18 @@ def test_no_proxy_is_read_as_go_does(server, exceptions, proxied):
         ({"HTTPS_PROXY": PROXY, "no_proxy": "kube.example"}, None),
     ],
 )
-def test_the_variable_of_the_scheme_counts(environ, expected):
+def test_the_variable_of_the_scheme_counts(environ: dict[str, str], expected: str | None) -> None:
     """Https servers use HTTPS_PROXY, in capitals first; without a scheme it is an http proxy."""
     assert proxy_from_environment("https://kube.example", environ) == (expected and Proxy(expected))
 
 
-def test_a_socks_proxy_in_the_environment_is_an_error():
+def test_a_socks_proxy_in_the_environment_is_an_error() -> None:
     """A proxy that cannot be used is named, instead of going around it."""
     with pytest.raises(ConnectionProblem, match="HTTPS_PROXY names a 'socks5' proxy"):
         proxy_from_environment("https://kube.example", {"HTTPS_PROXY": "socks5://h:1"})
 
 
-def test_the_kubeconfig_wins_over_the_environment(connected):
+def test_the_kubeconfig_wins_over_the_environment(connected: Connected) -> None:
     """proxy-url counts for any server, even on loopback, and the environment then does not."""
     cluster = {"server": "https://127.0.0.1:1", "proxy-url": "http://mine.example"}
     connection = connected(cluster=cluster, user={"token": "t"}, environ={"HTTPS_PROXY": PROXY})
@@ -77,18 +79,18 @@ def test_the_kubeconfig_wins_over_the_environment(connected):
 
 
 @pytest.fixture
-async def proxy():
+async def proxy() -> AsyncIterator[tuple[str, list[str]]]:
     """A proxy that tunnels CONNECT requests and notes their targets."""
     targets = []
 
-    async def copy(reader, writer):
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(65536):
                 writer.write(data)
                 await writer.drain()
         writer.close()
 
-    async def tunnel(reader, writer):
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         target = head.split()[1].decode()
         targets.append(target)
@@ -102,7 +104,14 @@ async def proxy():
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", targets
 
 
-async def test_requests_go_through_the_proxy(serve, server_pair, authority, connected, ask, proxy):
+async def test_requests_go_through_the_proxy(
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    ask: Ask,
+    proxy: tuple[str, list[str]],
+) -> None:
     """With proxy-url the server is reached through a tunnel of that proxy, still over TLS."""
     server = await serve(server_pair)
     url, targets = proxy

@@ -1,23 +1,20 @@
 """TLS to a real server: whom we trust, what we show, and what is left on disk."""
 
-import base64
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientConnectorError
-
-
-def encoded(text):
-    """Text the way kubeconfigs embed it."""
-    return base64.b64encode(text.encode()).decode()
+from host.client.conftest import Ask, Authority, Connected, Pair, Serve, WriteKubeconfig, encoded
+from trustme import KeyType
 
 
 @pytest.fixture
-def temp_folder(tmp_path, monkeypatch):
+def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A temporary folder of the test's own, so that everything left there is ours."""
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -25,7 +22,9 @@ def temp_folder(tmp_path, monkeypatch):
     return folder
 
 
-async def test_an_embedded_authority_is_trusted(serve, server_pair, authority, connected, ask):
+async def test_an_embedded_authority_is_trusted(
+    serve: Serve, server_pair: Pair, authority: Authority, connected: Connected, ask: Ask
+) -> None:
     """A server whose authority stands in the kubeconfig is trusted, and gets the token."""
     server = await serve(server_pair)
     cluster = {"server": f"{server.url}/", "certificate-authority-data": encoded(authority.pem)}
@@ -36,8 +35,13 @@ async def test_an_embedded_authority_is_trusted(serve, server_pair, authority, c
 
 
 async def test_an_authority_file_beside_the_kubeconfig(
-    serve, server_pair, authority, connected, ask, tmp_path
-):
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    ask: Ask,
+    tmp_path: Path,
+) -> None:
     """A relative certificate-authority is found beside the kubeconfig."""
     server = await serve(server_pair)
     (tmp_path / "ca.crt").write_text(authority.pem)
@@ -45,7 +49,9 @@ async def test_an_authority_file_beside_the_kubeconfig(
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
 
 
-async def test_the_servers_own_certificate_can_be_the_authority(serve, server_pair, connected, ask):
+async def test_the_servers_own_certificate_can_be_the_authority(
+    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
+) -> None:
     """A listed certificate is an anchor even when no authority stands behind it, as in Go."""
     server = await serve(server_pair)
     cluster = {
@@ -55,7 +61,9 @@ async def test_the_servers_own_certificate_can_be_the_authority(serve, server_pa
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
 
 
-async def test_without_an_authority_the_system_decides(serve, server_pair, connected, ask):
+async def test_without_an_authority_the_system_decides(
+    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
+) -> None:
     """Without certificate-authority the system's trust store counts, which knows no test CA."""
     server = await serve(server_pair)
     connection = connected(cluster={"server": server.url}, user={"token": "abc"})
@@ -64,7 +72,9 @@ async def test_without_an_authority_the_system_decides(serve, server_pair, conne
     assert server.seen == []
 
 
-async def test_checks_can_be_switched_off(serve, server_pair, connected, ask):
+async def test_checks_can_be_switched_off(
+    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
+) -> None:
     """insecure-skip-tls-verify accepts any certificate and gives a warning."""
     server = await serve(server_pair)
     cluster = {"server": server.url, "insecure-skip-tls-verify": True}
@@ -74,7 +84,9 @@ async def test_checks_can_be_switched_off(serve, server_pair, connected, ask):
     assert warning.startswith(f"the certificate of {server.url} is not checked")
 
 
-async def test_another_name_can_be_checked(serve, authority, connected, ask):
+async def test_another_name_can_be_checked(
+    serve: Serve, authority: Authority, connected: Connected, ask: Ask
+) -> None:
     """tls-server-name is the name that the certificate must carry."""
     server = await serve(authority.issue(names=("kube.example",)))
     cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
@@ -84,11 +96,19 @@ async def test_another_name_can_be_checked(serve, authority, connected, ask):
     assert await ask(named) == 200
 
 
-@pytest.mark.parametrize("key_type", ["ec", "rsa"])
+@pytest.mark.parametrize("key_type", [*KeyType], ids=lambda one: one.name)
 @pytest.mark.parametrize("place", ["data", "files"])
 async def test_a_client_certificate_is_shown(
-    serve, server_pair, authority, connected, ask, tmp_path, temp_folder, key_type, place
-):
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    ask: Ask,
+    tmp_path: Path,
+    temp_folder: Path,
+    key_type: KeyType,
+    place: str,
+) -> None:
     """Embedded or in files, EC or RSA: the server sees our certificate, and no file is left."""
     server = await serve(server_pair, client_authority=authority)
     pair = authority.issue("me", key_type=key_type)
@@ -108,8 +128,13 @@ async def test_a_client_certificate_is_shown(
 
 
 async def test_connecting_twice_with_embedded_keys(
-    serve, server_pair, authority, connected, ask, temp_folder
-):
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    ask: Ask,
+    temp_folder: Path,
+) -> None:
     """The same embedded key can be loaded again after its first file was removed."""
     server = await serve(server_pair, client_authority=authority)
     pair = authority.issue("me")
@@ -123,7 +148,9 @@ async def test_connecting_twice_with_embedded_keys(
     assert list(temp_folder.iterdir()) == []
 
 
-def test_nothing_is_left_when_building_fails(authority, connected, temp_folder):
+def test_nothing_is_left_when_building_fails(
+    authority: Authority, connected: Connected, temp_folder: Path
+) -> None:
     """A pair that does not fit leaves no file behind either."""
     user = {
         "client-certificate-data": encoded(authority.issue().certificate),
@@ -134,7 +161,9 @@ def test_nothing_is_left_when_building_fails(authority, connected, temp_folder):
     assert list(temp_folder.iterdir()) == []
 
 
-def test_a_killed_process_leaves_no_key(authority, kubeconfig, tmp_path):
+def test_a_killed_process_leaves_no_key(
+    authority: Authority, kubeconfig: WriteKubeconfig, tmp_path: Path
+) -> None:
     """SIGKILL right after connecting leaves no file in the temporary folder."""
     pair = authority.issue("me")
     path = kubeconfig(
@@ -171,13 +200,18 @@ def test_a_killed_process_leaves_no_key(authority, kubeconfig, tmp_path):
 
 
 async def test_replaced_certificate_files_are_picked_up(
-    serve, server_pair, authority, connected, ask, tmp_path
-):
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    ask: Ask,
+    tmp_path: Path,
+) -> None:
     """Five minutes after client certificate files were replaced the new pair is shown."""
     server = await serve(server_pair, client_authority=authority)
     now = [1000.0]
 
-    def put(name):
+    def put(name: str) -> None:
         pair = authority.issue(name)
         (tmp_path / "me.crt").write_text(pair.certificate)
         (tmp_path / "me.key").write_text(pair.key)
@@ -197,7 +231,7 @@ async def test_replaced_certificate_files_are_picked_up(
     assert shown == ["first", "second, a longer name"]
 
 
-def test_importing_the_wire_does_not_import_the_official_package():
+def test_importing_the_wire_does_not_import_the_official_package() -> None:
     """The official package is for older auth providers only; it would cost every start 70 ms."""
     program = textwrap.dedent(
         """
@@ -211,7 +245,7 @@ def test_importing_the_wire_does_not_import_the_official_package():
     subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
 
 
-def test_what_connects_shows_no_secret(connected):
+def test_what_connects_shows_no_secret(connected: Connected) -> None:
     """Neither a connection nor its access shows the token or the proxy's password."""
     connection = connected(
         cluster={"server": "https://127.0.0.1:1", "proxy-url": "http://me:hidden@127.0.0.1:2"},
@@ -220,7 +254,7 @@ def test_what_connects_shows_no_secret(connected):
     assert "hidden" not in repr(connection) + repr(connection.credentials)
 
 
-async def test_plain_http_to_another_machine_is_warned_about(connected):
+async def test_plain_http_to_another_machine_is_warned_about(connected: Connected) -> None:
     """A token to http:// is allowed; only where it leaves this machine a warning says so."""
     for server in ("http://127.0.0.1:1", "http://localhost:1"):
         assert connected(cluster={"server": server}, user={"token": "abc"}).warnings == ()
@@ -232,7 +266,7 @@ async def test_plain_http_to_another_machine_is_warned_about(connected):
     assert "abc" not in repr(access)
 
 
-async def test_name_and_password(serve, connected, ask):
+async def test_name_and_password(serve: Serve, connected: Connected, ask: Ask) -> None:
     """User name and password are sent as basic authentication."""
     server = await serve(None)
     user = {"username": "me", "password": "pass:word"}

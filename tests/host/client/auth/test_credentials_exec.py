@@ -7,11 +7,14 @@ import os
 import shlex
 import stat
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from host.client.conftest import Ask, Authority, Connected, Pair, Serve, WriteKubeconfig
 
 from kcm_host.client.auth.exec_plugin import exec_plugin
 from kcm_host.client.auth.kubeconfig import resolve_context
@@ -20,17 +23,21 @@ from kcm_host.client.errors import ConnectionProblem
 V1 = "client.authentication.k8s.io/v1"
 CLUSTER = {"server": "https://127.0.0.1:1"}
 
+Section = dict[str, Any]
+Plugin = Callable[..., Section]
+Failing = Callable[..., Awaitable[str]]
 
-def credential(version=V1, **status):
+
+def credential(version: str = V1, **status: str) -> str:
     """The JSON text a good plugin prints."""
     return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
 
 
 @pytest.fixture
-def plugin(tmp_path):
+def plugin(tmp_path: Path) -> Plugin:
     """Writes a shell script and gives the `exec` section that runs it."""
 
-    def write(script, name="plugin", **fields):
+    def write(script: str, name: str = "plugin", **fields: Any) -> Section:
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\necho run >> {shlex.quote(str(tmp_path / 'runs'))}\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -40,16 +47,16 @@ def plugin(tmp_path):
 
 
 @pytest.fixture
-def printing(plugin):
+def printing(plugin: Plugin) -> Plugin:
     """An `exec` section of a plugin that prints this text."""
     return lambda text, **fields: plugin(f"printf %s {shlex.quote(text)}", **fields)
 
 
 @pytest.fixture
-def runs(tmp_path):
+def runs(tmp_path: Path) -> Callable[[], int]:
     """How often plugins ran so far."""
 
-    def count():
+    def count() -> int:
         path = tmp_path / "runs"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
@@ -57,10 +64,10 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def failing(connected):
+def failing(connected: Connected) -> Failing:
     """Gives the one line that asking this `exec` ends with."""
 
-    async def of(section, environ=None):
+    async def of(section: Section, environ: Mapping[str, str] | None = None) -> str:
         connection = connected(cluster=CLUSTER, user={"exec": section}, environ=environ)
         with pytest.raises(ConnectionProblem) as caught:
             await connection.credentials.current()
@@ -72,7 +79,9 @@ def failing(connected):
 
 
 @pytest.mark.parametrize("version", [V1, f"{V1}beta1"])
-async def test_a_printed_token_is_sent(connected, printing, runs, version):
+async def test_a_printed_token_is_sent(
+    connected: Connected, printing: Plugin, runs: Callable[[], int], version: str
+) -> None:
     """The printed token goes into the header; connecting alone runs nothing."""
     section = printing(credential(version, token="abc"), apiVersion=version)
     connection = connected(cluster=CLUSTER, user={"exec": section})
@@ -83,8 +92,15 @@ async def test_a_printed_token_is_sent(connected, printing, runs, version):
 
 
 async def test_a_printed_certificate_is_shown(
-    serve, server_pair, authority, connected, printing, ask, tmp_path, monkeypatch
-):
+    serve: Serve,
+    server_pair: Pair,
+    authority: Authority,
+    connected: Connected,
+    printing: Plugin,
+    ask: Ask,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A printed certificate is shown to the server, and its key leaves no file."""
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -102,11 +118,13 @@ async def test_a_printed_certificate_is_shown(
     assert list(folder.iterdir()) == []
 
 
-async def test_a_new_certificate_is_a_new_context(authority, connected, tmp_path, plugin):
+async def test_a_new_certificate_is_a_new_context(
+    authority: Authority, connected: Connected, tmp_path: Path, plugin: Plugin
+) -> None:
     """After a renewal the TLS context changes only when the printed pair did."""
     printed = tmp_path / "printed"
 
-    def put():
+    def put() -> None:
         pair = authority.issue()
         printed.write_text(
             credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
@@ -128,8 +146,12 @@ async def test_a_new_certificate_is_a_new_context(authority, connected, tmp_path
 
 
 async def test_arguments_environment_and_cluster(
-    authority, kubeconfig, plugin, connected, tmp_path
-):
+    authority: Authority,
+    kubeconfig: WriteKubeconfig,
+    plugin: Plugin,
+    connected: Connected,
+    tmp_path: Path,
+) -> None:
     """The program gets its arguments, our and its own variables, and the cluster it asks for."""
     note = tmp_path / "note"
     script = (
@@ -170,14 +192,18 @@ async def test_arguments_environment_and_cluster(
     }
 
 
-async def test_a_relative_command_is_beside_the_kubeconfig(connected, printing):
+async def test_a_relative_command_is_beside_the_kubeconfig(
+    connected: Connected, printing: Plugin
+) -> None:
     """A command with a folder in its name is found from the kubeconfig's folder."""
     section = printing(credential(token="abc"), command="./plugin")
     connection = connected(cluster=CLUSTER, user={"exec": section})
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
 
 
-async def test_a_bare_command_is_found_in_the_path(connected, printing, tmp_path):
+async def test_a_bare_command_is_found_in_the_path(
+    connected: Connected, printing: Plugin, tmp_path: Path
+) -> None:
     """A bare command is looked up in PATH of the environment we were given."""
     section = printing(credential(token="abc"), command="plugin")
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -185,7 +211,9 @@ async def test_a_bare_command_is_found_in_the_path(connected, printing, tmp_path
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
 
 
-async def test_a_token_in_the_kubeconfig_wins(connected, printing, runs):
+async def test_a_token_in_the_kubeconfig_wins(
+    connected: Connected, printing: Plugin, runs: Callable[[], int]
+) -> None:
     """With a token beside it the program is not needed."""
     user = {"token": "static", "exec": printing(credential(token="abc"))}
     connection = connected(cluster=CLUSTER, user=user)
@@ -193,7 +221,7 @@ async def test_a_token_in_the_kubeconfig_wins(connected, printing, runs):
     assert runs() == 0
 
 
-async def test_a_failing_program_is_an_error(failing, plugin):
+async def test_a_failing_program_is_an_error(failing: Failing, plugin: Plugin) -> None:
     """Exit code, the last lines of stderr and the install hint are told."""
     script = "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 3"
     message = await failing(plugin(script, installHint="Install it\nfrom somewhere."))
@@ -210,7 +238,7 @@ async def test_a_failing_program_is_an_error(failing, plugin):
         ("./config", "is no program that may be run;"),
     ],
 )
-def test_a_missing_program_is_an_error(connected, command, fact):
+def test_a_missing_program_is_an_error(connected: Connected, command: str, fact: str) -> None:
     """A command that cannot be run is named with the install hint before it is needed (F-87)."""
     section = {"apiVersion": V1, "command": command, "installHint": "Get it."}
     with pytest.raises(ConnectionProblem) as caught:
@@ -223,7 +251,7 @@ def test_a_missing_program_is_an_error(connected, command, fact):
     assert message.endswith("Get it.")
 
 
-async def test_a_program_that_vanishes_is_an_error(plugin, connected):
+async def test_a_program_that_vanishes_is_an_error(plugin: Plugin, connected: Connected) -> None:
     """A command that was there at the start and is not there now is named too."""
     section = plugin("exit 0")
     connection = connected(cluster=CLUSTER, user={"exec": section})
@@ -248,14 +276,18 @@ async def test_a_program_that_vanishes_is_an_error(plugin, connected):
         (credential(token="s3cr3t").replace("ExecC", "C"), "printed 'Credential' of"),
     ],
 )
-async def test_a_useless_answer_is_an_error(failing, printing, text, fact):
+async def test_a_useless_answer_is_an_error(
+    failing: Failing, printing: Plugin, text: str, fact: str
+) -> None:
     """What is wrong with the printed text is told without showing it."""
     message = await failing(printing(text))
     assert fact in message
     assert "s3cr3t" not in message
 
 
-async def test_a_certificate_for_plain_http_is_an_error(connected, printing, authority):
+async def test_a_certificate_for_plain_http_is_an_error(
+    connected: Connected, printing: Plugin, authority: Authority
+) -> None:
     """A printed certificate is no credential where the server is at http://."""
     pair = authority.issue()
     text = credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
@@ -264,7 +296,7 @@ async def test_a_certificate_for_plain_http_is_an_error(connected, printing, aut
         await connection.credentials.current()
 
 
-def alive(pid):
+def alive(pid: int) -> bool:
     """Return whether this process still runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -272,7 +304,7 @@ def alive(pid):
         return False
 
 
-def gone(pid):
+def gone(pid: int) -> bool:
     """Return whether the process is gone before a minute is over."""
     deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
@@ -281,7 +313,9 @@ def gone(pid):
 
 
 @pytest.mark.parametrize("script", ["sleep 600 & echo $! > PID; wait", "sleep 600 & echo $! > PID"])
-async def test_a_hanging_program_is_ended_with_its_children(kubeconfig, plugin, tmp_path, script):
+async def test_a_hanging_program_is_ended_with_its_children(
+    kubeconfig: WriteKubeconfig, plugin: Plugin, tmp_path: Path, script: str
+) -> None:
     """After the time limit the program and what it started are killed and named."""
     pid_file = tmp_path / "pid"
     section = plugin(script.replace("PID", shlex.quote(str(pid_file))))
@@ -292,14 +326,16 @@ async def test_a_hanging_program_is_ended_with_its_children(kubeconfig, plugin, 
     assert gone(int(pid_file.read_text()))
 
 
-def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
+def test_the_end_of_the_loop_ends_the_program(
+    connected: Connected, plugin: Plugin, tmp_path: Path
+) -> None:
     """A stopping host does not wait for a plugin that still runs, and leaves none behind."""
     pid_file = tmp_path / "pid"
     name = shlex.quote(str(pid_file))
     section = plugin(f"echo $$ > {name}.new; mv {name}.new {name}; sleep 600")
     credentials = connected(cluster=CLUSTER, user={"exec": section}).credentials
 
-    async def stop_while_it_runs():
+    async def stop_while_it_runs() -> None:
         asking = asyncio.create_task(credentials.current())
         async with asyncio.timeout(60):
             while not pid_file.exists():
@@ -309,13 +345,13 @@ def test_the_end_of_the_loop_ends_the_program(connected, plugin, tmp_path):
     assert gone(int(pid_file.read_text()))
 
 
-async def test_a_flood_of_output_is_bounded(failing, plugin):
+async def test_a_flood_of_output_is_bounded(failing: Failing, plugin: Plugin) -> None:
     """F-83: a program that prints without end is killed, and named."""
     message = await failing(plugin("exec cat /dev/zero"))
     assert "printed more than 1 MiB" in message
 
 
-async def test_a_flood_of_complaints_is_shortened(failing, plugin):
+async def test_a_flood_of_complaints_is_shortened(failing: Failing, plugin: Plugin) -> None:
     """F-83: all of stderr is read, so that the program can end, and its end is shown."""
     script = r"head -c 3000000 /dev/zero | tr '\0' x >&2; echo last words >&2; exit 3"
     message = await failing(plugin(script))
@@ -325,13 +361,15 @@ async def test_a_flood_of_complaints_is_shortened(failing, plugin):
 
 
 @pytest.mark.parametrize("turns", range(12))
-def test_a_stop_while_the_program_is_started_ends_it_too(connected, plugin, tmp_path, turns):
+def test_a_stop_while_the_program_is_started_ends_it_too(
+    connected: Connected, plugin: Plugin, tmp_path: Path, turns: int
+) -> None:
     """F-83: at whatever moment the loop ends, nothing waits for ever and nothing is left."""
     pid_file = tmp_path / "pid"
     section = plugin(f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 600")
     credentials = connected(cluster=CLUSTER, user={"exec": section}).credentials
 
-    async def stop_after_some_turns():
+    async def stop_after_some_turns() -> None:
         asking = asyncio.create_task(credentials.current())
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -341,7 +379,9 @@ def test_a_stop_while_the_program_is_started_ends_it_too(connected, plugin, tmp_
     assert not pid_file.exists() or not pid_file.read_text() or gone(int(pid_file.read_text()))
 
 
-async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path):
+async def test_the_loop_goes_on_while_a_program_runs(
+    connected: Connected, plugin: Plugin, tmp_path: Path
+) -> None:
     """Other tasks run while the plugin waits, here for a file that one of them writes."""
     flag = shlex.quote(str(tmp_path / "flag"))
     script = (
@@ -356,7 +396,9 @@ async def test_the_loop_goes_on_while_a_program_runs(connected, plugin, tmp_path
         assert await asking == {"Authorization": "Bearer abc"}
 
 
-async def test_the_program_runs_again_before_its_token_expires(connected, plugin, runs):
+async def test_the_program_runs_again_before_its_token_expires(
+    connected: Connected, plugin: Plugin, runs: Callable[[], int]
+) -> None:
     """The plugin runs anew a minute before expirationTimestamp, and after a 401."""
     now = [time.time()]
     text = credential(token="abc", expirationTimestamp="AT")

@@ -2,48 +2,50 @@
 
 import base64
 import json
-import ssl
 import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from aiohttp import web
+from host.client.conftest import Authority, Connected, WriteKubeconfig
 
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.errors import ConnectionProblem
 
 CLUSTER = {"server": "http://127.0.0.1:1"}
 
+Issuer = tuple[str, str, list[object], list[str]]
 
-def jwt(*, expires_at, name="somebody"):
+
+def jwt(*, expires_at: int, name: str = "somebody") -> str:
     """An unsigned token of three parts."""
     parts = [{"alg": "none"}, {"sub": name, "exp": expires_at}, {"s": 1}]
     texts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts]
     return ".".join(text.rstrip("=") for text in texts)
 
 
-def oidc(**config):
+def oidc(**config: str) -> dict[str, Any]:
     """A user section with the provider `oidc`."""
     names = {name.replace("_", "-"): value for name, value in config.items()}
     return {"auth-provider": {"name": "oidc", "config": names}}
 
 
 @pytest.fixture
-async def issuer(authority, tmp_path):
+async def issuer(authority: Authority, tmp_path: Path) -> AsyncIterator[Issuer]:
     """An OpenID issuer over TLS that hands out one new token and notes the refresh tokens."""
-    pair = authority.issue("issuer")
-    chain = tmp_path / "issuer.pem"
-    chain.write_text(pair.certificate + pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(chain)
-    spent, visits = [], []
+    context = authority.issue("issuer").server(tmp_path)
+    spent: list[object] = []
+    visits: list[str] = []
     fresh = jwt(expires_at=int(time.time()) + 3600, name="renewed")
 
-    async def discovery(request):
+    async def discovery(request: web.Request) -> web.Response:
         visits.append(request.path)
         return web.json_response({"token_endpoint": f"{url}/token"})
 
-    async def renew(request):
+    async def renew(request: web.Request) -> web.Response:
         spent.append((await request.post())["refresh_token"])
         return web.json_response(
             {
@@ -68,7 +70,7 @@ async def issuer(authority, tmp_path):
 
 
 @pytest.fixture
-def expired(issuer):
+def expired(issuer: Issuer) -> dict[str, str]:
     """An expired session at the issuer."""
     return {
         "id_token": jwt(expires_at=1000),
@@ -79,14 +81,16 @@ def expired(issuer):
     }
 
 
-async def test_a_valid_token_is_used(connected):
+async def test_a_valid_token_is_used(connected: Connected) -> None:
     """A token that has not expired is sent as it is."""
     token = jwt(expires_at=int(time.time()) + 3600)
     connection = connected(cluster=CLUSTER, user=oidc(id_token=token))
     assert await connection.credentials.headers() == {"Authorization": f"Bearer {token}"}
 
 
-async def test_an_expired_token_is_renewed_and_kept(issuer, authority, expired, kubeconfig):
+async def test_an_expired_token_is_renewed_and_kept(
+    issuer: Issuer, authority: Authority, expired: dict[str, str], kubeconfig: WriteKubeconfig
+) -> None:
     """An expired token is renewed at the issuer, and both new tokens go into the kubeconfig."""
     _, fresh, spent, _ = issuer
     data = base64.b64encode(authority.pem.encode()).decode()
@@ -101,7 +105,9 @@ async def test_an_expired_token_is_renewed_and_kept(issuer, authority, expired, 
 
 # Without this an unverified request would be stopped by our warnings filter, not by us.
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-async def test_an_untrusted_issuer_is_not_asked(issuer, expired, connected):
+async def test_an_untrusted_issuer_is_not_asked(
+    issuer: Issuer, expired: dict[str, str], connected: Connected
+) -> None:
     """Without the issuer's authority the system's counts: not even its endpoints are believed."""
     connection = connected(cluster=CLUSTER, user=oidc(**expired))
     with pytest.raises(ConnectionProblem, match="auth-provider 'oidc' of user 'u1'") as caught:
@@ -111,7 +117,7 @@ async def test_an_untrusted_issuer_is_not_asked(issuer, expired, connected):
 
 
 @pytest.mark.parametrize("token", ["s3cr3t", "a=.b.c"])
-async def test_a_token_that_is_none(connected, token):
+async def test_a_token_that_is_none(connected: Connected, token: str) -> None:
     """What is no JSON web token is an error instead of no credentials."""
     connection = connected(cluster=CLUSTER, user=oidc(id_token=token))
     with pytest.raises(ConnectionProblem, match="returned no token") as caught:
@@ -119,14 +125,14 @@ async def test_a_token_that_is_none(connected, token):
     assert "s3cr3t" not in str(caught.value)
 
 
-async def test_a_token_of_gcp(connected):
+async def test_a_token_of_gcp(connected: Connected) -> None:
     """The provider `gcp` with a stored token that has no expiry sends it."""
     user = {"auth-provider": {"name": "gcp", "config": {"access-token": "abc"}}}
     connection = connected(cluster=CLUSTER, user=user)
     assert await connection.credentials.headers() == {"Authorization": "Bearer abc"}
 
 
-async def test_gcp_without_its_tools_is_an_error(connected):
+async def test_gcp_without_its_tools_is_an_error(connected: Connected) -> None:
     """The provider `gcp` that would have to fetch a token, but cannot, is an error."""
     connection = connected(cluster=CLUSTER, user={"auth-provider": {"name": "gcp"}})
     with pytest.raises(ConnectionProblem, match="auth-provider 'gcp' of user 'u1'"):

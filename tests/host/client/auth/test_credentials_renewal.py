@@ -1,8 +1,11 @@
 """When credentials are fetched anew, and what happens when that fails."""
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from host.client.conftest import Connected
 
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials, renewal_time
 from kcm_host.client.errors import ConnectionProblem
@@ -11,14 +14,14 @@ from kcm_host.client.errors import ConnectionProblem
 class Source:
     """Hands out numbered tokens that live 1000 s; `held` lets a test delay the answer."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.asked = 0
         self.broken = False
         self.open = asyncio.Event()
         self.open.set()
 
-    async def fetch(self):
+    async def fetch(self) -> RequestCredentials:
         self.asked += 1
         number = self.asked
         await self.open.wait()
@@ -31,35 +34,37 @@ class Source:
 
 
 @pytest.fixture
-def now():
+def now() -> list[float]:
     """The time, which tests set."""
     return [5000.0]
 
 
 @pytest.fixture
-def running():
+def running() -> list[float]:
     """The monotonic time, which tests set."""
     return [70.0]
 
 
 @pytest.fixture
-def source(now):
+def source(now: list[float]) -> Source:
     """A source on that time."""
     return Source(lambda: now[0])
 
 
 @pytest.fixture
-def credentials(source, running):
+def credentials(source: Source, running: list[float]) -> Credentials:
     """Credentials from that source."""
     return Credentials(source.fetch, clock=source.clock, monotonic=lambda: running[0])
 
 
-async def token(credentials):
+async def token(credentials: Credentials) -> str:
     """The bare token of the current headers."""
     return (await credentials.headers())["Authorization"].removeprefix("Bearer ")
 
 
-async def test_a_fresh_access_is_kept(credentials, source, now):
+async def test_a_fresh_access_is_kept(
+    credentials: Credentials, source: Source, now: list[float]
+) -> None:
     """Until its renewal is due the same access is handed out without asking the source."""
     first = await credentials.current()
     now[0] += 899
@@ -67,14 +72,14 @@ async def test_a_fresh_access_is_kept(credentials, source, now):
     assert source.asked == 1
 
 
-async def test_it_is_renewed_before_it_expires(credentials, now):
+async def test_it_is_renewed_before_it_expires(credentials: Credentials, now: list[float]) -> None:
     """From the renewal time on, before expiry, the source is asked anew."""
     assert await token(credentials) == "1"
     now[0] += 900
     assert await token(credentials) == "2"
 
 
-async def test_many_callers_are_one_question(credentials, source):
+async def test_many_callers_are_one_question(credentials: Credentials, source: Source) -> None:
     """Requests that need a renewal at the same time share one."""
     source.open.clear()
     callers = [asyncio.create_task(token(credentials)) for _ in range(20)]
@@ -84,7 +89,9 @@ async def test_many_callers_are_one_question(credentials, source):
     assert source.asked == 1
 
 
-async def test_a_cancelled_caller_leaves_the_others_alone(credentials, source):
+async def test_a_cancelled_caller_leaves_the_others_alone(
+    credentials: Credentials, source: Source
+) -> None:
     """When the request that began a renewal is cancelled, the others still get its result."""
     source.open.clear()
     first = asyncio.create_task(token(credentials))
@@ -98,14 +105,16 @@ async def test_a_cancelled_caller_leaves_the_others_alone(credentials, source):
     assert (first.cancelled(), source.asked) == (True, 1)
 
 
-async def test_a_refused_access_is_replaced(credentials):
+async def test_a_refused_access_is_replaced(credentials: Credentials) -> None:
     """After a 401 the next request gets a new access, though the old one looked good."""
     refused = await credentials.current()
     credentials.invalidate(refused)
     assert await token(credentials) == "2"
 
 
-async def test_a_late_refusal_of_an_old_access_changes_nothing(credentials, source):
+async def test_a_late_refusal_of_an_old_access_changes_nothing(
+    credentials: Credentials, source: Source
+) -> None:
     """A 401 to an access that was replaced meanwhile does not throw the newer one away."""
     old = await credentials.current()
     credentials.invalidate()
@@ -115,7 +124,13 @@ async def test_a_late_refusal_of_an_old_access_changes_nothing(credentials, sour
     assert source.asked == 2
 
 
-async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now, running, caplog):
+async def test_a_failed_renewal_keeps_what_still_holds(
+    credentials: Credentials,
+    source: Source,
+    now: list[float],
+    running: list[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """While the old access is valid a failing source is logged once and rests for 10 s."""
     await credentials.current()
     source.broken = True
@@ -129,7 +144,9 @@ async def test_a_failed_renewal_keeps_what_still_holds(credentials, source, now,
     assert caplog.messages == ["credentials not renewed"]
 
 
-async def test_an_expired_access_is_not_handed_out(credentials, source, now):
+async def test_an_expired_access_is_not_handed_out(
+    credentials: Credentials, source: Source, now: list[float]
+) -> None:
     """Once the old access expired, callers get the source's problem."""
     await credentials.current()
     source.broken = True
@@ -138,7 +155,9 @@ async def test_an_expired_access_is_not_handed_out(credentials, source, now):
         await credentials.current()
 
 
-async def test_a_refused_access_is_not_handed_out_when_renewal_fails(credentials, source):
+async def test_a_refused_access_is_not_handed_out_when_renewal_fails(
+    credentials: Credentials, source: Source
+) -> None:
     """After a 401 a failing source is an error, although the old access has not expired."""
     await credentials.current()
     source.broken = True
@@ -147,7 +166,9 @@ async def test_a_refused_access_is_not_handed_out_when_renewal_fails(credentials
         await credentials.current()
 
 
-async def test_a_failing_source_rests_and_then_recovers(credentials, source, running):
+async def test_a_failing_source_rests_and_then_recovers(
+    credentials: Credentials, source: Source, running: list[float]
+) -> None:
     """Within 10 s of a failure the source is left alone; after that it may heal."""
     source.broken = True
     for _ in range(5):
@@ -159,7 +180,9 @@ async def test_a_failing_source_rests_and_then_recovers(credentials, source, run
     assert await token(credentials) == "2"
 
 
-async def test_a_clock_set_back_prolongs_no_rest(credentials, source, now, running):
+async def test_a_clock_set_back_prolongs_no_rest(
+    credentials: Credentials, source: Source, now: list[float], running: list[float]
+) -> None:
     """F-21: the rest of a failed source is counted in seconds that pass, whatever the clock."""
     source.broken = True
     with pytest.raises(ConnectionProblem):
@@ -170,7 +193,9 @@ async def test_a_clock_set_back_prolongs_no_rest(credentials, source, now, runni
     assert await token(credentials) == "2"
 
 
-async def test_a_renewal_that_did_not_help_is_not_repeated(credentials, source, running):
+async def test_a_renewal_that_did_not_help_is_not_repeated(
+    credentials: Credentials, source: Source, running: list[float]
+) -> None:
     """F-29: while the server refuses whatever the source gives, it is asked every 10 s only."""
     for _ in range(20):
         credentials.invalidate(await credentials.current())
@@ -181,7 +206,9 @@ async def test_a_renewal_that_did_not_help_is_not_repeated(credentials, source, 
     assert source.asked == 3
 
 
-async def test_an_expired_access_is_renewed_during_a_rest(credentials, source, now):
+async def test_an_expired_access_is_renewed_during_a_rest(
+    credentials: Credentials, source: Source, now: list[float]
+) -> None:
     """F-29: the rest is for refusals; what has expired is fetched at once."""
     credentials.invalidate(await credentials.current())
     assert await token(credentials) == "2"
@@ -192,12 +219,14 @@ async def test_an_expired_access_is_renewed_during_a_rest(credentials, source, n
 @pytest.mark.parametrize(
     ("life", "after"), [(3600, 3540), (300, 240), (100, 80), (10, 8), (0, 1), (-500, 1)]
 )
-def test_the_time_of_renewal(life, after):
+def test_the_time_of_renewal(life: int, after: int) -> None:
     """A minute before expiry, or after four fifths of a short life, but never at once."""
     assert renewal_time(now=1000.0, expires_at=1000.0 + life) == 1000.0 + after
 
 
-async def test_a_token_file_is_read_again_every_minute(connected, tmp_path, running):
+async def test_a_token_file_is_read_again_every_minute(
+    connected: Connected, tmp_path: Path, running: list[float]
+) -> None:
     """
     A replaced token file is noticed after a minute, whatever the clock says (F-21); an unreadable
     one keeps the old token.
@@ -218,7 +247,7 @@ async def test_a_token_file_is_read_again_every_minute(connected, tmp_path, runn
     assert await token(connection.credentials) == "second"
 
 
-async def test_a_refused_token_file_is_read_at_once(connected, tmp_path):
+async def test_a_refused_token_file_is_read_at_once(connected: Connected, tmp_path: Path) -> None:
     """After a 401 the token file is read without waiting for the minute."""
     path = tmp_path / "token"
     path.write_text("first")
@@ -228,7 +257,7 @@ async def test_a_refused_token_file_is_read_at_once(connected, tmp_path):
     assert await token(connection.credentials) == "second"
 
 
-async def test_a_refused_fixed_token_stays(connected):
+async def test_a_refused_fixed_token_stays(connected: Connected) -> None:
     """A token that stands in the kubeconfig cannot be renewed; a 401 does not change it."""
     connection = connected(cluster={"server": "http://127.0.0.1:1"}, user={"token": "fixed"})
     connection.credentials.invalidate()

@@ -1,28 +1,31 @@
 """Several kubeconfigs as one."""
 
+from pathlib import Path
+from typing import Any
+
 import yaml
 
 from kcm_host.client.auth.connection import connect
 
 
-def write(path, **content):
+def write(path: Path, **content: Any) -> str:
     """Writes a kubeconfig and gives its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **content}))
     return str(path)
 
 
-def cluster(name, server):
+def cluster(name: str, server: str) -> dict[str, Any]:
     """A cluster entry."""
     return {"name": name, "cluster": {"server": server}}
 
 
-def context(name, cluster_name="c", user_name="u"):
+def context(name: str, cluster_name: str = "c", user_name: str = "u") -> dict[str, Any]:
     """A context entry."""
     return {"name": name, "context": {"cluster": cluster_name, "user": user_name}}
 
 
-async def test_parts_come_from_different_files(tmp_path):
+async def test_parts_come_from_different_files(tmp_path: Path) -> None:
     """Cluster, user and context may stand in different files; missing files are skipped."""
     first = write(tmp_path / "a", clusters=[cluster("c", "http://127.0.0.1:1")])
     second = write(tmp_path / "b", users=[{"name": "u", "user": {"token": "split"}}])
@@ -33,7 +36,7 @@ async def test_parts_come_from_different_files(tmp_path):
     assert await connection.credentials.headers() == {"Authorization": "Bearer split"}
 
 
-def test_the_first_file_wins(tmp_path):
+def test_the_first_file_wins(tmp_path: Path) -> None:
     """The first definition of a name and the first current-context count."""
     users = [{"name": "u", "user": {"token": "t"}}]
     contexts = [context("x"), context("y", "other")]
@@ -53,7 +56,7 @@ def test_the_first_file_wins(tmp_path):
     assert connection.base_url == "http://127.0.0.1:1"
 
 
-async def test_relative_names_belong_to_their_own_file(tmp_path):
+async def test_relative_names_belong_to_their_own_file(tmp_path: Path) -> None:
     """A user's file is looked up beside the kubeconfig of the user, not of the cluster."""
     first = write(tmp_path / "one" / "a", clusters=[cluster("c", "http://127.0.0.1:1")])
     second = write(
@@ -68,7 +71,7 @@ async def test_relative_names_belong_to_their_own_file(tmp_path):
     assert await connection.credentials.headers() == {"Authorization": "Bearer beside"}
 
 
-def test_a_colon_in_a_named_path_is_part_of_its_name(tmp_path):
+def test_a_colon_in_a_named_path_is_part_of_its_name(tmp_path: Path) -> None:
     """Only $KUBECONFIG is a list; a path given by name may hold a colon."""
     path = write(
         tmp_path / "odd:name",

@@ -2,15 +2,19 @@
 
 import base64
 import copy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from host.client.conftest import Authority
 
 from kcm_host.client.auth.connection import connect
 from kcm_host.client.errors import ConnectionProblem
 
 SECRET = "s3cr3t-value"
-GOOD = {
+GOOD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Config",
     "current-context": "x",
@@ -20,30 +24,32 @@ GOOD = {
 }
 NO_PEM = base64.b64encode(b"no certificate").decode()
 
+Edit = Callable[[Any], object]
 
-def with_cluster(**fields):
+
+def with_cluster(**fields: Any) -> Edit:
     """Adds fields to the cluster."""
     return lambda config: config["clusters"][0]["cluster"].update(kebab(fields))
 
 
-def with_user(**fields):
+def with_user(**fields: Any) -> Edit:
     """Puts a user with these fields in."""
 
-    def change(config):
+    def change(config: Any) -> None:
         config["users"][0]["user"] = kebab(fields)
 
     return change
 
 
-def kebab(fields):
+def kebab(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Spells field names with dashes."""
     return {name.replace("_", "-"): value for name, value in fields.items()}
 
 
-def setting(path, value):
+def setting(path: list[str | int], value: object) -> Edit:
     """Sets what is at the path."""
 
-    def change(config):
+    def change(config: Any) -> None:
         *parents, last = path
         for step in parents:
             config = config[step]
@@ -53,10 +59,10 @@ def setting(path, value):
 
 
 @pytest.fixture
-def problem(tmp_path):
+def problem(tmp_path: Path) -> Callable[[str], str]:
     """Gives the line that `connect` ends with for this kubeconfig text."""
 
-    def of(text):
+    def of(text: str) -> str:
         path = tmp_path / "config"
         path.write_text(text)
         with pytest.raises(ConnectionProblem) as caught:
@@ -83,7 +89,7 @@ def problem(tmp_path):
         pytest.param("contexts: [{context: {}}]", "`name` - at `$.contexts[0]`", id="no name"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig(problem, text, fact):
+def test_a_file_that_is_no_kubeconfig(problem: Callable[[str], str], text: str, fact: str) -> None:
     """What cannot be a kubeconfig is named with its path and line, without quoting it."""
     assert fact in problem(text)
 
@@ -209,21 +215,23 @@ def test_a_file_that_is_no_kubeconfig(problem, text, fact):
         ),
     ],
 )
-def test_a_mistake_inside(problem, change, fact):
+def test_a_mistake_inside(problem: Callable[[str], str], change: Edit, fact: str) -> None:
     """A mistake is named with the section it stands in, never with a secret."""
     config = copy.deepcopy(GOOD)
     change(config)
     assert fact in problem(yaml.safe_dump(config))
 
 
-def test_the_table_starts_from_a_good_kubeconfig(tmp_path):
+def test_the_table_starts_from_a_good_kubeconfig(tmp_path: Path) -> None:
     """The kubeconfig that the table breaks is accepted as it is."""
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(GOOD))
     assert connect(str(path), environ={}).base_url == "https://127.0.0.1:1"
 
 
-def test_a_certificate_alone_is_no_credential_for_plain_http(problem, authority):
+def test_a_certificate_alone_is_no_credential_for_plain_http(
+    problem: Callable[[str], str], authority: Authority
+) -> None:
     """A client certificate cannot be seen by an http:// server, so it does not count."""
     pair = authority.issue()
     config = copy.deepcopy(GOOD)
@@ -235,7 +243,9 @@ def test_a_certificate_alone_is_no_credential_for_plain_http(problem, authority)
     assert "https only" in problem(yaml.safe_dump(config))
 
 
-def test_an_encrypted_key_is_refused_without_asking(problem, authority):
+def test_an_encrypted_key_is_refused_without_asking(
+    problem: Callable[[str], str], authority: Authority
+) -> None:
     """A key with a passphrase is an error; nothing asks for it on the terminal."""
     pair = authority.issue(password=b"x")
     config = copy.deepcopy(GOOD)
@@ -246,7 +256,7 @@ def test_an_encrypted_key_is_refused_without_asking(problem, authority):
     assert "is encrypted" in problem(yaml.safe_dump(config))
 
 
-def test_a_key_of_another_certificate(problem, authority):
+def test_a_key_of_another_certificate(problem: Callable[[str], str], authority: Authority) -> None:
     """Certificate and key that do not belong together are named as that."""
     config = copy.deepcopy(GOOD)
     config["users"][0]["user"] = {
@@ -281,18 +291,20 @@ CHAIN = "\n".join(["a0: &a0 [1]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1,
         pytest.param("#" * ((16 << 20) + 1), "is larger than 16 MiB", id="large"),
     ],
 )
-def test_the_guards_of_the_config_file_hold_here_too(problem, text, fact):
+def test_the_guards_of_the_config_file_hold_here_too(
+    problem: Callable[[str], str], text: str, fact: str
+) -> None:
     """F-24: what unfolds, nests or repeats itself without end is refused at once."""
     assert fact in problem(text)
 
 
-def test_endless_digits_are_a_text(problem):
+def test_endless_digits_are_a_text(problem: Callable[[str], str]) -> None:
     """F-24: 5,000 digits where a text belongs are no traceback of Python's."""
     text = yaml.safe_dump(GOOD).replace(SECRET, "9" * 5000)
     assert "4000" not in problem(text.replace("127.0.0.1:1", "127.0.0.1:x"))
 
 
-def test_values_mean_what_clients_in_go_take_them_for(tmp_path):
+def test_values_mean_what_clients_in_go_take_them_for(tmp_path: Path) -> None:
     """F-24: `yes` is true, merges and aliases are followed, a date stays a text."""
     path = tmp_path / "config"
     path.write_text(

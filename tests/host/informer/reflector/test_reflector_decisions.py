@@ -21,6 +21,7 @@ from host.informer.reflector.scripted import (
     pod,
     run_script,
 )
+from logged import pairs_of
 
 from kcm_host.api.errors import ApiError, Unreachable, Unreadable
 from kcm_host.client.rest import JSON, METADATA_LIST, METADATA_ONLY
@@ -49,7 +50,9 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def warnings(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list[str]:
     """Return what was logged at a level, each with what it is about."""
     return [
-        " ".join([each.message, *(text for name, text in each.kv.items() if name != "resource")])  # type: ignore[attr-defined]
+        " ".join(
+            [each.message, *(text for name, text in pairs_of(each).items() if name != "resource")]
+        )
         for each in caplog.records
         if each.levelno == level and each.name == "kcm_host.informer.reflector"
     ]
@@ -111,7 +114,7 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages(
     """Then a watch begins at the list's version; every round tries streaming first (IQ-13)."""
     caplog.set_level(logging.DEBUG)
     pages = [page(pod("a"), version="5", token="more"), page(pod("b"), version="9")]
-    again = [INVALID, page(pod("c"), version="12")]
+    again: list[Answer] = [INVALID, page(pod("c"), version="12")]
     run = await run_script(INVALID, *pages, FORBIDDEN, *again)
     assert run.requests_sent == [
         "stream",
