@@ -203,7 +203,7 @@ class DefinitionWatches:
 
     def polled(self, *, changed: bool) -> None:
         """
-        Let informers of kinds that were not served try again, when the served kinds have changed.
+        Wake the informers of kinds that were not served, when the served kinds have changed.
 
         Also after the further polls, because discovery shows a kind some time before every API
         server serves its objects.
