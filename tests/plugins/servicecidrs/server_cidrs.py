@@ -5,6 +5,7 @@ import json
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from eventually import eventually
@@ -12,7 +13,7 @@ from kubernetes import client
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Answer, Cut, Request
+from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy
 
 #: The user that may do what the controller's own role allows.
@@ -32,13 +33,6 @@ IN_THE_WAY = (
 TERMINATING = ("False", "Terminating", IN_THE_WAY)
 #: Writes as the tests note them, instead of their bodies.
 FIN_PLUS, FIN_MINUS, STATUS_T, STATUS_F = "fin+", "fin-", "status T", "status F"
-
-EXPIRED = Answer(
-    200,
-    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
-    b'"reason":"Expired","code":410,"message":"too old"}}\n',
-    {"Content-Type": "application/json"},
-)
 
 _numbers = itertools.count(1)
 
@@ -79,12 +73,6 @@ class ServerRanges:
         changes = [{"op": "replace", "path": "/metadata/finalizers", "value": list(finalizers)}]
         self.net.patch_service_cidr(name, changes)
 
-    def set_condition(self, name: str, status: str, reason: str, message: str) -> None:
-        """Overwrite the Ready condition, with a time in the past."""
-        condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
-        condition["lastTransitionTime"] = "2020-01-01T00:00:00Z"
-        self.net.patch_service_cidr_status(name, {"status": {"conditions": [condition]}})
-
     def delete(self, *names: str) -> None:
         """Delete ServiceCIDRs."""
         for name in names:
@@ -103,8 +91,9 @@ class ServerRanges:
 
     def finalizers(self, name: str) -> list[str]:
         """Return the finalizers of a ServiceCIDR."""
-        found = self.read(name)
-        return (found or {}).get("metadata", {}).get("finalizers", [])
+        metadata = (self.read(name) or {}).get("metadata", {})
+        found: list[str] = metadata.get("finalizers", [])
+        return found
 
     def condition(self, name: str) -> dict[str, Any]:
         """Return the Ready condition of a ServiceCIDR, empty if there is none."""
@@ -135,7 +124,7 @@ class ServerRanges:
                     "default", {"metadata": {"name": name}, "spec": spec}
                 )
             except client.ApiException as error:
-                refusal = error.body
+                refusal = str(error.body)
                 return False
             return True
 
@@ -146,34 +135,6 @@ class ServerRanges:
         """Delete Services, and their addresses with them."""
         for name in services:
             self.core.delete_namespaced_service(name, "default")
-
-    def put_address(self, name: str, *, manager: str = "ipallocator.k8s.io") -> None:
-        """
-        Create an IPAddress that belongs to no Service.
-
-        The server removes a managed one like that after a minute.
-        """
-        labels = {
-            "ipaddress.kubernetes.io/managed-by": manager,
-            "ipaddress.kubernetes.io/ip-family": "IPv6" if ":" in name else "IPv4",
-        }
-        parent = {"resource": "services", "namespace": "default", "name": "nobody"}
-        self.net.create_ip_address(
-            {"metadata": {"name": name, "labels": labels}, "spec": {"parentRef": parent}}
-        )
-
-    def relabel(self, name: str, manager: str) -> None:
-        """Label an address as managed by another component."""
-        labels = {"ipaddress.kubernetes.io/managed-by": manager}
-        self.net.patch_ip_address(name, {"metadata": {"labels": labels}})
-
-    def delete_address(self, name: str) -> None:
-        """Delete an IPAddress, if the server has not done so itself."""
-        try:
-            self.net.delete_ip_address(name)
-        except client.ApiException as error:
-            if error.status != 404:
-                raise
 
     def events(self, name: str) -> list[Any]:
         """Return the Events about a ServiceCIDR."""
@@ -210,28 +171,10 @@ class CidrCluster(ServerRanges):
         """Wait until the host is idle; not possible during a grace period."""
         return self.host.wait_until_settled(CONTROLLER, "servicecidrs", self.touch)
 
-    def wait_until_delivered(self) -> None:
-        """Wait until the watch of ServiceCIDRs has delivered all changes so far."""
-        self.host.wait_until_seen("servicecidrs", self.touch())
-
     def wait_until_complete(self, *names: str) -> None:
         """Wait until these have the finalizer and are ready."""
         for name in names:
-            eventually(lambda name=name: self.is_complete(name), f"{name} is complete")
-
-
-def refusal(status: int) -> Answer:
-    """Return an error response with this status."""
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
-    text = json.dumps(body | {"message": "refused by a test"})
-    return Answer(status, text.encode(), {"Content-Type": "application/json"})
-
-
-def cut_off(proxy: FaultProxy, resource: str) -> None:
-    """End the watches of a kind and answer the next one that its version is too old."""
-    watch, path = {"watch": "true"}, f"/{resource}$"
-    proxy.add(EXPIRED, query=watch, path=path, times=1)
-    proxy.add(Cut(), query=watch, path=path, also_open=True, times=1)
+            eventually(partial(self.is_complete, name), f"{name} is complete")
 
 
 def sort_of(request: Request) -> str:
@@ -251,7 +194,7 @@ def sort_of(request: Request) -> str:
 @contextmanager
 def cidr_host(server: ApiServer, *, user: str = USER) -> Iterator[CidrCluster]:
     """Run a host with this controller alone, behind a proxy of its own."""
-    config = {"controllers": {CONTROLLER: {}}}
+    config: Any = {"controllers": {CONTROLLER: {}}}
     with (
         FaultProxy(server) as proxy,
         RunningHost(config, kubeconfig=proxy.kubeconfig(user)) as host,

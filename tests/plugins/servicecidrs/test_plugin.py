@@ -1,13 +1,11 @@
-"""The hooks with the host's own informers, for cases that no server can produce."""
+"""The hooks in the harness: what a sync writes, when it ends, and what goes wrong on the way."""
 
-import logging
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.reconcile.worker_rig import CAUSE, Rig
-from plugins.servicecidrs.fake_cluster import (
+from plugins.servicecidrs.cidr_cluster import (
     FIN_MINUS,
     FIN_PLUS,
     IS_READY,
@@ -21,22 +19,11 @@ from plugins.servicecidrs.fake_cluster import (
     cidr,
 )
 
-from kcm_host.api import (
-    EVENT,
-    ApiError,
-    Done,
-    Key,
-    Later,
-    NotFound,
-    Outcome,
-    Permission,
-    Undecodable,
-    Unreachable,
-    View,
-    Writer,
-)
+from kcm_host.api import EVENT, ApiError, Done, Key, Later, Outcome, Permission, Undecodable
 from kcm_host_servicecidrs import ServiceCidrs
 from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR, IPAddress, ServiceCIDR
+
+BROKEN = ApiError("broken", status=500)
 
 
 @pytest.mark.parametrize(
@@ -100,21 +87,24 @@ from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR, IPAddress, Se
         ),
     ],
 )
-async def test_a_sync_writes_what_is_missing(
+def test_a_sync_writes_what_is_missing(
     a: Manifest, others: Mapping[str, Manifest], addresses: Mapping[str, Manifest], writes: Any
 ) -> None:
     """The state of a ServiceCIDR decides, not what happened to it (SC-51, SC-60 to SC-73, 80)."""
     cluster = Cluster({"a": a, **others}, addresses)
-    assert await cluster.sync() == Done()
-    assert cluster.written == [("a", sort) for sort in writes]
+    assert cluster.sync("a") == Done()
+    assert cluster.written() == [("a", sort) for sort in writes]
+    assert cluster.sync("a") == Done()
+    assert cluster.written() == [], "SC-75: nothing twice"
+    assert cluster.events == [], "SC-121"
 
 
-async def test_a_key_without_object_needs_nothing() -> None:
+def test_a_key_without_object_needs_nothing() -> None:
     """A key without object ends well and without a request (SC-T1, SC-T27, SC-50)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
-    assert cluster.cidrs.deliver("DELETED", "a", cidr("10.0.0.0/24")) == []
-    assert await cluster.sync() == Done()
-    assert cluster.written == []
+    assert cluster.drop("a", SERVICE_CIDR) == []
+    assert cluster.sync("a") == Done()
+    assert cluster.written() == []
 
 
 @pytest.mark.parametrize(
@@ -126,100 +116,126 @@ async def test_a_key_without_object_needs_nothing() -> None:
         pytest.param(10, Done(), [("a", FIN_MINUS)], id="SC-64"),
     ],
 )
-async def test_a_free_one_stays_for_ten_seconds(
+def test_a_free_one_stays_for_ten_seconds(
     deleted: float, outcome: Outcome, writes: list[tuple[str, str]]
 ) -> None:
     """The wait is what is left of 10 s by the local clock; the condition stays (SC-7, 62, 63)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=deleted, ready=IS_TERMINATING)})
-    assert await cluster.sync() == outcome
-    assert cluster.written == writes
+    assert cluster.sync("a") == outcome
+    assert cluster.written() == writes
+    cluster.advance(timedelta(seconds=12))
+    assert cluster.objects(SERVICE_CIDR) == {}
 
 
-async def test_the_decision_is_made_again_each_time() -> None:
+def test_the_decision_is_made_again_each_time() -> None:
     """Blocked within the grace, and freed after it, it is treated as it is then (SC-65, SC-104)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=4)})
-    assert await cluster.sync() == Later(timedelta(seconds=5, microseconds=321_100))
-    cluster.addresses.deliver("ADDED", "10.0.0.7", address())
-    assert await cluster.sync() == Done()
-    cluster.cidrs.deliver("MODIFIED", "a", cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING))
-    cluster.addresses.deliver("DELETED", "10.0.0.7", address())
-    assert await cluster.sync() == Done()
-    assert cluster.written == [("a", STATUS_F), ("a", FIN_MINUS)]
+    assert cluster.sync("a") == Later(timedelta(seconds=5, microseconds=321_100))
+    cluster.put_address("10.0.0.7", address())
+    cluster.advance(timedelta(seconds=26))
+    assert cluster.written() == [("a", STATUS_F)]
+    assert cluster.drop("10.0.0.7") == ["a"]
+    cluster.run_until_idle()
+    assert cluster.written() == [("a", FIN_MINUS)]
 
 
-async def test_the_condition_carries_the_present_time() -> None:
+def test_the_condition_carries_the_present_time() -> None:
     """Whole seconds in UTC, the same when only the message changes; no generation (SC-82 to 85)."""
     changed = IS_READY | {"message": "other", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=changed)})
-    await cluster.sync()
-    assert cluster.applied == IS_READY | {"lastTransitionTime": "2026-01-02T03:04:05Z"}
+    cluster.sync("a")
+    (write,) = cluster.writes
+    condition = IS_READY | {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    assert write.body["status"] == {"conditions": [condition]}
 
 
-async def test_a_vanished_object_needs_no_finalizer() -> None:
-    """404 to a finalizer patch is no error; the status apply follows (SC-71, SC-72, SC-T26)."""
+@pytest.mark.parametrize("finalizer", [FIN_PLUS, FIN_MINUS])
+def test_a_vanished_object_needs_no_finalizer(finalizer: str) -> None:
+    """404 to a finalizer patch is no error; a status apply follows (SC-71, SC-72, SC-86, T26)."""
+    is_new = finalizer == FIN_PLUS
+    new, freed = cidr("10.0.0.0/24", ready=None, finalizers=()), cidr("10.0.0.0/24", deleted=30)
+    cluster = Cluster({"a": new if is_new else freed})
+    cluster.answer("NotFound", verb="patch")
+    assert cluster.sync("a") == Done()
+    assert cluster.written() == [("a", finalizer), ("a", STATUS_T)][: 1 + is_new]
+
+
+@pytest.mark.parametrize("error", ["Unreachable", "NotFound", "Conflict", "Forbidden"])
+def test_a_condition_that_cannot_be_written_is_reported(error: Any) -> None:
+    """Whatever kept it from being written, there is one Event an attempt (SC-10, SC-74, 120)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
+    cluster.answer(error, verb="apply")
+    cluster.run_until_idle()
+    (event,) = cluster.events
+    assert (event.kind, event.key, event.warning) == (SERVICE_CIDR, Key("a"), True)
+    assert event.reason == "KubernetesServiceCIDRError"
+    assert event.message == "The ServiceCIDR Status can not be set to Ready=True"
+    assert event.component == "service-cidr-controller"
+    assert cluster.written() == [("a", STATUS_T)] * 2
+
+
+def test_a_failure_is_retried_without_end() -> None:
+    """18 failures are waited out, 655 s the last (SC-T23, SC-T24, SC-100 to SC-102, Diff. e)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None), "b": cidr("10.1.0.0/24", ready=None)})
+    for failures in (18, 2):
+        cluster.answer(BROKEN, verb="apply", key="a", times=failures)
+        cluster.put_cidr("a", cidr("10.0.0.0/24", ready=None))
+        before = cluster.now
+        cluster.run_until_idle(attempts=20)
+        waited = sum(0.005 * 2**number for number in range(failures))
+        assert (cluster.now - before).total_seconds() == pytest.approx(waited)
+    assert len(cluster.events) == 20
+    written = cluster.written()
+    assert written.index(("b", STATUS_T)) == 1, "SC-101: it holds up no other"
+    assert len(written) == 1 + 19 + 3
+
+
+@pytest.mark.parametrize("error", ["Conflict", "Forbidden", BROKEN])
+def test_a_finalizer_that_is_refused_ends_the_sync(error: Any) -> None:
+    """No status request and no Event before it is there (SC-T25, SC-70, SC-105)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None, finalizers=())})
-    cluster.answers.extend([NotFound("gone", status=404), NotFound("gone", status=404)])
-    with pytest.raises(NotFound):
-        await cluster.sync()
-    assert cluster.written == [("a", FIN_PLUS), ("a", STATUS_T)]
-    assert [event[0] for event in cluster.events] == ["a"]
-    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30)})
-    cluster.answers.append(NotFound("gone", status=404))
-    assert await cluster.sync() == Done()
+    cluster.answer(error, verb="patch", times=2)
+    cluster.run_until_idle()
+    assert cluster.written() == [("a", FIN_PLUS)] * 3 + [("a", STATUS_T)]
+    assert cluster.events == []
 
 
-async def test_a_lost_connection_is_reported_like_a_refusal() -> None:
-    """Whatever kept the condition from being written, there is one Event an attempt (SC-74)."""
-    cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
-    cluster.answers.append(Unreachable("no answer"))
-    with pytest.raises(Unreachable):
-        await cluster.sync()
-    assert cluster.events == [
-        (
-            "a",
-            "KubernetesServiceCIDRError",
-            "The ServiceCIDR Status can not be set to Ready=True",
-            True,
-            "service-cidr-controller",
-        )
-    ]
+def test_a_deletion_not_seen_yet_is_an_ordinary_error() -> None:
+    """The server adds no finalizer to what is being deleted; the retry succeeds (SC-106, SC-66)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", finalizers=["x/y"])})
+    with cluster.disconnected():
+        cluster.delete(SERVICE_CIDR, "a")
+        with pytest.raises(ApiError, match="no new finalizers"):
+            cluster.sync("a")
+    cluster.run_until_idle()
+    assert cluster.written() == [("a", FIN_PLUS)]
+    assert cluster.events == []
 
 
-@pytest.mark.virtual_time
-async def test_a_failure_is_retried_without_end() -> None:
-    """18 failures are waited out, 655 s the last; then done (SC-T23, SC-101, SC-102, Diff e)."""
-    cluster = Cluster({"a": cidr("10.0.0.0/24", ready=None)})
-    cluster.answers.extend([ApiError("broken", status=500)] * 18)
-    rig = Rig()
-
-    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
-        return await cluster.sync(key.name)
-
-    rig.queue.add(Key("a"), CAUSE)
-    records = await rig.run(sync, seconds=2000)
-    assert [record.outcome for record in records] == ["error"] * 18 + ["done"]
-    assert [record.retry_after_seconds for record in records[:-1]] == pytest.approx(
-        [0.005 * 2**failures for failures in range(18)]
-    )
-    assert len(cluster.events) == 18
-    assert cluster.written == [("a", STATUS_T)] * 19
+def test_a_failed_report_of_a_blocked_deletion_is_no_event() -> None:
+    """The write of the condition is the result of the sync; it is retried (SC-61, SC-121)."""
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=1)}, SEVEN)
+    cluster.answer(BROKEN, verb="apply", times=2)
+    cluster.run_until_idle()
+    assert cluster.written() == [("a", STATUS_F)] * 3
+    assert cluster.events == []
 
 
-async def test_conditions_of_other_types_are_not_looked_at() -> None:
+def test_conditions_of_other_types_are_not_looked_at() -> None:
     """Only the one of type Ready counts (SC-80)."""
     complete = cidr("10.0.0.0/24")
     complete["status"]["conditions"].insert(0, IS_TERMINATING | {"type": "Other"})
     cluster = Cluster({"a": complete})
-    assert cluster.cidrs.queued == []
-    await cluster.sync()
-    assert cluster.written == []
+    assert cluster.at_start == []
+    cluster.sync("a")
+    assert cluster.written() == []
 
 
 UNDECODABLE_CIDR: Manifest = {"metadata": {"finalizers": 7}}
 UNDECODABLE_ADDRESS: Manifest = {"metadata": {"labels": 7}}
 
 
-async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_written_from_half_read_data() -> None:
     """
     A ServiceCIDR that cannot be read is an error until it can; others go on (Difference d).
 
@@ -227,62 +243,60 @@ async def test_nothing_is_written_from_half_read_data(caplog: pytest.LogCaptureF
     """
     incomplete = cidr("10.0.0.0/24", ready=None)
     cluster = Cluster({"a": incomplete, "b": cidr("10.1.0.0/24", ready=None)})
-    with caplog.at_level(logging.ERROR):
-        assert cluster.cidrs.deliver("MODIFIED", "a", UNDECODABLE_CIDR) == []
+    assert cluster.put_cidr("a", UNDECODABLE_CIDR) == []
     with pytest.raises(Undecodable, match="servicecidr 'a' does not fit"):
-        await cluster.sync("a")
-    await cluster.sync("b")
-    assert cluster.written == [("b", STATUS_T)]
+        cluster.sync("a")
+    cluster.sync("b")
+    assert cluster.written() == [("b", STATUS_T)]
     assert cluster.status()["undecodable"] == 1
-    assert cluster.cidrs.deliver("MODIFIED", "a", incomplete) == ["a"]
-    await cluster.sync("a")
-    assert cluster.written[1:] == [("a", STATUS_T)]
+    assert cluster.put_cidr("a", incomplete) == ["a"]
+    cluster.sync("a")
+    assert cluster.written() == [("a", STATUS_T)]
 
 
-async def test_an_undecodable_range_still_holds_its_addresses() -> None:
+def test_an_undecodable_range_still_holds_its_addresses() -> None:
     """With its last good ranges it is a parent, and shares addresses (Difference d)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30), "b": cidr("10.0.0.0/26")}, SEVEN)
-    cluster.cidrs.deliver("MODIFIED", "b", UNDECODABLE_CIDR)
-    cluster.cidrs.deliver("ADDED", "c", UNDECODABLE_CIDR)
-    await cluster.sync()
-    assert cluster.written == [("a", FIN_MINUS)]
+    cluster.put_cidr("b", UNDECODABLE_CIDR)
+    cluster.put_cidr("c", UNDECODABLE_CIDR)
+    cluster.sync("a")
+    assert cluster.written() == [("a", FIN_MINUS)]
 
 
-async def test_an_undecodable_address_frees_nothing() -> None:
+def test_an_undecodable_address_frees_nothing() -> None:
     """It counts as managed, with a check each minute: there is no event of its end (Diff. d)."""
     cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30)}, {"10.0.0.7": UNDECODABLE_ADDRESS})
-    assert await cluster.sync() == Later(timedelta(minutes=1))
-    assert cluster.written == [("a", STATUS_F)]
+    assert cluster.sync("a") == Later(timedelta(minutes=1))
+    assert cluster.written() == [("a", STATUS_F)]
     assert cluster.status()["kept"] == [{"serviceCIDR": "a", "keptBy": "10.0.0.7"}]
-    assert cluster.addresses.deliver("DELETED", "10.0.0.7", UNDECODABLE_ADDRESS) == []
-    assert await cluster.sync() == Done()
-    assert cluster.written[1:] == [("a", FIN_MINUS)]
+    assert cluster.drop("10.0.0.7") == []
+    cluster.advance(timedelta(minutes=1))
+    assert cluster.written() == [("a", FIN_MINUS)]
 
 
-async def test_an_undecodable_address_does_not_block_a_finalized_one() -> None:
+def test_an_undecodable_address_does_not_block_a_finalized_one() -> None:
     """
     There is no event of its creation, so an unrelated sync must write nothing either (F-52).
 
     What is let go has lost the finalizer, and waits for those of others only.
     """
-    free = {"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])}
-    cluster = Cluster(free)
-    assert cluster.addresses.deliver("ADDED", "10.0.0.7", UNDECODABLE_ADDRESS) == []
-    assert await cluster.sync() == Done()
-    assert cluster.written == []
+    cluster = Cluster({"a": cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"])})
+    assert cluster.put_address("10.0.0.7", UNDECODABLE_ADDRESS) == []
+    assert cluster.missed_wakeups() == []
+    assert cluster.outcomes[-1].result == Done()
 
 
-async def test_an_undecodable_address_stays_where_readable_ones_go() -> None:
+def test_an_undecodable_address_stays_where_readable_ones_go() -> None:
     """The last decodable address queues the key, the sync finds the other one (Difference d)."""
     blocked = cidr("10.0.0.0/24", deleted=30, ready=IS_TERMINATING)
     cluster = Cluster({"a": blocked}, {**SEVEN, "10.0.0.8": UNDECODABLE_ADDRESS})
-    assert await cluster.sync() == Done()
-    assert cluster.addresses.deliver("DELETED", "10.0.0.7", address()) == ["a"]
-    assert await cluster.sync() == Later(timedelta(minutes=1))
-    assert cluster.written == []
-    assert cluster.addresses.deliver("MODIFIED", "10.0.0.8", address(manager="x")) == []
-    assert await cluster.sync() == Done()
-    assert cluster.written == [("a", FIN_MINUS)]
+    assert cluster.sync("a") == Done()
+    assert cluster.drop("10.0.0.7") == ["a"]
+    assert cluster.sync("a") == Later(timedelta(minutes=1))
+    assert cluster.written() == []
+    assert cluster.put_address("10.0.0.8", address(manager="x")) == []
+    assert cluster.sync("a") == Done()
+    assert cluster.written() == [("a", FIN_MINUS)]
 
 
 def test_the_status_names_what_is_in_the_way() -> None:

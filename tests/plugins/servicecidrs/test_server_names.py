@@ -1,5 +1,7 @@
 """The names by which operators of kube-controller-manager know the controller and its queue."""
 
+from typing import Any
+
 import pytest
 from plugins.servicecidrs.server_cidrs import USER, CidrCluster
 from running_host import RunningHost
@@ -10,7 +12,7 @@ from kcm_host_testing.api_server import ApiServer
 @pytest.mark.parametrize("name", ["service-cidr-controller", "service-cidrs-controller"])
 def test_long_names_are_accepted(cidr_server: ApiServer, name: str) -> None:
     """They mean the short one; five workers unless said otherwise (SC-1, SC-2, SC-4)."""
-    config = {"controllers": {name: {}}}
+    config: Any = {"controllers": {name: {}}}
     with RunningHost(config, kubeconfig=cidr_server.kubeconfig(USER)) as host:
         assert host.controller("servicecidrs")["workers"] == 5
 
