@@ -27,7 +27,7 @@ def rule(resource: str, *verbs: str) -> dict[str, Any]:
     return {"verbs": list(verbs) or ["get"], "apiGroups": [""], "resources": [resource]}
 
 
-R1, R2, R3, R9 = rule("pods"), rule("nodes"), rule("secrets", "list", "get"), rule("services")
+R1, R2 = rule("pods"), rule("nodes")
 
 
 class Roles:
@@ -89,10 +89,6 @@ class Roles:
     def applies(self, name: str = "[^/]+") -> list[Request]:
         """Return the host's writes to one role, or to all, whatever their method."""
         return self.proxy.requests(path=f"{PATH}/{name}$", when=lambda one: one.method != "GET")
-
-    def applied(self, name: str) -> list[Any]:
-        """Return the rules of each apply to a role, in order; None when the key was left out."""
-        return [json.loads(request.body).get("rules") for request in self.applies(name)]
 
     def touch(self) -> str:
         """Make a change that the controller does not read, and return its version."""

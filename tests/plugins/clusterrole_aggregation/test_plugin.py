@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from kcm_host.api import ApiError, Change, Done, HostError, Key, Unreachable
+from kcm_host_clusterrole_aggregation.models import Role
 from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
 from kcm_host_clusterrole_aggregation.selectors import InvalidSelector
-from kcm_host_testing.harness import ControllerHarness
+from kcm_host_testing.harness import ControllerHarness, HarnessError
 
 Manifest = Mapping[str, Any]
 
@@ -18,6 +19,8 @@ R2 = {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]}
 R9 = {"verbs": ["delete"], "apiGroups": [""], "resources": ["secrets"]}
 AX: Manifest = {"matchLabels": {"a": "x"}}
 FOO: Manifest = {"matchExpressions": [{"key": "a", "operator": "Foo"}]}
+#: The debounce of a key, in milliseconds (Difference c).
+REST = 100
 EMPTY_IN: Manifest = {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}
 
 
@@ -131,27 +134,60 @@ def test_an_invalid_selector_fails_the_sync(selectors: list[Manifest]) -> None:
         InvalidSelector, match=f"'agg'.*clusterRoleSelectors.{len(selectors) - 1}.:"
     ):
         cluster.sync("agg")
-    assert cluster.applied == []
+    cluster.put_role("other", role(selectors=[AX]))
+    with pytest.raises(HarnessError, match="failed"):
+        cluster.run_until_idle()
+    assert [name for name, _ in cluster.applied] == ["other"], "CRA-72"
+    cluster.put_role("agg", role(selectors=[AX]))
+    cluster.run_until_idle()
+    assert [name for name, _ in cluster.applied] == ["other", "agg"], "corrected, it is synced"
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(ApiError("no apply", status=415, reason="UnsupportedMediaType"), id="415"),
+        pytest.param(ApiError("no apply", status=415), id="CRA-T21 is not built, Difference d"),
         pytest.param(ApiError("not allowed", status=403, reason="Forbidden"), id="CRA-T22: 403"),
         pytest.param(ApiError("broken", status=500), id="CRA-T20: 500"),
         pytest.param(Unreachable("no answer"), id="no answer"),
     ],
 )
 def test_an_error_answer_is_left_to_the_host(answer: HostError) -> None:
-    """One request, no other way tried, and the same again at the retry (CRA-63, Difference d)."""
+    """The same again after 5, 10 and 20 ms, and after success after 5 ms (CRA-63, 70, 71)."""
+    cluster = two_of(R1, R2)
+    cluster.run_until_idle()
+    for rules, failures, milliseconds in (([R1], 3, 35), ([R2], 1, 5)):
+        cluster.writes.clear()
+        cluster.answer(answer, times=failures)
+        cluster.put_role("s1", role(*rules, labels={"a": "x"}))
+        start, until_idle = cluster.now, timedelta(milliseconds=2 * REST + milliseconds)
+        cluster.run_until_idle()
+        assert cluster.applied == [("agg", {"rules": rules})] * (failures + 1)
+        assert cluster.now - start == until_idle, "one debounce for the source, one for the write"
+
+
+def test_changes_during_a_sync_lead_to_one_more() -> None:
+    """However many there are, the role is written once more with the last of them (CRA-T27)."""
     cluster = two_of()
-    cluster.answer(answer)
-    with pytest.raises(type(answer)) as raised:
-        cluster.sync("agg")
-    assert raised.value is answer
-    assert cluster.sync("agg") == Done()
-    assert cluster.applied == [("agg", {"rules": [R1, R2]})] * 2
+
+    def change() -> None:
+        for rules in ([R1], [R2], [R9]):
+            cluster.put_role("s1", role(*rules, labels={"a": "x"}))
+
+    cluster.before_response(change, verb="apply")
+    cluster.run_until_idle()
+    assert cluster.applied == [("agg", {"rules": [R1, R2]}), ("agg", {"rules": [R9]})]
+
+
+def test_a_list_read_again_queues_what_it_shows() -> None:
+    """A source that went meanwhile; nothing if nothing changed (CRA-T18, CRA-T26, Difference a)."""
+    cluster = two_of(R1, R2)
+    with cluster.disconnected():
+        cluster.patch(CLUSTER_ROLE, "s1", {"metadata": {"annotations": {"a": "b"}}})
+    assert cluster.queued() == ["agg"], "that of the start alone (Difference b)"
+    with cluster.disconnected():
+        cluster.delete_role("s1")
+    assert cluster.queued() == ["agg"]
 
 
 def test_a_role_that_is_gone_needs_nothing() -> None:
@@ -188,7 +224,7 @@ def test_a_deletion_without_last_state_queues_all_too() -> None:
     """A role that was never cached may be reported as deleted (CRA-10, CRA-T18)."""
     cluster = two_of()
     (watch,) = cluster.controller.kcm_watches()
-    gone = Change(kind=CLUSTER_ROLE, key=Key("unknown"), old=None, new=None)
+    gone: Change[Role] = Change(kind=CLUSTER_ROLE, key=Key("unknown"), old=None, new=None)
     assert watch.keys(gone, None) == (Key("agg"),)  # type: ignore[arg-type] # the view is not read
 
 
