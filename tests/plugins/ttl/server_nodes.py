@@ -1,6 +1,5 @@
 """Nodes of a real server and what a host with the ttl controller does to them, for tests."""
 
-import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,17 +31,6 @@ class Nodes:
         """Create nodes, several at a time, and return the version of the last."""
         return create_nodes(self.server, names, annotations=annotations)
 
-    def delete(self, *names: str) -> None:
-        """Delete nodes, several at a time."""
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(self._core.delete_node, names))
-
-    def annotate(self, name: str, **annotations: str | None) -> str:
-        """Set annotations, `ttl` being the one that matters; return the node's new version."""
-        given = {TTL if key == "ttl" else key: value for key, value in annotations.items()}
-        node = self._core.patch_node(name, {"metadata": {"annotations": given}})
-        return str(node.metadata.resource_version)
-
     def report_status(self, name: str) -> str:
         """Change a node's status as a kubelet does, and return the node's new version."""
         ready = {"type": "Ready", "status": "True", "reason": secrets.token_hex(4)}
@@ -53,11 +41,6 @@ class Nodes:
         """Return a node as the server has it."""
         return self._core.read_node(name)
 
-    def ttls(self) -> dict[str, str | None]:
-        """Return the annotation of every node."""
-        nodes = self._core.list_node().items
-        return {one.metadata.name: (one.metadata.annotations or {}).get(TTL) for one in nodes}
-
     def ttl(self, name: str) -> str | None:
         """Return the annotation of one node."""
         annotations = self.read(name).metadata.annotations or {}
@@ -66,11 +49,6 @@ class Nodes:
     def patches(self, name: str = "[^/]+") -> list[Request]:
         """Return the host's writes to one node, or to all."""
         return self.proxy.requests(method="PATCH", path=f"^/api/v1/nodes/{name}$")
-
-    def written(self, name: str = "[^/]+") -> list[str]:
-        """Return the values that the host wrote, or tried to, in order."""
-        bodies = [json.loads(request.body) for request in self.patches(name)]
-        return [body["metadata"]["annotations"][TTL] for body in bodies]
 
     def wait_until_idle(self, name: str) -> dict[str, Any]:
         """Return when the host has done all it has to; needs a node to make harmless events on."""

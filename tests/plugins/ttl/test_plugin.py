@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm_host.api import Change, Done, Key, Permission
+from kcm_host.api import Change, Done, Key, NotFound, Permission
 from kcm_host_testing.harness import ControllerHarness
 from kcm_host_ttl.plugin import ANNOTATION, NODE, Metadata, Node, Ttl
 
@@ -96,6 +96,45 @@ def test_updates_are_judged_by_their_annotation() -> None:
     assert cluster.status()["nodes"] == 1, "TTL-21: no update is counted"
 
 
+def test_five_changes_at_once_are_one_sync() -> None:
+    """And one write (TTL-T25); a value set by hand is put right (TTL-T26, TTL-34, 43, 83)."""
+    cluster = Cluster(n1="0")
+    for value in ("1", "2", "abc", "-1", "4"):
+        cluster.put_node("n1", value)
+    cluster.run_until_idle()
+    assert cluster.written() == [("n1", "0")]
+    assert len(cluster.outcomes) == 1
+
+
+@pytest.mark.parametrize("error", ["Forbidden", "Conflict", "NotFound", "Unreachable"])
+def test_a_failed_write_is_repeated_with_growing_waits(error: Any) -> None:
+    """After 5 and 10 ms, with the state of its time; no other waits (TTL-T19, TTL-60 to TTL-62)."""
+    cluster = Cluster(n1=None, n2=None)
+    cluster.answer(error, key="n1", times=2)
+    start = cluster.now
+    cluster.run_until_idle()
+    assert cluster.written() == [("n1", "0"), ("n2", "0"), ("n1", "0"), ("n1", "0")]
+    assert cluster.now - start == timedelta(milliseconds=15)
+    cluster.put_node("n1", None)
+    cluster.answer(error)
+    cluster.before_response(lambda: cluster.put_node("n1", "0"))
+    start = cluster.now
+    cluster.run_until_idle()
+    assert cluster.now - start == timedelta(milliseconds=5), "success has reset the waits"
+    assert len(cluster.written()) == 5, "the correction by somebody else ends the retries"
+
+
+def test_a_node_deleted_meanwhile_is_not_asked_for_again() -> None:
+    """404 is an error like others; the retry finds no node and ends (TTL-T20, TTL-30, TTL-61)."""
+    cluster = Cluster(n1=None)
+    with cluster.disconnected():
+        cluster.delete(NODE, "n1")
+        with pytest.raises(NotFound):
+            cluster.sync("n1")
+    cluster.run_until_idle()
+    assert len(cluster.writes) == 1
+
+
 def test_an_update_queues_no_other_node() -> None:
     """While the step stays, other wrong nodes are queued by their own changes (TTL-21, TTL-81)."""
     cluster = Cluster(n1="30", n2="0")
@@ -147,6 +186,20 @@ def test_a_count_that_would_be_negative_is_reported(caplog: pytest.LogCaptureFix
     error = "a node was deleted although none was counted"
     assert logged == [("node count wrong", {"error": error})]
     assert controller.kcm_status() == {"nodes": 0, "ttlSeconds": 0}
+
+
+def test_a_start_in_a_large_cluster_writes_each_node_once() -> None:
+    """No sync before all nodes are counted, from below (TTL-10, TTL-32, TTL-82, Difference a)."""
+    cluster = Cluster(**many(101, "0"))
+    cluster.run_until_idle()
+    assert sorted(cluster.written()) == sorted((name, "15") for name in many(101, None))
+    for name in list(many(101, None))[95:]:
+        cluster.delete(NODE, name)
+    cluster.run_until_idle()
+    assert len(cluster.writes) == 101
+    cluster.restart(Ttl())
+    cluster.run_until_idle()
+    assert [value for _, value in cluster.written()[101:]] == ["0"] * 95
 
 
 def test_a_change_of_step_queues_every_wrong_node() -> None:

@@ -1,8 +1,10 @@
 """After random changes of nodes, every node with a wrong annotation is queued."""
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
-from worlds.completeness import check_completeness
+from worlds.completeness import Change, check_completeness
 from worlds.running import World
 
 from kcm_host_ttl.plugin import ANNOTATION, NODE
@@ -25,7 +27,7 @@ def names(world: World) -> list[str]:
 def add(world: World, chance: random.Random, count: int) -> None:
     """Create nodes, some with an annotation."""
     for _ in range(count):
-        meta = {"generateName": "node-"}
+        meta: Any = {"generateName": "node-"}
         if chance.random() < 0.3:
             meta["annotations"] = {ANNOTATION: chance.choice(VALUES)}
         world[NODE].create({"metadata": meta})
@@ -79,7 +81,7 @@ def cut(world: World, chance: random.Random) -> str:
     return f"the watch ends, expired: {expired}"
 
 
-CHANGES = {come: 4, go: 4, replace: 2, annotate: 6, cut: 1}
+CHANGES: Mapping[Change, int] = {come: 4, go: 4, replace: 2, annotate: 6, cut: 1}
 
 
 def test_no_wakeup_is_missed() -> None:
