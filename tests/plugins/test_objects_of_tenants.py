@@ -21,7 +21,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 TENANT = "alice"
 GROUP = "tenants.example.com"
-CONFIG = {"controllers": {"resourceclaim": {}, "resourcequota": {}}}
+CONFIG: Any = {"controllers": {"resourceclaim": {}, "resourcequota": {}}}
 STREAMING = {"sendInitialEvents": "true"}
 GONE = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}'
 
@@ -62,11 +62,13 @@ def server(etcd: Etcd) -> Iterator[ApiServer]:
     """A server whose tenant may create claims and widgets in one namespace, and nothing else."""
     with ApiServer(etcd) as running:
         api = running.client()
-        client.CoreV1Api(api).create_namespace({"metadata": {"name": "tenant"}})
+        core: Any = client.CoreV1Api(api)
+        extensions: Any = client.ApiextensionsV1Api(api)
+        core.create_namespace({"metadata": {"name": "tenant"}})
         definition = widgets(GROUP)
         schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         schema["x-kubernetes-preserve-unknown-fields"] = True
-        client.ApiextensionsV1Api(api).create_custom_resource_definition(definition)
+        extensions.create_custom_resource_definition(definition)
         rbac: Any = client.RbacAuthorizationV1Api(api)
         groups = ["resource.k8s.io", GROUP]
         rule = {
