@@ -111,25 +111,20 @@ async def test_the_loop_is_heard_while_a_set_is_put_in_place() -> None:
 async def test_a_server_without_streaming_lists_is_asked_for_pages(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Then a watch begins at the list's version; every round tries streaming first (IQ-13)."""
+    """Then a watch begins at the list's version; a round tries streaming first (IQ-13, IQ-T2)."""
     caplog.set_level(logging.DEBUG)
     pages = [page(pod("a"), version="5", token="more"), page(pod("b"), version="9")]
     again: list[Answer] = [INVALID, page(pod("c"), version="12")]
     run = await run_script(INVALID, *pages, FORBIDDEN, *again)
     assert run.requests_sent == [
-        "stream",
-        "list",
-        "list",
-        "watch 5",
-        "stream 5",
-        "list",
-        "watch 12",
+        *("stream", "list", "list", "watch 5"),
+        *("stream 5", "list", "watch 12"),
     ]
+    assert run.client.requests[1].query == {"limit": "500"}
     assert run.sink.calls == ["begin", "item a", "item b", "done", "begin", "item c", "done"]
     assert (run.reflector.lists, run.reflector.phase) == (2, "watching")
-    assert (
-        warnings(caplog, logging.DEBUG)[0] == f"streaming list unavailable, listing pages {INVALID}"
-    )
+    told = warnings(caplog, logging.DEBUG)[0]
+    assert told == f"streaming list unavailable, listing pages {INVALID}"
 
 
 @pytest.mark.parametrize("unavailable", [GONE, TOO_LARGE])
@@ -201,7 +196,7 @@ async def test_a_busy_server_has_its_time_anew_after_it_worked(
 
 
 async def test_a_watch_that_ends_is_opened_again() -> None:
-    """A normal end is followed by the next watch at once, from the last version (IQ-24)."""
+    """A normal end is followed by the next watch at once, from the last version (IQ-24, IQ-T5)."""
     run = await run_script(
         LASTED, Stream((LASTING, added("a", "6"))), Stream((bookmark("8"), LASTING))
     )
@@ -212,7 +207,7 @@ async def test_a_watch_that_ends_is_opened_again() -> None:
 
 @pytest.mark.parametrize("error", [REFUSED, BUSY])
 async def test_a_watch_waits_for_a_server_without_a_list(error: Exception) -> None:
-    """The version is still good when the server is there again (IQ-24, IQ-27)."""
+    """The version is still good when the server is there again (IQ-24, IQ-27, IQ-T7)."""
     run = await run_script(LASTED, error, error, Stream((added("a", "6"), LASTING)))
     assert run.requests_sent == ["stream", "watch 5", "watch 5", "watch 5", "watch 6"]
     assert run.waits[1:3] == [0.8, 1.6]
@@ -297,7 +292,7 @@ async def test_a_streaming_list_that_is_over_at_once_and_empty_leads_to_pages() 
 async def test_a_streaming_list_that_ends_before_its_bookmark_is_begun_again(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At once after the first time; further ones in a row are told and waited for (IQ-28)."""
+    """At once after the first time; further ones in a row are told and waited for (IQ-14, 28)."""
     run = await run_script(*[Stream(told)] * 3)
     assert run.requests_sent == ["stream"] * 4
     lasted = told[0] if isinstance(told[0], float) else 0.0
@@ -311,7 +306,7 @@ async def test_a_streaming_list_that_ends_before_its_bookmark_is_begun_again(
 async def test_watches_that_end_within_a_second_again_and_again_are_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A stream that just opened does not count as working until one has lasted (IQ-28)."""
+    """A stream that just opened does not count as working until one has lasted (IQ-28, F-26)."""
     short = Stream((added("a", "6"),))
     run = await run_script(LASTED, short, short, short)
     assert run.requests_sent == ["stream", "watch 5", "watch 6", "watch 6", "watch 6"]
