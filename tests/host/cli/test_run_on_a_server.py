@@ -56,19 +56,6 @@ def syncing(host: RunningHost) -> None:
     eventually(lambda: host.controller("loop")["queue"]["processing"], "a sync is running")
 
 
-@pytest.mark.usefixtures("namespace")
-def test_a_host_that_has_drained_ends_with_0(api_server: ApiServer, installed: PluginSite) -> None:
-    """After SIGTERM the log has draining and drained, and the exit code is 0 (H-61)."""
-    installed.plugin("loop", controller())
-    with host_of(api_server, installed) as host:
-        assert host.page("/readyz")[0] == 200
-        assert host.stop() == 0
-        events = [line["event"] for line in host.log()]
-    assert events[0] == "kcm-host starting"
-    assert events[-1] == "drained"
-    assert events.index("endpoints served") < events.index("server reached")
-
-
 def test_every_line_of_a_json_log_is_json(api_server: ApiServer, installed: PluginSite) -> None:
     """From the first line to the last, with time, level, logger and event."""
     installed.plugin("loop", controller("raise ValueError('two\\nlines')"))
@@ -109,18 +96,6 @@ def test_a_second_signal_ends_a_hanging_host_at_once(
         assert ended(host) == 130
 
 
-def test_a_sync_that_does_not_end_in_time_is_a_failure(
-    api_server: ApiServer, installed: PluginSite
-) -> None:
-    """After `shutdownTimeout` it is cancelled and named; exit code 1 (H-61)."""
-    installed.plugin("loop", controller(HANG))
-    with host_of(api_server, installed, shutdownTimeout="100ms") as host:
-        syncing(host)
-        assert host.stop() == 1
-        (line,) = host.log("syncs cancelled after the shutdown timeout")
-    assert line["controller"] == "loop"
-
-
 def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(
     api_server: ApiServer, installed: PluginSite
 ) -> None:
@@ -131,32 +106,36 @@ def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(
         assert host.stop() == 1
 
 
-def test_a_server_that_is_not_trusted_is_one_line(
-    api_server: ApiServer, command: Command, config: Callable[..., Path], tmp_path: Path
-) -> None:
-    """A kubeconfig without the server's authority ends with exit code 2, before any waiting."""
-    known = json.loads(api_server.kubeconfig().read_text())
+def untrusting(known: dict[str, Any]) -> None:
+    """Take the server's authority out of a kubeconfig."""
     del known["clusters"][0]["cluster"]["certificate-authority"]
-    unknown = tmp_path / "untrusting"
-    unknown.write_text(json.dumps(known))
+
+
+def unknown(known: dict[str, Any]) -> None:
+    """Put the token of nobody into a kubeconfig."""
+    known["users"][0]["user"]["token"] = "unknown-token"
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"), [(untrusting, "certificate"), (unknown, "refuses the credentials")]
+)
+def test_a_server_that_will_never_do_is_one_line(
+    api_server: ApiServer,
+    command: Command,
+    config: Callable[..., Path],
+    tmp_path: Path,
+    change: Callable[[dict[str, Any]], None],
+    fact: str,
+) -> None:
+    """Exit code 2 before any waiting; no token is shown."""
+    known = json.loads(api_server.kubeconfig().read_text())
+    change(known)
+    other = tmp_path / "other"
+    other.write_text(json.dumps(known))
     file = config(more={"startTimeout": "30s"})
-    found = command("run", "-c", file, "--kubeconfig", unknown, "--log-level", "error")
+    found = command("run", "-c", file, "--kubeconfig", other, "--log-level", "error")
     assert found.code == 2
     (line,) = found.errors
     assert api_server.url in line
-    assert "certificate" in line
-
-
-def test_credentials_that_the_server_refuses_are_one_line(
-    api_server: ApiServer, command: Command, config: Callable[..., Path], tmp_path: Path
-) -> None:
-    """An unknown token ends with exit code 2, before any waiting; the token is not shown."""
-    known = api_server.kubeconfig().read_text()
-    stranger = tmp_path / "stranger"
-    stranger.write_text(known.replace(api_server.admin_token, "unknown-token"))
-    file = config(more={"startTimeout": "30s"})
-    found = command("run", "-c", file, "--kubeconfig", stranger, "--log-level", "error")
-    assert found.code == 2
-    (line,) = found.errors
-    assert "refuses the credentials" in line
+    assert fact in line
     assert "unknown-token" not in line

@@ -12,7 +12,7 @@ from kubernetes import client as official
 from kcm_host.api.kinds import Key
 from kcm_host.reconcile.event_recorder import EventRecorder
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Answer, Cut, Point
+from kcm_host_testing.faults import Cut, Point
 from kcm_host_testing.proxy import FaultProxy
 
 Record = Callable[..., None]
@@ -76,20 +76,6 @@ async def test_thirty_equal_warnings_are_one_event(
     assert one.first_timestamp <= one.last_timestamp
 
 
-async def test_different_messages_are_combined(
-    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
-) -> None:
-    """Of twelve, nine are Events of their own and one tells the latest of the others (IQ-T24)."""
-    for number in range(12):
-        record(f"disk {number}")
-    await answered(fault_proxy, 12, path=f"/{namespace}{EVENTS}")
-    found = events()
-    assert [one.message for one in found[:9]] == [f"disk {number}" for number in range(9)]
-    (combined,) = found[9:]
-    assert combined.message == "(combined from similar events): disk 11"
-    assert combined.count == 3
-
-
 async def test_an_event_about_something_of_the_cluster(
     record: Record, api_server: ApiServer, fault_proxy: FaultProxy, namespace: str
 ) -> None:
@@ -100,36 +86,6 @@ async def test_an_event_about_something_of_the_cluster(
     found = core.list_namespaced_event("default").items
     (one,) = [event for event in found if event.message == namespace]
     assert one.involved_object.name == f"system:{namespace}"
-
-
-async def test_a_deleted_event_is_made_anew(
-    record: Record,
-    events: Any,
-    api_server: ApiServer,
-    fault_proxy: FaultProxy,
-    namespace: str,
-) -> None:
-    """The patch finds nothing, so the Event is created again with its count (IQ-126)."""
-    record()
-    await answered(fault_proxy, 1, path=f"/{namespace}{EVENTS}")
-    core: Any = official.CoreV1Api(api_server.client())
-    core.delete_namespaced_event(events()[0].metadata.name, namespace)
-    record()
-    requests = await answered(fault_proxy, 3, path=f"/{namespace}{EVENTS}")
-    assert [one.method for one in requests] == ["POST", "PATCH", "POST"]
-    assert [one.count for one in events()] == [2]
-
-
-async def test_a_refused_event_is_not_sent_again(
-    record: Record, events: Any, fault_proxy: FaultProxy, namespace: str
-) -> None:
-    """After 403 the next Event follows at once (IQ-T25)."""
-    fault_proxy.add(Answer(403, b"{}"), path=f"/{namespace}{EVENTS}", times=1)
-    record("refused")
-    record("taken", reason="Other")
-    await answered(fault_proxy, 2, path=f"/{namespace}{EVENTS}")
-    assert [one.message for one in events()] == ["taken"]
-    assert len(fault_proxy.requests(path=f"/{namespace}{EVENTS}")) == 2
 
 
 async def test_a_lost_answer_makes_no_second_event(

@@ -1,7 +1,6 @@
-"""Creations, full updates, deletions and single reads, on the real server."""
+"""Creations, full updates, deletions, single reads and refusals, on the real server."""
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,12 +8,12 @@ from host.reconcile.live_senders import MakeSender
 from kubernetes import client as official
 
 from kcm_host.api import decode_object
-from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, UndeclaredWrite
+from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.writes import Permission
+from kcm_host.api.writes import Permission, Verb
 from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.faults import Answer
+from kcm_host_testing.faults import Answer, Cut, Point
 from kcm_host_testing.proxy import FaultProxy
 
 MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
@@ -26,8 +25,9 @@ CIDR = Kind(
     resource="servicecidrs",
     namespaced=False,
 )
+VERBS: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
 PERMISSIONS = frozenset(
-    {Permission(kind=MAP, verb=verb) for verb in ("create", "update", "delete", "get")}
+    {Permission(kind=MAP, verb=verb) for verb in VERBS}
     | {
         Permission(kind=QUOTA, verb="update", subresource="status"),
         Permission(kind=CIDR, verb="patch", subresource="status"),
@@ -45,6 +45,18 @@ async def writer(live: MakeSender) -> SyncWriter:
 def core(api_server: ApiServer) -> Any:
     """The official client, as admin."""
     return official.CoreV1Api(api_server.client())
+
+
+@pytest.fixture
+def one(core: Any, namespace: str) -> Key:
+    """The key of a ConfigMap that exists."""
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": "one"}, "data": {"a": "1"}})
+    return Key("one", namespace)
+
+
+def data_of(core: Any, key: Key) -> Any:
+    """Return what a ConfigMap holds now."""
+    return core.read_namespaced_config_map(key.name, key.namespace).data
 
 
 async def test_a_creation_with_a_generated_name(
@@ -164,19 +176,39 @@ async def test_an_apply_to_a_status(writer: SyncWriter, fault_proxy: FaultProxy)
     }
 
 
-@pytest.mark.parametrize("verb", ["create", "update", "delete", "get"])
-async def test_what_is_not_declared_is_not_sent(
-    live: MakeSender, fault_proxy: FaultProxy, verb: str
+async def test_an_object_that_has_changed(writer: SyncWriter, one: Key, core: Any) -> None:
+    """A patch that names an old version is a `Conflict`, and nothing is written."""
+    body = {"metadata": {"resourceVersion": "1"}, "data": {"a": "2"}}
+    with pytest.raises(Conflict) as error:
+        await writer.patch(MAP, one, body)
+    assert (error.value.status, error.value.reason) == (409, "Conflict")
+    assert data_of(core, one) == {"a": "1"}
+
+
+async def test_a_field_of_somebody_else(writer: SyncWriter, one: Key, core: Any) -> None:
+    """An apply without force to an owned field is a `Conflict`; with force it takes the field."""
+    body = {"data": {"a": "2"}}
+    with pytest.raises(Conflict) as error:
+        await writer.apply(MAP, one, body, field_manager="m", force=False)
+    assert error.value.causes == {"FieldManagerConflict"}
+    assert data_of(core, one) == {"a": "1"}
+    await writer.apply(MAP, one, body, field_manager="m")
+    assert data_of(core, one) == {"a": "2"}
+
+
+async def test_what_the_server_finds_invalid(writer: SyncWriter, one: Key) -> None:
+    """A body that breaks the kind's rules is an error of 422 that names the field."""
+    with pytest.raises(ApiError, match=r"422 Invalid: .*data\[\?\?\]") as error:
+        await writer.patch(MAP, one, {"data": {"??": "x"}})
+    assert error.value.causes == {"FieldValueInvalid"}
+
+
+async def test_an_answer_that_is_lost(
+    writer: SyncWriter, fault_proxy: FaultProxy, one: Key, core: Any
 ) -> None:
-    """Each verb needs its own permission; the message names the line to add."""
-    writer = SyncWriter("quota", live(), frozenset())
-    whole = {"metadata": {"name": "one", "namespace": "default", "resourceVersion": "1"}}
-    tries: dict[str, Callable[[], Awaitable[object]]] = {
-        "create": lambda: writer.create(MAP, whole),
-        "update": lambda: writer.update(MAP, whole),
-        "delete": lambda: writer.delete(MAP, Key("one")),
-        "get": lambda: writer.read(MAP, Key("one")),
-    }
-    with pytest.raises(UndeclaredWrite, match=rf"add Permission\(kind, '{verb}'\)"):
-        await tries[verb]()
-    assert fault_proxy.requests(path="/configmaps") == []
+    """The server did it, but nobody heard: `Unreachable`, and not sent a second time."""
+    fault_proxy.add(Cut(Point.ANSWER), method="PATCH")
+    with pytest.raises(Unreachable):
+        await writer.patch(MAP, one, {"data": {"a": "2"}})
+    assert len(fault_proxy.requests(method="PATCH")) == 1
+    assert data_of(core, one) == {"a": "2"}

@@ -1,12 +1,17 @@
 """A writer sends what the controller declared, and keeps a record of all it sent."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from host.reconcile.worker_rig import CLAIM, NODE, A, RecordingSender, failing
 
+from kcm_host.api import Verb
 from kcm_host.api.errors import Conflict, UndeclaredWrite, Unreachable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
 from kcm_host.reconcile.writer import SyncWriter
+
+STORED = {"metadata": {"name": "one", "namespace": "team", "resourceVersion": "1"}}
 
 
 @pytest.fixture
@@ -44,6 +49,25 @@ async def test_what_is_not_declared_is_refused(
     with pytest.raises(UndeclaredWrite):
         await refusing.patch(NODE, A, {})
     assert (notebook.writes, refusing.records) == ([], [])
+
+
+VERBS: dict[str, Callable[[SyncWriter], Awaitable[object]]] = {
+    "create": lambda writer: writer.create(CLAIM, {"metadata": {"name": "one"}}, namespace="team"),
+    "update": lambda writer: writer.update(CLAIM, STORED),
+    "patch": lambda writer: writer.apply(CLAIM, Key("one", "team"), {}, field_manager="m"),
+    "delete": lambda writer: writer.delete(CLAIM, Key("one", "team")),
+    "get": lambda writer: writer.read(CLAIM, Key("one", "team")),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_each_verb_needs_its_own_permission(notebook: RecordingSender, verb: str) -> None:
+    """The message names the line to add, and nothing is sent."""
+    verbs: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
+    others = [Permission(kind=CLAIM, verb=one) for one in verbs if one != verb]
+    with pytest.raises(UndeclaredWrite, match=rf"add Permission\(kind, '{verb}'\)"):
+        await VERBS[verb](writer(notebook, *others))
+    assert notebook.writes == []
 
 
 async def test_the_refusal_says_what_to_declare(notebook: RecordingSender) -> None:

@@ -5,10 +5,9 @@ import secrets
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import Attempts, MakeSender
+from host.reconcile.live_senders import MakeSender
 from kubernetes import client as official
 
-from kcm_host.api.errors import UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
 from kcm_host.client.rest import METADATA_ONLY, user_agent_of
@@ -98,22 +97,6 @@ async def test_a_patch_of_a_namespaced_object(
     assert stored.metadata.managed_fields[-1].manager == "kcm-host"
 
 
-async def test_a_patch_of_a_cluster_wide_object(
-    writer: SyncWriter, fault_proxy: FaultProxy, rbac: Any, role_name: str
-) -> None:
-    """The path has group and version and no namespace."""
-    rbac.create_cluster_role({"metadata": {"name": role_name}})
-    await writer.patch(ROLE, Key(role_name), {"metadata": {"labels": {"x": "y"}}})
-    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role_name}"
-    assert told(only(fault_proxy, path)) == {
-        "method": "PATCH",
-        "query": {},
-        "content-type": MERGE,
-        "body": {"metadata": {"labels": {"x": "y"}}},
-    }
-    assert rbac.read_cluster_role(role_name).metadata.labels == {"x": "y"}
-
-
 async def test_a_patch_of_a_subresource(
     writer: SyncWriter, fault_proxy: FaultProxy, core: Any, namespace: str
 ) -> None:
@@ -182,15 +165,3 @@ async def test_a_name_with_a_colon_reaches_its_object(
     await writer.apply(ROLE, Key(name), {"rules": RULES}, field_manager="m")
     names = [role.metadata.name for role in rbac.list_cluster_role().items]
     assert name in names
-
-
-async def test_an_undeclared_write_sends_nothing(
-    live: MakeSender, fault_proxy: FaultProxy, attempts: Attempts
-) -> None:
-    """It is refused before any request, and the message says what to declare."""
-    writer = SyncWriter("ttl", live(), frozenset({Permission(kind=CONFIG_MAP, verb="patch")}))
-    with pytest.raises(UndeclaredWrite, match=r"ttl tried to patch 'clusterroles\.rbac"):
-        await writer.patch(ROLE, Key("x"), {})
-    with pytest.raises(UndeclaredWrite):
-        await writer.apply(ROLE, Key("x"), {}, field_manager="m")
-    assert (fault_proxy.requests(), attempts.records, writer.records) == ([], [], [])

@@ -57,7 +57,9 @@ def test_running_syncs_end_and_queued_keys_are_dropped(
     assert ended(host) == 0
     assert len(list(tmp_path.glob("*.begun"))) == 1
     assert len(list(tmp_path.glob("*.ended"))) == 1
-    assert host.log("drained")
+    events = [line["event"] for line in host.log()]
+    assert (events[0], events[-1]) == ("kcm-host starting", "drained")
+    assert events.index("endpoints served") < events.index("server reached")
 
 
 def test_a_running_sync_may_still_write(
