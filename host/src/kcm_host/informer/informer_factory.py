@@ -28,9 +28,21 @@ class Informer:
         #: The options of the watches, and those sent to the server: perhaps for metadata only.
         self.watch_options = self.options = options
         self.shared_informer = SharedInformer(options.kind)
-        self.controllers: dict[EventHandler, str] = {}
+        self._controllers: dict[EventHandler, str] = {}
+        #: Their names, each once; kept, because each scrape reads those of all informers.
+        self._controller_names: tuple[str, ...] = ()
         self.reflector: Reflector | None = None
         self.task: asyncio.Task[None] | None = None
+
+    def add_handler(self, handler: EventHandler, controller: str) -> None:
+        """Record that `handler` belongs to `controller`."""
+        self._controllers[handler] = controller
+        self._controller_names = tuple(sorted(set(self._controllers.values())))
+
+    def remove_handler(self, handler: EventHandler) -> None:
+        """Forget a handler."""
+        del self._controllers[handler]
+        self._controller_names = tuple(sorted(set(self._controllers.values())))
 
     def state(self) -> StreamState:
         """Return the state at this moment."""
@@ -47,13 +59,13 @@ class Informer:
             metadata_only=options.metadata_only,
             phase=reflector.phase if reflector else "listing",
             synced=self.shared_informer.has_synced,
-            objects=max(map(len, stores), default=0),
+            objects=len(stores[0]) if len(stores) == 1 else max(map(len, stores), default=0),
             resource_version=reflector.resource_version if reflector else "",
             lists=reflector.lists if reflector else 0,
             undecodable=_shown(undecodable) if undecodable else (),
             undecodable_count=len(undecodable),
-            controllers=tuple(sorted(set(self.controllers.values()))),
-            error=self.error(),
+            controllers=self._controller_names,
+            error=reflector.error if reflector else "",
         )
 
     def error(self) -> str:
@@ -129,7 +141,7 @@ class InformerFactory:
         if informer is None:
             informer = Informer(options)
             informers.append(informer)
-        informer.controllers[handler] = controller
+        informer.add_handler(handler, controller)
         self._by_handler[handler] = informer
         store = informer.shared_informer.typed_informer(watch.model).store
         store.notify_unchanged = store.notify_unchanged or watch.notify_unchanged
@@ -149,7 +161,7 @@ class InformerFactory:
     async def remove_event_handler(self, handler: EventHandler) -> None:
         """Remove a handler; an informer without handlers stops."""
         informer = self._by_handler.pop(handler)
-        del informer.controllers[handler]
+        informer.remove_handler(handler)
         if informer.shared_informer.remove_event_handler(handler):
             informers = self._informers[informer.watch_options]
             informers.remove(informer)
