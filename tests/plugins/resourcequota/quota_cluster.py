@@ -26,6 +26,7 @@ from kcm_host.api import (
     NotFound,
     Outcome,
     Priority,
+    Quantity,
     RefreshWatches,
     Writer,
 )
@@ -34,7 +35,6 @@ from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins.validation import validate_dynamic_watches, validate_watches
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
-from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.settings import QuotaSettings
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ class QuotaCluster:
 
     def used_numbers(self, key: Key) -> dict[str, float]:
         """Return `status.used` in numbers."""
-        return {name: parse(text).nano / 10**9 for name, text in self.used(key).items()}
+        return {name: Quantity.parse(text).nano / 10**9 for name, text in self.used(key).items()}
 
     def set_used(self, key: Key, **used: str) -> None:
         """Write `status.used` as another writer, with `status.hard` like the spec."""
@@ -180,7 +180,7 @@ class QuotaCluster:
         manifest = self.get(RESOURCE_QUOTA, key)
         used = {**(manifest["status"].get("used") or {})}
         for name, amount in amounts.items():
-            present = parse(used[name])
+            present = Quantity.parse(used[name])
             used[name] = canonical(present.nano + amount * 10**9, present.format)
         self.put(RESOURCE_QUOTA, {**manifest, "status": {**manifest["status"], "used": used}})
 

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 from view_stores import stores_of
 
-from kcm_host.api import Key, Kind
+from kcm_host.api import Key, Kind, Quantity
 from kcm_host.informer.cache_view import CacheView
 from kcm_host.informer.decoder import ModelDecoder
 from kcm_host.informer.store import Entry, Store
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.evaluators.extended_resources import DeviceClass, DeviceClasses
-from kcm_host_resourcequota.evaluators.object_count import ObjectCountEvaluator
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
     PERSISTENT_VOLUME_CLAIM,
     PersistentVolumeClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.pods import POD, PodEvaluator
+from kcm_host_resourcequota.evaluators.registry import ObjectCountEvaluator
 from kcm_host_resourcequota.evaluators.resourceclaims import (
     INDEXES,
     RESOURCE_CLAIM,
@@ -27,7 +27,6 @@ from kcm_host_resourcequota.evaluators.resourceclaims import (
     ResourceClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.services import SERVICE, ServiceEvaluator
-from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.scopes import Requirement, Selector, selector_for
 
 Manifest = dict[str, Any]
@@ -119,7 +118,7 @@ def counted(kind: str, name: str, **metadata: Any) -> Manifest:
 
 def nano(amounts: Amounts) -> dict[str, int]:
     """Return amounts as numbers, for comparison (RQ-270)."""
-    return {name: parse(amount).nano for name, amount in amounts.items()}
+    return {name: Quantity.parse(amount).nano for name, amount in amounts.items()}
 
 
 def requirement(scope: str, operator: str, *values: str) -> Requirement:

@@ -10,8 +10,7 @@ from eventually import eventually
 from kubernetes import client
 from running_host import RunningHost
 
-from kcm_host.api.quantity import NANO
-from kcm_host_resourcequota.resource_list import parse
+from kcm_host.api import Quantity
 from kcm_host_testing.api_server import ApiServer
 
 CONTROLLER = "resourcequota"
@@ -90,7 +89,7 @@ class QuotaNamespace:
     def used(self, name: str = "q") -> dict[str, float]:
         """Return `status.used` in numbers."""
         texts: Mapping[str, str] = self.status(name).get("used") or {}
-        return {each: parse(text).nano / NANO for each, text in texts.items()}
+        return {each: Quantity.parse(text).nano / Quantity.NANO for each, text in texts.items()}
 
     def wait_until_used(self, name: str = "q", **used: float) -> None:
         """Wait until `status.used` has these numbers and no others."""

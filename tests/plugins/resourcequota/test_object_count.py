@@ -5,7 +5,7 @@ from plugins.resourcequota.quota_objects import Namespace, counted, nano, pod
 
 from kcm_host.api import Kind
 from kcm_host.informer.decoder import reads_metadata_only
-from kcm_host_resourcequota.evaluators.object_count import (
+from kcm_host_resourcequota.evaluators.registry import (
     CountedObject,
     ObjectCountEvaluator,
     object_count_name,

@@ -26,7 +26,7 @@ from plugins.resourcequota.quota_population import (
     volume_claims,
 )
 
-from kcm_host_resourcequota.resource_list import parse
+from kcm_host.api import Quantity
 from kcm_host_resourcequota.scopes import Requirement, selector_for
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.reference import Reference
@@ -233,7 +233,8 @@ def written(objects: list[Manifest]) -> dict[str, dict[str, int]]:
     """Return the usage that the reference wrote into every quota."""
     return {
         f"{each['metadata']['namespace']}/{each['metadata']['name']}": {
-            name: parse(text).nano for name, text in each.get("status", {}).get("used", {}).items()
+            name: Quantity.parse(text).nano
+            for name, text in each.get("status", {}).get("used", {}).items()
         }
         for each in objects
         if each["kind"] == "ResourceQuota"

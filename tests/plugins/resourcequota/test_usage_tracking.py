@@ -16,8 +16,7 @@ from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
-from kcm_host_resourcequota.expirations import Expirations
-from kcm_host_resourcequota.usage_index import UsageTracker
+from kcm_host_resourcequota.usage_tracker import Expirations, UsageTracker
 
 
 def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:

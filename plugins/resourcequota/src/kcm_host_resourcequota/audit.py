@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from kcm_host.api import Key, View
 from kcm_host_resourcequota.evaluators.base import Evaluator
-from kcm_host_resourcequota.usage_index import UsageTracker
+from kcm_host_resourcequota.usage_tracker import UsageTracker
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import msgspec
 
 from kcm_host.api import Key, Kind, Quantity
 from kcm_host_resourcequota.evaluators.base import Evaluator
-from kcm_host_resourcequota.resource_list import parse
 from kcm_host_resourcequota.scopes import (
     Requirement,
     ScopeAttributes,
@@ -67,7 +66,7 @@ class QuotaObject(msgspec.Struct, frozen=True, gc=False):
 
 def nano_amounts(texts: ResourceTexts) -> Mapping[str, int]:
     """Return the amounts of a resource list in nano units; raise `QuantityError` (RQ-270)."""
-    return {name: parse(text).nano for name, text in (texts or {}).items()}
+    return {name: Quantity.parse(text).nano for name, text in (texts or {}).items()}
 
 
 #: Objects may name an unlimited number of classes, so each spec caches at most this many results.
@@ -156,7 +155,7 @@ class QuotaIndex:
         old = namespace.get(key)
         self._unindex(old)
         is_same_spec = old is not None and old.spec.raw == obj.spec
-        used = {name: parse(text) for name, text in (obj.status.used or {}).items()}
+        used = {name: Quantity.parse(text) for name, text in (obj.status.used or {}).items()}
         namespace[key] = quota = Quota(
             key,
             obj.metadata.uid,

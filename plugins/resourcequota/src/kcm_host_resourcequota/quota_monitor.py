@@ -32,7 +32,7 @@ from kcm_host_resourcequota.evaluators.resourceclaims import OldestClaims, Resou
 from kcm_host_resourcequota.evaluators.services import ServiceEvaluator
 from kcm_host_resourcequota.models import Quota
 from kcm_host_resourcequota.monitors import MonitorSet
-from kcm_host_resourcequota.usage_index import UsageDelta, UsageTracker
+from kcm_host_resourcequota.usage_tracker import UsageDelta, UsageTracker
 
 DEVICE_CLASSES = str(DEVICE_CLASS)
 #: Quotas may limit an unlimited number of different names, so at most this many plans are cached.

@@ -19,7 +19,7 @@ from kcm_host_resourcequota.deferred_release import DeferredRelease
 from kcm_host_resourcequota.evaluators.base import Evaluator
 from kcm_host_resourcequota.models import Quota, QuotaIndex, QuotaObject
 from kcm_host_resourcequota.quota_monitor import QuotaMonitor
-from kcm_host_resourcequota.usage_index import UsageDelta
+from kcm_host_resourcequota.usage_tracker import UsageDelta
 
 #: All changes of a quota within this time after a sync lead to one further sync (RQ-B12).
 COALESCE_SECONDS = 0.05

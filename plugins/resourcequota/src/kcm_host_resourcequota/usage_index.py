@@ -1,15 +1,13 @@
 """The usage index: running totals of what the objects of every namespace use."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
-from kcm_host.api import Key, QuantityFormat, Undecodable, View
-from kcm_host_resourcequota.evaluators.base import Contribution, Evaluator, Usage
-from kcm_host_resourcequota.expirations import Expirations
+from kcm_host.api import Key, QuantityFormat
+from kcm_host_resourcequota.evaluators.base import Contribution, Usage
 from kcm_host_resourcequota.scopes import ScopeAttributes, ScopeFilter
 
 
@@ -241,69 +239,3 @@ class UsageIndex:
         """Remove all records and totals of a resource."""
         self._usage.pop(resource, None)
         del self._object_counts[resource]
-
-
-class UsageDelta(msgspec.Struct, frozen=True, gc=False):
-    """The change of one object in the usage index."""
-
-    resource: str
-    key: Key
-    change: ContributionChange
-
-
-class UsageTracker:
-    """
-    Updates the usage index and the expirations from the stores, one object at a time.
-
-    An update reads the present object of a key, so repeated, merged and missing events lead to the
-    same result (RQ-B6). `clock` returns Unix seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.index = UsageIndex()
-        self.expirations = Expirations(now=clock())
-        #: How often a contribution was computed (RQ-B44).
-        self.evaluations = 0
-        self._clock = clock
-
-    def update(self, evaluator: Evaluator, key: Key, view: View) -> UsageDelta | None:
-        """Update the record of one object; return None if nothing changed (RQ-B5)."""
-        obj = self.stored(evaluator, key, view)
-        expiration = evaluator.expiration(obj) if obj is not None else None
-        self.expirations.set(evaluator.resource, key, expiration)
-        contribution = self._contribution(evaluator, key, obj, view)
-        change = self.index.apply(evaluator.resource, key, contribution)
-        return UsageDelta(evaluator.resource, key, change) if change is not None else None
-
-    def expired(self) -> Sequence[tuple[str, Key]]:
-        """Return resource and key of the objects to update because of the clock (RQ-B21)."""
-        return self.expirations.crossed(now=self._clock())
-
-    def contribution(self, evaluator: Evaluator, key: Key, view: View) -> Contribution | None:
-        """Return the present contribution of the object of a key, None without object (RQ-B1)."""
-        return self._contribution(evaluator, key, self.stored(evaluator, key, view), view)
-
-    @staticmethod
-    def stored(evaluator: Evaluator, key: Key, view: View) -> Any:
-        """Return the present object of a key, None if there is none that could be decoded."""
-        try:
-            return view.of(evaluator.kind, evaluator.model).get(key.name, key.namespace)
-        except Undecodable:
-            return None
-
-    def unmatched_keys(self, evaluator: Evaluator, view: View) -> Iterator[Key | None]:
-        """Yield each key that only the index or only the store has; None for every other key."""
-        resource = evaluator.resource
-        for key in self.index.keys(resource):
-            yield key if self.stored(evaluator, key, view) is None else None
-        stored = view.of(evaluator.kind, evaluator.model).items()
-        for key, _ in stored:
-            yield key if self.index.record(resource, key) is None else None
-
-    def _contribution(
-        self, evaluator: Evaluator, key: Key, obj: object, view: View
-    ) -> Contribution | None:
-        if obj is None:
-            return None
-        self.evaluations += 1
-        return evaluator.contribution(key, obj, view, self._clock())

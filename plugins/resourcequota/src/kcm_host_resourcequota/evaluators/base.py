@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import msgspec
 
 from kcm_host.api import Key, Kind, Quantity, QuantityFormat, View
-from kcm_host_resourcequota.resource_list import NANO
 from kcm_host_resourcequota.scopes import NO_SCOPES, Requirement, ScopeAttributes
 
 #: Amounts in nano units with their format, sorted by name, each name once (RQ-283, RQ-B1).
@@ -31,7 +30,10 @@ def usage_of(amounts: Mapping[str, Quantity]) -> Usage:
 def count_usage(amounts: Mapping[str, int]) -> Usage:
     """Return counts as a usage."""
     return tuple(
-        sorted((name, count * NANO, QuantityFormat.DECIMAL_SI) for name, count in amounts.items())
+        sorted(
+            (name, count * Quantity.NANO, QuantityFormat.DECIMAL_SI)
+            for name, count in amounts.items()
+        )
     )
 
 

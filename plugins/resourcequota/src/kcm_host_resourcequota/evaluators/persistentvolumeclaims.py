@@ -10,7 +10,6 @@ from kcm_host_resourcequota.evaluators.base import (
     contribution_of,
     usage_of,
 )
-from kcm_host_resourcequota.resource_list import NANO, parse
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
 PERSISTENT_VOLUME_CLAIM = Kind(
@@ -23,7 +22,7 @@ _STORAGE = "requests.storage"
 _NAMES = frozenset({_CLAIMS, _COUNT, _STORAGE})
 _CLASS_INFIX = ".storageclass.storage.k8s.io/"
 _CLASS_SUFFIXES = (_CLASS_INFIX + _CLAIMS, _CLASS_INFIX + _STORAGE)
-_ONE = Quantity(NANO)
+_ONE = Quantity(Quantity.NANO)
 
 #: The storage of a resource list, as JSON has it; unset if the list has none.
 RawSize = str | int | float | msgspec.UnsetType | None
@@ -155,7 +154,7 @@ def _size(spec: ClaimSpec, status: ClaimStatus) -> Quantity | None:
 def _parse_storage(amounts: Storage | None) -> Quantity | None:
     if amounts is None or amounts.storage is msgspec.UNSET:
         return None
-    return parse(amounts.storage)
+    return Quantity.parse(amounts.storage)
 
 
 def _attributes(spec: ClaimSpec, status: ClaimStatus) -> frozenset[str]:

@@ -9,19 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kcm_host_resourcequota.resource_list import (
-    NO_RESOURCES,
-    RawRequirements,
-    RawResourceList,
-    ResourceList,
-    max_lists,
-    parse_list,
-    sum_lists,
-)
+from kcm_host.api import Quantity, QuantityError
+
+ResourceList = Mapping[str, Quantity]
+
+#: A resource list as it is in JSON.
+RawResourceList = dict[str, str | int | float | None]
+
+NO_RESOURCES: ResourceList = {}
 
 HUGE_PAGES_PREFIX = "hugepages-"
 
 _COMPUTE = frozenset({"cpu", "memory"})
+
+
+class RawRequirements(msgspec.Struct, frozen=True, gc=False):
+    """Requests and limits as they are in JSON."""
+
+    requests: RawResourceList | None = None
+    limits: RawResourceList | None = None
+
+
 _decode_requirements = msgspec.json.Decoder(RawRequirements).decode
 _decode_list = msgspec.json.Decoder(RawResourceList).decode
 
@@ -166,3 +174,38 @@ def _parse(resources: bytes) -> RequestsAndLimits:
         return RequestsAndLimits()
     raw = _decode_requirements(resources)
     return RequestsAndLimits(parse_list(raw.requests), parse_list(raw.limits))
+
+
+def parse_list(raw: RawResourceList | None) -> ResourceList:
+    """Return the quantities of a list; raise ValueError with the invalid resource (RQ-75)."""
+    try:
+        return {name: Quantity.parse(text) for name, text in raw.items()} if raw else NO_RESOURCES
+    except QuantityError as error:
+        name = next(name for name, text in (raw or {}).items() if not _is_quantity(text))
+        raise ValueError(f"resource {name!r}: {error}") from error
+
+
+def sum_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Return the sum name by name, in the order given (RQ-303)."""
+    result: dict[str, Quantity] = {}
+    for each in lists:
+        for name, quantity in each.items():
+            result[name] = result[name] + quantity if name in result else quantity
+    return result
+
+
+def max_lists(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    """Return the maximum name by name; of equal quantities the earlier one is kept (RQ-305)."""
+    result: dict[str, Quantity] = {}
+    for each in lists:
+        for name, quantity in each.items():
+            result[name] = max(result[name], quantity) if name in result else quantity
+    return result
+
+
+def _is_quantity(text: str | float | None) -> bool:
+    try:
+        Quantity.parse(text)
+    except QuantityError:
+        return False
+    return True

@@ -30,7 +30,6 @@ from kcm_host_resourcequota.evaluators.pod_requests import (
     pod_requests_and_limits,
     specified_requests_and_limits,
 )
-from kcm_host_resourcequota.resource_list import NANO
 from kcm_host_resourcequota.scopes import ScopeAttributes
 
 POD = Kind(group="", version="v1", name="Pod", resource="pods")
@@ -50,7 +49,7 @@ _NAMES = frozenset(
     }
 )
 _PREFIXES = (HUGE_PAGES_PREFIX, REQUESTS_PREFIX + HUGE_PAGES_PREFIX)
-_ONE = Quantity(NANO)
+_ONE = Quantity(Quantity.NANO)
 #: The usage of a pod that has ended or expired (RQ-106, RQ-107).
 _UNCHARGED = usage_of({COUNT: _ONE})
 

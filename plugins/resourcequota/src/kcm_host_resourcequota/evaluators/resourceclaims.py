@@ -23,7 +23,6 @@ from kcm_host_resourcequota.evaluators.extended_resources import (
     is_extended_request,
 )
 from kcm_host_resourcequota.evaluators.pods import POD, Pod
-from kcm_host_resourcequota.resource_list import NANO
 
 RESOURCE_CLAIM = Kind(
     group="resource.k8s.io", version="v1", name="ResourceClaim", resource="resourceclaims"
@@ -329,9 +328,9 @@ class ResourceClaimEvaluator(Evaluator):
 
     def contribution(self, key: Key, obj: ResourceClaim, view: View, now: float) -> Contribution:
         """See `Evaluator.contribution` (RQ-178 to RQ-185)."""
-        amounts = {_COUNT: NANO}
+        amounts = {_COUNT: Quantity.NANO}
         for each in obj.devices:
-            amounts[each.device_class + _CLASS_SUFFIX] = each.count * NANO
+            amounts[each.device_class + _CLASS_SUFFIX] = each.count * Quantity.NANO
         charged = self._charged_to_pod(key, obj, view, now)
         for name, nano in self._extended(obj.devices).items():
             uncharged = nano - charged.get(name, 0)
@@ -353,7 +352,7 @@ class ResourceClaimEvaluator(Evaluator):
             for extended in (IMPLICIT_PREFIX + each.device_class, explicit):
                 if extended:
                     name = REQUESTS_PREFIX + extended
-                    amounts[name] = amounts.get(name, 0) + each.count * NANO
+                    amounts[name] = amounts.get(name, 0) + each.count * Quantity.NANO
         return amounts
 
     def _charged_to_pod(
