@@ -7,7 +7,6 @@ from plugins.resourcequota.quota_cluster import QuotaCluster
 from plugins.resourcequota.quota_manifests import pod
 
 from kcm_host.api import ApiError, Conflict, Key, Unreachable
-from kcm_host_resourcequota.deferred_release import DeferredRelease
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
@@ -178,64 +177,6 @@ def test_settle_time_zero_writes_the_totals() -> None:
     assert cluster.used(key) == {"pods": "2"}
 
 
-def test_observed_deletions_expire() -> None:
-    """An old deletion that was not subtracted is no reason to lower anything later (RQ-B32)."""
-    release = DeferredRelease(now=0.0, settle_seconds=10.0)
-    release.usage_changed({"pods": -1}, now=0.0)
-    assert release.decide({"pods": 2}, {"pods": 2}, now=1.0).targets == {"pods": 2}
-    assert release.decide({"pods": 2}, {"pods": 3}, now=1.5).targets == {"pods": 2}
-    assert release.decide({"pods": 2}, {"pods": 3}, now=2.5).targets == {"pods": 3}
-
-
-def decided(release: DeferredRelease, used: int, *, now: float, total: int = 2) -> int:
-    """Return what is to be written for pods."""
-    return release.decide({"pods": total}, {"pods": used}, now=now).targets["pods"]
-
-
-def rejected(*, lowered: int, seconds: float = 0.0) -> DeferredRelease:
-    """
-    Return the state after the write of a deletion was rejected.
-
-    Meanwhile another writer has lowered `used` by a number, and some seconds have passed.
-    """
-    release = DeferredRelease(now=0.0, settle_seconds=100.0)
-    release.usage_changed({"pods": -1}, now=0.0)
-    decision = release.decide({"pods": 2}, {"pods": 3}, now=0.0)
-    release.write_started(decision, now=0.0)
-    release.used_changed("pods", now=0.0, lowered=lowered)
-    if seconds:
-        assert decided(release, 3, now=seconds) == 3
-    release.write_rejected(decision)
-    return release
-
-
-@pytest.mark.parametrize(
-    ("release", "now", "target"),
-    [
-        pytest.param(rejected(lowered=0), 0.0, 2, id="rejected at once"),
-        pytest.param(rejected(lowered=0), 9.0, 2, id="a rejected one does not expire"),
-        pytest.param(rejected(lowered=1), 0.0, 3, id="another writer has subtracted it"),
-        pytest.param(rejected(lowered=0, seconds=3.0), 3.0, 2, id="the rejection came late"),
-    ],
-)
-def test_a_rejected_write_returns_its_deletions(
-    release: DeferredRelease, now: float, target: int
-) -> None:
-    """As far as `used` still has them; they are subtracted by the next write (F-5, RQ-B36)."""
-    assert decided(release, 3, now=now) == target
-
-
-def test_deletions_expire_again_after_a_list() -> None:
-    """A rejection from before the list keeps none of those that come after it (F-5, RQ-B32)."""
-    release = rejected(lowered=0)
-    release.relisted(now=1.0)
-    release.usage_changed({"pods": -1}, now=2.9)
-    assert decided(release, 3, now=3.0) == 3, "not known whether another writer subtracted it"
-    release.usage_changed({"pods": -1}, now=4.0)
-    assert decided(release, 3, now=5.0) == 2
-    assert decided(release, 3, now=6.1) == 3
-
-
 def test_observed_deletions_survive_a_rejected_write() -> None:
     """While the server rejects writes, deletions stay to be subtracted (RQ-34)."""
     cluster, key = with_pods(2)
@@ -307,15 +248,6 @@ def test_what_another_writer_subtracted_is_not_subtracted_again() -> None:
     cluster.release(RESOURCE_QUOTA)
     cluster.advance(5)
     assert cluster.used(key) == {"pods": "5"}
-
-
-def test_a_resync_releases_nothing_that_could_not_be_counted() -> None:
-    """While a pod is undecodable its total is unknown, so the excess is no longer certain (F-5)."""
-    release = DeferredRelease(now=0.0, settle_seconds=1000.0)
-    release.resync_finished(release.decide({"pods": 4}, {"pods": 5}, now=1.0))
-    release.decide({}, {"pods": 5}, now=2.0)
-    found = release.decide({"pods": 4}, {"pods": 5}, now=3.0, resync=True)
-    assert found.targets == {"pods": 5}
 
 
 def test_what_another_writer_subtracted_first_is_not_subtracted_again() -> None:
