@@ -117,8 +117,8 @@ def test_a_failure_leaves_out_all_its_names(failing: str) -> None:
     """A shared name is missing if one of its evaluators fails (RQ-63, RQ-66, RQ-67)."""
     pods, claims = Toy("pods", "gpu", "cpu"), Toy("claims", "gpu", "count")
     case = Case(pods, claims)
-    case.put(pods, gpu=1, cpu=1)
-    case.put(claims, gpu=2, count=1)
+    case.put(pods, gpu=1, cpu=1, count=5 if failing == "pods" else 0)
+    case.put(claims, gpu=2, count=1, cpu=5 if failing == "claims" else 0)
     case.problems[failing] = "not yet synced"
     left = {"pods": {"count": 1}, "claims": {"cpu": 1}}[failing]
     assert case.usage("gpu", "cpu", "count") == (left, {failing: "not yet synced"})

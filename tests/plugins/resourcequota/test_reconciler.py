@@ -196,6 +196,21 @@ def test_a_recreated_quota_is_another_quota() -> None:
     assert cluster.used(key) == {"pods": "1"}
 
 
+def test_a_quota_that_was_recreated_unseen_is_another_quota() -> None:
+    """The watch has missed the deletion, so that only an update arrives (RQ-53)."""
+    cluster, key = started(pods="9")
+    cluster.admit(key, pods=1)
+    cluster.advance(1)
+    replenishment = cluster.controller._replenishment
+    before = replenishment.releases[key]
+    assert key in replenishment.excess_since
+    old = cluster.objects[RESOURCE_QUOTA].pop(key)
+    metadata = {**old["metadata"], "uid": "another"}
+    cluster.put(RESOURCE_QUOTA, {**old, "metadata": metadata})
+    assert replenishment.releases[key] is not before
+    assert key not in replenishment.excess_since
+
+
 def test_usage_above_the_limit_is_reported() -> None:
     """It reports, it does not evict (RQ-T22, RQ-52)."""
     cluster, key = started(pods="10")
@@ -368,6 +383,7 @@ def test_without_a_period_nothing_is_resynced() -> None:
     cluster.syncs.clear()
     cluster.advance(1000)
     assert cluster.syncs == []
+    assert cluster.controller._audit.rounds == 0
     cluster.put(POD, pod("p"))
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1"}

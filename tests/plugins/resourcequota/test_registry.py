@@ -1,14 +1,21 @@
 """Resources that appear, disappear, change their version, or cannot be listed or counted."""
 
+from typing import Any
+
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster, watched
 from plugins.resourcequota.quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import named, pod
 
-from kcm_host.api import Kind, Resource, Timer
+from kcm_host.api import Change, Key, Kind, Resource, Timer
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.pods import POD
-from kcm_host_resourcequota.evaluators.registry import countable
+from kcm_host_resourcequota.evaluators.pods import POD, PodEvaluator
+from kcm_host_resourcequota.evaluators.registry import (
+    REQUIRED_VERBS,
+    CountedObject,
+    EvaluatorRegistry,
+    countable,
+)
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
@@ -112,9 +119,12 @@ def test_a_resource_in_another_version_is_watched_there() -> None:
     cluster.put(WIDGET, named("w"))
     key = cluster.quota("count/widgets.example.com")
     cluster.start()
+    (old,) = [each for (kind, _), each in cluster.handlers.items() if kind == WIDGET]
     cluster.discovery.kinds.remove(WIDGET)
     cluster.discovery.kinds.append(WIDGET_V2)
     cluster.refresh_watches()
+    late: Change[Any] = Change(kind=WIDGET, key=Key("late", "a"), old=None, new=CountedObject())
+    assert list(old.watch.keys(late, cluster.view)) == [], "an event on its way changes nothing"
     for number in range(2):
         cluster.put(WIDGET_V2, named(f"w{number}"))
     cluster.advance(1)
@@ -146,13 +156,36 @@ def test_what_can_be_counted_follows_from_discovery() -> None:
     read_only = frozenset({"get", "list"})
     resources = [
         Resource(kind=WIDGET, verbs=ALL_VERBS, preferred=False),
-        Resource(kind=WIDGET_V2, verbs=ALL_VERBS, preferred=True),
+        Resource(kind=WIDGET_V2, verbs=REQUIRED_VERBS, preferred=True),
         Resource(kind=POD_METRICS, verbs=read_only, preferred=True),
         Resource(kind=NODE, verbs=ALL_VERBS, preferred=True),
         Resource(kind=EVENT, verbs=ALL_VERBS, preferred=True),
         Resource(kind=NEW_EVENT, verbs=ALL_VERBS, preferred=True),
     ]
     assert countable(resources) == {"widgets.example.com": WIDGET_V2}
+
+
+def test_a_refresh_replaces_what_has_changed() -> None:
+    """Special evaluators keep their resources; the version grows with every change (D-11)."""
+    special = PodEvaluator()
+    registry = EvaluatorRegistry([special])
+
+    def refresh(*kinds: Kind) -> int:
+        resources = [Resource(kind=kind, verbs=ALL_VERBS, preferred=True) for kind in kinds]
+        registry.refresh(resources)
+        return registry.version
+
+    first = refresh(POD, WIDGET)
+    counter = registry.get("widgets.example.com")
+    assert counter is not None
+    assert registry.evaluators_for("count/pods") == (special,)
+    assert refresh(POD, WIDGET) == first
+    assert refresh(POD, WIDGET, CONFIG_MAP) > first
+    assert registry.get("widgets.example.com") is counter
+    second = refresh(POD, WIDGET_V2, CONFIG_MAP)
+    assert registry.evaluators_for("count/widgets.example.com") != (counter,)
+    assert refresh(POD, CONFIG_MAP) > second
+    assert registry.evaluators_for("count/widgets.example.com") == ()
 
 
 def test_names_of_ignored_resources_have_no_usage() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from plugins.resourcequota.quota_objects import (
     CREATED,
@@ -20,6 +21,7 @@ from plugins.resourcequota.quota_objects import (
 
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DeviceClasses
+from kcm_host_resourcequota.evaluators.pods import Pod
 from kcm_host_resourcequota.evaluators.resourceclaims import (
     OldestClaims,
     ResourceClaimEvaluator,
@@ -260,6 +262,20 @@ def test_a_claim_is_exempted_only_if_the_pod_confirms_it(
 ) -> None:
     """If one condition fails, it is charged in full, without error (RQ-190, RQ-193)."""
     check(Namespace(*objects, classes=EXPLICIT), *expected)
+
+
+def test_the_claims_of_a_pod_are_those_that_were_made_for_it() -> None:
+    """By the status of each version, or the oldest; others are not evaluated (RQ-B20, RQ-193)."""
+    space = Namespace(
+        extended(), extended(name="younger", created="2027-01-15T08:00:00Z"), claim(name="own")
+    )
+    evaluator = next(e for e in space.evaluators if isinstance(e, ResourceClaimEvaluator))
+    statuses = (naming("own"), naming("younger"), {})
+    own, *others = (
+        msgspec.json.decode(msgspec.json.encode(user(**each)), type=Pod) for each in statuses
+    )
+    assert evaluator.claims_charged_to("ns", [None, own]) == set()
+    assert evaluator.claims_charged_to("ns", others) == {Key("younger", "ns"), Key("k", "ns")}
 
 
 def test_an_undecodable_pod_exempts_nothing() -> None:

@@ -6,6 +6,10 @@ import pytest
 from kcm_host_resourcequota.scopes import Requirement, Selector, label_matches, selector_for
 
 LONGEST = "n" * 63
+LABEL = (
+    "write a class name of at most 63 letters, digits, '-', '_' and '.', "
+    "beginning and ending with a letter or digit"
+)
 OTHER_SCOPES = [
     *("Terminating", "NotTerminating", "BestEffort", "NotBestEffort"),
     *("CrossNamespacePodAffinity", "NoSuchScope", ""),
@@ -75,7 +79,7 @@ def test_operators(operator: str, values: list[str], met_by: list[str | None]) -
         pytest.param("In", [LONGEST + "n"], f"asks for '{LONGEST}n', which", id="too long"),
         pytest.param("NotIn", ["x", "-y"], "asks for '-y', which", id="second of two"),
         pytest.param("In", ["a b"], "asks for 'a b', which no selector", id="space"),
-        pytest.param("In", ["a/b"], "write a class name of at most 63 letters", id="slash"),
+        pytest.param("In", ["a/b"], LABEL, id="slash"),
         pytest.param("In", ["a\n"], r"asks for 'a\n', which", id="line end"),
         pytest.param("In", ["ä"], "asks for 'ä', which", id="not ASCII"),
         pytest.param("In", ["a."], "asks for 'a.', which", id="ends with a point"),

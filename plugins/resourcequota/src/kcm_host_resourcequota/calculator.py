@@ -82,8 +82,8 @@ def calculate(
             failed[evaluator.resource] = reason
     complete -= incomplete
     used_nano = dict.fromkeys(complete, 0)
-    for evaluator, own in plan.evaluators:
-        if evaluator.resource not in failed and not own <= incomplete:
+    for evaluator, _ in plan.evaluators:
+        if evaluator.resource not in failed:
             selects = spec.selects(evaluator)
             usage_index.add_totals(evaluator.resource, namespace, selects=selects, into=used_nano)
     return Calculation(used_nano, failed)

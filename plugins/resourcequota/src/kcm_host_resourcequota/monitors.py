@@ -46,7 +46,8 @@ class MonitorSet:
         removed = [
             resource
             for resource, monitor in self._monitors.items()
-            if self._is_obsolete(monitor, needed.get(resource), is_current)
+            if not is_current(monitor.watch.kind)
+            or (resource not in needed and self._is_idle(monitor))
         ]
         for resource in removed:
             del self._monitors[resource]
@@ -65,13 +66,8 @@ class MonitorSet:
             monitor.last_needed = now
         return has_new
 
-    def _is_obsolete(
-        self, monitor: Monitor, needed: Kind | None, is_current: Callable[[Kind], bool]
-    ) -> bool:
-        if needed is not None:
-            return needed != monitor.watch.kind
-        idle = self._clock() - monitor.last_needed
-        return idle >= IDLE_RETENTION_SECONDS or not is_current(monitor.watch.kind)
+    def _is_idle(self, monitor: Monitor) -> bool:
+        return self._clock() - monitor.last_needed >= IDLE_RETENTION_SECONDS
 
     def watches(self) -> Sequence[AnyWatch]:
         """Return the watches of all monitors."""

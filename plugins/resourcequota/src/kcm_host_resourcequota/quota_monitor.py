@@ -65,7 +65,6 @@ class QuotaMonitor:
         self.usage = UsageTracker(wall)
         self.monitors = MonitorSet(clock)
         self._listener = listener
-        self._device_class_names: set[str] = set()
         self._device_classes = DeviceClasses()
         self.pods = PodEvaluator()
         self._oldest_claims = OldestClaims()
@@ -98,7 +97,8 @@ class QuotaMonitor:
         for resource in removed:
             self.usage.index.remove_resource(resource)
             if resource == DEVICE_CLASSES:
-                self._forget_device_classes()
+                self._device_classes.clear()
+                self.registry.invalidate()
             if resource == self.claims.resource:
                 self._oldest_claims.clear()
         return [watch for watch in self.monitors.watches() if watch.kind != POD]
@@ -141,7 +141,8 @@ class QuotaMonitor:
         """Update the usage of the objects that have expired since the last call (RQ-B21)."""
         deltas: list[UsageDelta] = []
         for resource, key in self.usage.expired():
-            assert resource == self.pods.resource, "nothing else expires, and pods are watched"
+            # Nothing else expires, and pods are always watched.
+            assert resource == self.pods.resource
             pod = self.usage.stored(self.pods, key, view)
             dependent = self.claims.claims_charged_to(key.namespace, [pod])
             deltas += self._update_usage(self.pods, key, dependent, view)
@@ -174,10 +175,6 @@ class QuotaMonitor:
     def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Enqueue]:
         """Update the usage of the claims of a class, and the evaluators of its names (D-9)."""
         name = change.key.name
-        if change.new is None:
-            self._device_class_names.discard(name)
-        else:
-            self._device_class_names.add(name)
         affected = self._device_classes.put(name, change.new)
         wanted: list[Enqueue] = []
         if self.monitors.is_synced(self.claims.resource):
@@ -190,12 +187,6 @@ class QuotaMonitor:
             self.registry.invalidate()
             wanted.extend(self._listener.evaluators_changed(affected.__contains__))
         return wanted
-
-    def _forget_device_classes(self) -> None:
-        for name in self._device_class_names:
-            self._device_classes.put(name, None)
-        self._device_class_names.clear()
-        self.registry.invalidate()
 
     def _resource_synced(self, kind: Kind, _view: View) -> Iterable[Enqueue]:
         resource = str(kind)

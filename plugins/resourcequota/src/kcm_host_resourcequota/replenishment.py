@@ -64,16 +64,16 @@ class Replenishment:
             self._forget(change.key)
             return (change.key,)
         quota = self.quotas.put(change.key, change.new)
-        is_new = before is None or before.uid != quota.uid
-        if is_new:
+        if before is None or before.uid != quota.uid:
             self._forget(change.key)
             release = DeferredRelease(now=self._clock(), settle_seconds=self._settle_seconds)
             self.releases[change.key] = release
-        elif change.relisted:
+            return self._enqueue_changed(quota)
+        if change.relisted:
             self.releases[change.key].relisted(now=self._clock())
-        elif before is not None:
+        else:
             self._record_used_changes(before, quota)
-        if is_new or before is None or before.spec is not quota.spec:
+        if before.spec is not quota.spec:
             return self._enqueue_changed(quota)
         return self._enqueue_if_dirty(quota, view)
 

@@ -102,6 +102,11 @@ class DeviceClasses:
         added = {each for each in after - before if self._add_declaration(each)}
         return frozenset(REQUESTS_PREFIX + each for each in removed | added)
 
+    def clear(self) -> None:
+        """Remove all classes."""
+        self._explicit.clear()
+        self._declarations.clear()
+
     def explicit_name(self, name: str) -> str:
         """Return the extended resource that a class declares explicitly; empty for none."""
         return self._explicit.get(name, "")

@@ -87,7 +87,6 @@ class EvaluatorRegistry:
         self._object_counters: dict[str, ObjectCountEvaluator] = {}
         self._by_name: dict[str, ObjectCountEvaluator] = {}
         self._served: frozenset[Kind] = frozenset()
-        self._resources: Sequence[Resource] = ()
 
     def refresh(self, resources: Sequence[Resource]) -> None:
         """
@@ -96,9 +95,6 @@ class EvaluatorRegistry:
         A resource in another version gets a new evaluator, and one that is no longer served loses
         its evaluator (D-11).
         """
-        if resources == self._resources:
-            return
-        self._resources = resources
         self._served = frozenset(resource.kind for resource in resources)
         kinds = countable(resources)
         kept = {
