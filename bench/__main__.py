@@ -75,7 +75,9 @@ def _measure_all(
     environment = installed_host(_say)
     sides = (reference(), ours(environment / "bin" / "kcm-host"))
     machine.read_all([release.binaries_folder(), environment / "lib"])
-    _say(f"{os.cpu_count()} cores, load1 {machine.load1():.1f}")
+    now = machine.condition()
+    speed = f"calibration {now.calibration * 1000:.1f} ms"
+    _say(f"{os.cpu_count()} cores, load1 {now.load1:.1f}, {speed}")
     if quick:
         _say("--quick: small sizes, whatever the titles say, so the goals are not judged")
     sizes = QUICK if quick else Sizes()
@@ -93,13 +95,13 @@ def _measure(
     workload: Workload, sides: Sequence[Candidate], sizes: Sizes, *, repeat: int, judged: bool
 ) -> Result:
     _say(f"{workload.name}: {workload.title}")
-    before = machine.load1()
+    before = machine.condition()
     attempts = ATTEMPTS if judged else 1
     chosen = sides[-1:] if workload.ours_alone else sides
     with workload.prepared(sizes) as measure:
         repetitions = repeated(measure, chosen, count=repeat, attempts=attempts, say=_say_indented)
-    load1 = before, machine.load1()
-    return result_of(workload, repetitions, load1=load1, judged=judged)
+    conditions = before, machine.condition()
+    return result_of(workload, repetitions, machine=conditions, judged=judged)
 
 
 def _options() -> argparse.Namespace:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 # The kernel's number for "all threads of a process, as the scheduler counts them".
 _SCHEDULER_CLOCK = 2
@@ -22,9 +23,27 @@ def cpu_seconds(pid: int) -> float:
         raise ProcessLookupError(f"no process {pid} to measure; it has ended") from error
 
 
-def load1() -> float:
-    """Give the machine's load over the last minute."""
-    return os.getloadavg()[0]
+class Condition(NamedTuple):
+    """The condition of the machine at one moment: what disturbs it, and how fast it is."""
+
+    load1: float
+    """The load over the last minute."""
+    calibration: float
+    """The processor seconds of a fixed piece of Python: the speed of some machines changes."""
+
+
+def condition() -> Condition:
+    """Return the condition now; takes a tenth of a second."""
+    return Condition(os.getloadavg()[0], min(_calibration() for _ in range(5)))
+
+
+def _calibration() -> float:
+    began = time.thread_time()
+    counts: dict[str, int] = {}
+    for number in range(100_000):
+        word = str(number % 1000)
+        counts[word] = counts.get(word, 0) + len(word)
+    return time.thread_time() - began
 
 
 def read_all(folders: Sequence[Path]) -> None:

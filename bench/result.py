@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.machine import Condition
 from bench.workload import Quantity, Repetition, Workload
 
 
@@ -44,7 +45,7 @@ class Result:
     workload: Workload
     rows: Sequence[Row]
     others_share: Spread
-    load1: tuple[float, float]
+    machine: tuple[Condition, Condition]
     """At the beginning and at the end."""
 
 
@@ -52,7 +53,7 @@ def result_of(
     workload: Workload,
     repetitions: Mapping[str, Sequence[Repetition]],
     *,
-    load1: tuple[float, float],
+    machine: tuple[Condition, Condition],
     judged: bool,
 ) -> Result:
     """Sum up the repetitions of both candidates; goals are looked at only when `judged`."""
@@ -60,7 +61,7 @@ def result_of(
         _row(workload, quantity, repetitions, judged=judged) for quantity in workload.quantities
     ]
     shares = [each.others_share for side in repetitions.values() for each in side]
-    return Result(workload, rows, _spread(shares), load1)
+    return Result(workload, rows, _spread(shares), machine)
 
 
 def _row(

@@ -77,10 +77,11 @@ def _number(value: float, unit: Unit) -> str:
 
 
 def _disturbance(result: Result) -> str:
-    share, (before, after) = result.others_share, result.load1
+    share, (before, after) = result.others_share, result.machine
     return (
         f"others used {share.median:.0%} of a core, {share.highest:.0%} at the most; "
-        f"load1 {before:.1f} before, {after:.1f} after"
+        f"load1 {before.load1:.1f} before, {after.load1:.1f} after; "
+        f"calibration {before.calibration * 1000:.1f} and {after.calibration * 1000:.1f} ms"
     )
 
 
@@ -89,7 +90,7 @@ def _plain(result: Result) -> dict[str, object]:
         "workload": result.workload.name,
         "title": result.workload.title,
         "othersShare": result.others_share.values,
-        "load1": result.load1,
+        "machine": [condition._asdict() for condition in result.machine],
         "rows": [
             {
                 "quantity": row.quantity.name,
