@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from kcm_host.api.errors import PLUGIN_FAILURES
 
+#: The delays are those of a reflector of client-go, which spare a server that comes back to many
+#: clients at once.
 BASE_SECONDS = 0.8
 MAX_SECONDS = 30.0
 RESET_SECONDS = 120.0
@@ -85,9 +87,13 @@ async def keep_running(
                 return
             problem = "it returned"
         except asyncio.CancelledError:
+            # A `CancelledError` may also come out of an awaited task that somebody has cancelled;
+            # taken for the stop, the task would be gone for ever (F-3).
             if _is_cancelled():
                 raise
             problem = "it awaited a task that was cancelled"
+        # Broader than `Exception`: `sys.exit` somewhere below must not end a task of the host
+        # either.
         except PLUGIN_FAILURES as error:
             log.debug("exception in background task", exc_info=error)
             problem = f"it raised {type(error).__name__}: {error}"

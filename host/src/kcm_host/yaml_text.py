@@ -18,7 +18,9 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MERGE: Final = "tag:yaml.org,2002:merge"
 _BOOL = "tag:yaml.org,2002:bool"
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+#: Deeper texts overflow the stack of the composer (F-24).
 _MAX_DEPTH = 50
+#: Bounded: the conversion of a long number takes time by the square of its length (F-24).
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,3000}", re.ASCII)
 _TEXT_TAGS = ("str", "timestamp", "value", "merge")
@@ -60,6 +62,7 @@ def compose(text: str, *, max_values: int) -> yaml.Node | None:
     of them, for deep nesting and for recursive aliases; yaml.YAMLError for invalid YAML.
     """
     count = _Count(max_values)
+    # Counted before it is composed: a billion laughs took over 60 s (F-24).
     for event in yaml.parse(text, Loader=_LOADER):
         count.add(event)
     return yaml.compose(text, Loader=_LOADER)
@@ -188,6 +191,7 @@ def scalar_value(node: yaml.ScalarNode) -> Scalar:
         case "null":
             return None
         case "bool":
+            # The core schema of YAML 1.2: `country: NO` is a text.
             return {"true": True, "false": False}.get(text.lower(), text)
         case "int":
             return _integer(text)

@@ -63,6 +63,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
 PROJECT = "kcm_host"
 
+# Hooks of controllers are `firstresult`: each instance has a plugin manager of its own, so there is
+# one implementation, and a list of one result would only be unpacked again.
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 
+# `cache_hash`: kinds are keys of what is looked up for every write and every read of a view.
 class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """
     One served kind of object, in watches, permissions and writes.
@@ -29,6 +30,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
+# `gc=False`: each store and queue has one for each object, and a full collection would visit all of
+# them, although strings can make no cycle.
 class Key(msgspec.Struct, frozen=True, gc=False):
     """
     What one sync is about: usually an object's name and namespace.

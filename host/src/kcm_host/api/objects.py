@@ -9,6 +9,7 @@ import msgspec
 from kcm_host.api.kinds import Kind
 
 
+# `gc=False`: most objects of a cluster are instances of models, and models are trees.
 class Model(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """
     A base for models: immutable, and the field `last_seen` reads the key `lastSeen`.
@@ -148,4 +149,6 @@ def decode_object(full_object: Mapping[str, Any], model: type[T]) -> T:
 
     Raises `msgspec.ValidationError` if it does not fit.
     """
+    # Through JSON once more: fields are raw texts, and what a plugin has put in their place may be
+    # of any type that can be encoded.
     return msgspec.json.decode(msgspec.json.encode(full_object), type=model)

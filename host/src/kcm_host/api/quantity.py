@@ -17,6 +17,7 @@ _SUFFIX_FORM = (
     "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or 'e' and a whole number between "
     f"-{_LARGEST_EXPONENT} and {_LARGEST_EXPONENT}"
 )
+# Possessive throughout: a text that does not match fails in one pass, however long it is.
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?+"
     r"(?P<suffix>[eEinumkKMGTP]*+[+-]?[0-9]*+)"

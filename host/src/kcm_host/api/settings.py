@@ -64,6 +64,7 @@ def parse_duration(text: str) -> timedelta:
     """
     if _BARE_NUMBER.match(text):
         raise Invalid(f"duration '{text}' has no unit", f"write for example '{text}s' or '{text}m'")
+    # The length first: what stands in a file may be of any size, and the message repeats it.
     if len(text) > _LONGEST_TEXT or not _WHOLE.fullmatch(text):
         raise Invalid(
             f"'{text[:_LONGEST_TEXT]}' is not a duration",
@@ -117,6 +118,8 @@ class _GoForm:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # Before pydantic's own validation, which would take a bare number for seconds and a text
+        # for ISO 8601: the config file means Go's form everywhere.
         return core_schema.no_info_before_validator_function(
             _validate,
             core_schema.timedelta_schema(),

@@ -25,6 +25,7 @@ class Later(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not isinstance(self.after, timedelta):
             raise TypeError(f"Later({self.after!r}); write Later(timedelta(seconds=...))")
+        # `Later(0)` made 22,795 syncs of one key in 6 s (F-62).
         if self.after <= timedelta(0):
             raise ValueError(
                 f"Later({self.after!r}) is not above zero; return Done() if there is nothing to "

@@ -104,6 +104,7 @@ class EnqueueRequest(msgspec.Struct, frozen=True, gc=False):
     after: timedelta = _AT_ONCE
 
     def __post_init__(self) -> None:
+        # By identity: nearly all requests have the default, and one is made for each change.
         if self.after is _AT_ONCE:
             return
         if not isinstance(self.after, timedelta):
@@ -152,6 +153,8 @@ def object_key(change: Change[Any], _view: View) -> tuple[Key]:
     return (change.key,)
 
 
+# A class and not a closure, so that the loader can see what the model of the watch has to declare.
+# Without these fields every change would raise, after the start.
 @dataclass(frozen=True, slots=True)
 class OwnerKeys:
     """Returns the keys of controlling owners; see `owner_keys`."""

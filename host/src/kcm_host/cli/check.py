@@ -37,6 +37,8 @@ def check(loaded: Loaded, *, offline: bool, output: str) -> None:
     try:
         plugins = load_plugins(loaded)
         connection = None if offline else connect(settings.kubeconfig, environ=os.environ)
+        # Started for its errors: a missing package would otherwise end `run` after `check` has
+        # passed.
         tracing = started_tracing(settings.telemetry.traces)
     except (ConfigError, TracingUnavailable) as error:
         fail(error, BAD_CONFIG, form=settings.log.format)

@@ -67,6 +67,8 @@ class LazyCommands(click.Group):
         given = args[0] if args else extra.get("args")
         arguments = sys.argv[1:] if given is None else given
         with exit_on_error(lambda: _form(arguments)):
+            # `standalone_mode` off: click would print usage and error in several lines, which JSON
+            # logs must not have (F-88).
             code = super().main(*args, **{"color": colours(), **extra, "standalone_mode": False})
         sys.exit(code if isinstance(code, int) else 0)
 

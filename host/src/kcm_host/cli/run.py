@@ -51,6 +51,7 @@ def run(loaded: Loaded) -> None:
         click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)
     try:
+        # Before the connection: a mistake in the configuration is found without a server.
         plugins = load_plugins(loaded)
         _report(plugins)
         if not plugins.controllers:

@@ -15,6 +15,8 @@ from kcm_host.observe.deduplication import LogOnce
 log = logging.getLogger(__name__)
 
 KIND = "APIGroupDiscoveryList"
+# Both versions of aggregated discovery, the newer one first. Without one of them the server would
+# send another document, with a request for each group version.
 ACCEPT = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as={KIND}" for version in ("v2", "v2beta1")
 )
@@ -135,6 +137,7 @@ class CachedDiscoveryClient:
 
         Raise `HostError`, also when the response is no discovery document; then nothing changes.
         """
+        # On copies: a failure at the second path must not leave one half newer than the other.
         etags, cached = dict(self._etags), dict(self._cached)
         # In sequence: of two concurrent requests, one would go on after the other has failed.
         for path in PATHS:
@@ -167,6 +170,8 @@ def _parse(path: str, body: bytes, before: ResourcesByVersion) -> ResourcesByVer
     """Return the resources of a response; raise `HostError` if it has none but `before` has."""
     resources: dict[GroupVersion, tuple[Resource, ...]] = {}
     response = _decode(body, f"get {path}")
+    # An old server or a proxy answers with a document of another kind, which decodes to no
+    # resources: controllers would be idle and ready (F-27).
     if response.kind != KIND:
         raise Unreadable(
             f"{path} returned a {response.kind[:60]!r} where {KIND!r} was requested; check that "
@@ -181,6 +186,8 @@ def _parse(path: str, body: bytes, before: ResourcesByVersion) -> ResourcesByVer
                 before.get(group_version, ()) if is_stale else _resources(group_version, version)
             )
             resources[group_version] = tuple(_with_preference(found, names))
+    # Rather a failure of the server than the truth: if believed, every controller would stop its
+    # watches.
     if any(before.values()) and not any(resources.values()):
         raise HostError(f"{path} lists no resource any more; the earlier ones are kept")
     return resources

@@ -44,6 +44,7 @@ MAX_BODY_BYTES = 64 << 20
 #: The part of an error response that is read; a Status is shorter.
 MAX_ERROR_BYTES = 1 << 20
 #: A server, or a proxy in front of it, may ask for this delay and no more.
+#: One answer with 31536000 would silence a controller for a year (F-22).
 MAX_RETRY_AFTER_SECONDS = 300.0
 
 TOO_LARGE = "ResourceVersionTooLarge"
@@ -69,6 +70,8 @@ class ResponseDecoder(Generic[M]):
         return decode_body(self._decode, body, operation)
 
 
+# A response of 306 kB was 300 MiB after decompression (F-25): neither requested nor accepted, the
+# bound of a body is also the bound of the memory.
 def refuse_encoded(response: aiohttp.ClientResponse, operation: str) -> None:
     """Raise `Unreadable` for a compressed response, which is never requested."""
     encoding = response.headers.get("Content-Encoding", "identity")
@@ -149,6 +152,7 @@ def error_of_response(
         status = _decode_status(body, operation)
     except Unreadable:
         # The error page of a proxy, not a Status of the API server.
+        # Cut off: such a page may have any length, and the text goes into log lines.
         status = Status(message=body[:200].decode("utf-8", "replace").strip())
     retry_after = headers.get("Retry-After", "")
     return _error(status, operation, status_code=status_code, retry_after=retry_after)
@@ -167,6 +171,7 @@ def is_gone(error: ApiError) -> bool:
 
 def is_too_large(error: ApiError) -> bool:
     """Return whether the server has not reached the requested resourceVersion yet (IQ-21)."""
+    # Older servers give the text without the cause.
     return TOO_LARGE in error.causes or TOO_LARGE_TEXT in str(error)
 
 
@@ -178,10 +183,14 @@ def _error(status: Status, operation: str, *, status_code: int, retry_after: str
     has_seconds = retry_after.isascii() and retry_after.isdecimal()
     seconds = min(float(retry_after), MAX_RETRY_AFTER_SECONDS) if has_seconds else None
     return error_class(
+        # The text may quote a proxy, whose URL has its password; texts go on to logs, `/status` and
+        # from plugins to Events in the namespaces of tenants (F-2).
         without_secrets(text),
         status=status_code,
         reason=status.reason,
         causes=frozenset(cause.reason for cause in details.causes or ()),
         retry_after_seconds=seconds,
+        # Only a Status is the word of the API server. The page of a proxy may be about the host's
+        # own network, which users of the cluster must not be shown (F-2).
         server_message=status.message if status.kind == "Status" else "",
     )

@@ -77,10 +77,13 @@ def _is_segment(text: str) -> bool:
     return text not in _REFUSED_SEGMENTS and not any(each in text for each in _REFUSED_CHARACTERS)
 
 
+# As client-go (IQ-116).
 CONNECT_SECONDS = 30
 #: Half the time limit of a sync: a sync whose request gets no response can still handle that.
 REQUEST_SECONDS = 30
 #: The server sends a bookmark about once a minute; a watch without data for this long is dead.
+#: Needed because there is no HTTP/2 with its pings: a silently broken connection would be noticed
+#: only at the `timeoutSeconds` of the watch, after ten minutes (IQ-116).
 WATCH_READ_SECONDS = 150
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
@@ -222,6 +225,7 @@ class Client:
         response, started = await self._open(self._session, request)
         async with response:
             with self._recording_failure(request, started), as_unreachable(request.operation):
+                # Bounded before it is decoded: the decoder needs the whole body (F-25).
                 max_bytes = MAX_LIST_BYTES if request.verb == "list" else MAX_BODY_BYTES
                 body = await read_body(response, request.operation, max_bytes=max_bytes)
         self._record(request, response.status, started, len(body))
@@ -251,6 +255,8 @@ class Client:
                 if response.status != 401 or is_last:
                     raise error
                 self.connection.credentials.invalidate(credentials)
+                # Compared by identity: a source that has nothing newer returns the same
+                # credentials, and a second attempt with them would only be refused again (F-29).
                 refused, credentials = credentials, await self._credentials()
                 if credentials is refused:
                     raise error
@@ -343,6 +349,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 def request_url(base_url: str, target: str) -> URL:
     """Return the URL of a request; `target` is its encoded path and query."""
+    # yarl would otherwise decode and encode it anew, and not to the same text.
     return URL(base_url + target, encoded=True)
 
 

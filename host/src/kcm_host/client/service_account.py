@@ -100,6 +100,8 @@ class ServiceAccountTokens:
         status = _decode(response, f"create {path}").status
         now = self._clock()
         expires_at = status.expiration_timestamp.timestamp()
+        # The clocks of server and host may differ: a token that seems expired already must not be
+        # requested anew for each request.
         lifetime = max(expires_at - now, MIN_LIFETIME_SECONDS)
         return RequestCredentials(
             headers=authorization("Bearer", status.token, place=f"token of {self._account}"),

@@ -50,6 +50,7 @@ async def wait_for_api_server(
 
 async def _probe(client: Client, agent: str, seconds: float) -> CachedDiscoveryClient:
     connection = client.connection
+    # A new one for each attempt: of a failed one nothing may be left.
     discovery = CachedDiscoveryClient(client, user_agent=agent)
     try:
         async with asyncio.timeout(seconds):
@@ -111,6 +112,7 @@ def explain(error: BaseException, connection: Connection) -> ConnectionProblem:
     `error` is an exception of aiohttp, ssl or the system, or one caused by it. The exit code is 2
     if kubeconfig or credentials are wrong, 1 if waiting may help.
     """
+    # The cause decides, not the text: texts of aiohttp and OpenSSL differ by version.
     error = _outer_cause(error)
     if isinstance(error, ConnectionProblem):
         return error

@@ -54,6 +54,7 @@ class ConfigError(Exception):
 
     def __init__(self, problems: Iterable[Problem], *, log_form: str | None = None) -> None:
         self.log_form = log_form
+        # One mistake in an anchor is met at each of its aliases.
         distinct = tuple(dict.fromkeys(problems))
         if len(distinct) > MAX_PROBLEMS:
             origin = distinct[MAX_PROBLEMS].origin
@@ -70,6 +71,7 @@ def suggest(word: str, choices: Sequence[str], *, likeness: float = 0.6) -> str 
     `likeness` is from 0 to 1; long words with a common part need more of it.
     """
     by_lower = {choice.lower(): choice for choice in choices}
+    # Cut off: the comparison takes time by the square of the length.
     close = get_close_matches(word[:_LONGEST_WORD].lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[close[0]] if close else None
 

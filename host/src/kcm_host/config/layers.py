@@ -118,6 +118,7 @@ def _without_nulls(node: Node, annotation: Any) -> Node:
     entries = {
         key: _without_nulls(inner, model_paths.step(annotation, key))
         for key, inner in node.entries.items()
+        # An unknown key stays, so that it is reported also where its value is empty.
         if inner.value is not None or key not in known
     }
     return _with_entries(node, entries) if node.entries else node

@@ -76,14 +76,21 @@ def load_settings(
     from_flags, wrong_flags = read_flags(overrides, flags or {}, names=names)
     variables, wrong_variables = read_variables(environ, reserved=reserved)
     problems += wrong_variables + wrong_flags
+    # Also without a usable file, so that the mistakes in variables and flags are reported in the
+    # same run.
     base = root or mapping(Origin("default"))
     matched = match_variables(variables, known=merge(base, from_flags), names=names)
     problems += matched.problems
+    # The flags last: they are nearest to whoever starts the host. Nulls go after the merge, because
+    # a null may be overlaid.
     tree = without_nulls(merge(merge(base, matched.root), from_flags))
     settings, invalid = _validated(tree) if root is not None else (None, [])
     if settings is None or problems:
+        # Otherwise a typing error in the variable of the controllers would also be reported as 'no
+        # controller is named' (F-85).
         if any(map(_may_set_controllers, problems)):
             invalid = [problem for problem in invalid if problem.fact not in NOTHING_RUNS]
+        # By place, as a reader goes through the file; what is in no file comes last.
         raise ConfigError(sorted(problems + invalid, key=_place), log_form=_log_form(tree))
     return Loaded(
         settings=settings,

@@ -101,6 +101,7 @@ def masked(value: Any, *, path: Sequence[str | int], annotation: Any = None) -> 
         return [masked(item, path=(*path, 0), annotation=annotation) for item in value]
     if value is None or isinstance(value, bool):
         return value
+    # By name too: many authors write `token: str`, and `config show` is pasted into issues.
     if any(isinstance(key, str) and _NAMES.search(key) for key in path):
         return MASK
     if is_secret(at(annotation, path)):

@@ -61,6 +61,7 @@ ENDPOINT_PATTERN = (
 
 def check_bind(bind: Any) -> Any:
     """Return `bind` if it is host:port or not a string; raise an error for pydantic if not."""
+    # YAML takes a bare port for a number; as a text it gets the error that names the remedy (F-88).
     if isinstance(bind, int) and not isinstance(bind, bool):
         bind = str(bind)
     if not isinstance(bind, str):
@@ -153,6 +154,8 @@ _BURST_NEEDS_QPS: JsonDict = {
 class Section(BaseModel):
     """A section of the file: camelCase keys, no unknown keys, no conversion between types."""
 
+    # `strict`: without it `enabled: 'yes please'` would be an error and `enabled: 'yes'` true,
+    # which is hard to explain.
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
@@ -215,6 +218,7 @@ class LeaderElectionSettings(Section):
     @field_validator("enabled")
     @classmethod
     def _not_built(cls, enabled: bool) -> bool:
+        # Refused and not ignored: an operator who enables it would start a second replica (F-80).
         if enabled:
             raise Invalid(
                 "leader election is not built yet",

@@ -162,6 +162,7 @@ def _host_path(
 
 def _controller(segment: str, enabled: Collection[str], names: ControllerNames) -> str | None:
     """Return the enabled controller of this name; its aliases are asked for only if needed."""
+    # Names first: for aliases every installed plugin has to be imported.
     plain = _one(segment, {name: (name,) for name in enabled})
     return plain or _one(segment, {name: names.spellings(name) for name in enabled})
 
@@ -184,6 +185,7 @@ def _one(segment: str, choices: Mapping[str, Iterable[str]]) -> str | None:
     """Return the one key that matches the segment; None if there is none or more than one."""
     folded = _fold(segment)
     found = [key for key, forms in choices.items() if folded in map(_fold, forms)]
+    # Two keys that differ in `-` or case only are ambiguous, and a guess would set the wrong one.
     return found[0] if len(found) == 1 else None
 
 
@@ -202,6 +204,7 @@ def _candidates(names: Iterable[str]) -> Iterator[str]:
 
 def _unknown(variable: Variable, *, candidates: Iterable[str]) -> str:
     """Return the warning about a variable without a match, with the closest valid name."""
+    # Without the common prefix, which would make all names alike.
     by_rest = [candidate.removeprefix(PREFIX) for candidate in candidates]
     close = suggest(variable.name.removeprefix(PREFIX), by_rest, likeness=0.85)
     fact = f"variable '{variable.name}' is no setting and is ignored"

@@ -43,6 +43,8 @@ def schema(
     controller, too long durations, addresses that no pattern can express, `3.0` in place of 3.
     """
     sections: list[type[BaseModel]] = [HostSettings, *Section.__subclasses__()]
+    # The sections too: only a model that is asked for has a definition of its own, into which null
+    # can be added.
     models = [*sections]
     models += [model for model in plugin_models.values() if model is not None]
     refs, generated = models_json_schema(
@@ -52,6 +54,8 @@ def schema(
     host = _definition(definitions, refs[HostSettings, "validation"])
     common = _definition(definitions, refs[ControllerSettings, "validation"])
     for section in sections:
+        # A key without a value is common in YAML; the loader takes the default, so the schema must
+        # not refuse it (F-89).
         _allow_null(_definition(definitions, refs[section, "validation"])["properties"])
     controllers = host["properties"]["controllers"]
     controllers["additionalProperties"] = _or_empty(controllers["additionalProperties"])

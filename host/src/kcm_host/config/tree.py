@@ -97,6 +97,7 @@ def merge(base: Node, over: Node) -> Node:
     merged = dict(base.value)
     for key, node in over.value.items():
         merged[key] = merge(merged[key], node) if key in merged else node
+    # The place of the lower layer: an error about a missing key belongs into the file.
     return Node(value=merged, origin=base.origin, key=base.key)
 
 
@@ -105,6 +106,8 @@ def locate(root: Node, steps: Sequence[str | int]) -> tuple[Path, Node]:
     path: Path = ()
     for step in steps:
         inner = root.child(step)
+        # pydantic's locations name also the members of unions and the functions of validators,
+        # which no document has.
         if inner is not None:
             root, path = inner, (*path, step)
     return path, root

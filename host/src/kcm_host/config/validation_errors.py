@@ -58,6 +58,7 @@ def problems_of(
 
     `root` was validated with `model`; `above` is the path of `root` in the file.
     """
+    # Cut off before the texts are made: a generated file may have thousands.
     details = error.errors(include_url=False)[: MAX_PROBLEMS + 1]
     return [_problem(detail, root=root, model=model, above=above) for detail in details]
 
@@ -136,6 +137,7 @@ def _plain(message: str) -> str:
 
 def _remedy(detail: ErrorDetails, expected: str) -> str:
     value = detail["input"]
+    # `version: 1.10` is the usual mistake: YAML has made a number of it.
     if detail["type"] == "string_type" and isinstance(value, bool | int | float):
         return "put it in quotes"
     if detail["type"] in ("int_type", "float_type") and isinstance(value, str):

@@ -164,6 +164,7 @@ def read_value(text: str, origin: Origin) -> tuple[Node | None, list[Problem]]:
     An empty text is null. Duplicate keys and the like are problems.
     """
     node, problems = read_text(text, origin)
+    # A shell user means `[::1]:10270` or `a: b: c` as a text; only real mistakes in YAML are left.
     if problems and any(problem.fact.startswith(NOT_YAML) for problem in problems):
         return Node(text, origin), []
     return (node or Node(None, origin)) if not problems else None, problems
@@ -186,6 +187,7 @@ def read_file(source: Source) -> tuple[Node | None, list[Problem]]:
     if len(data) > _MAX_BYTES:
         return None, [Problem("the file is larger than 1 MiB", origin=origin, remedy="shorten it")]
     try:
+        # With the mark that editors on Windows put before the text.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return None, [_not_utf8(origin, data, error)]
@@ -211,6 +213,7 @@ def _bytes(source: Source) -> bytes:
         return sys.stdin.buffer.read(_MAX_BYTES + 1)
     assert isinstance(source, Path)
     with source.open("rb") as file:
+        # One byte more than is allowed shows that there is more, without reading all of it.
         return file.read(_MAX_BYTES + 1)
 
 

@@ -82,6 +82,7 @@ class Stores:
         ambiguous = set()
         for name, watched in self._by_name.items():
             kind_and_model = watched.store.kind, watched.model
+            # An ambiguous read would depend on the order of the watches, so it has to name one.
             if (*kind_and_model, "") in self._found:
                 ambiguous.add(kind_and_model)
             self._found[*kind_and_model, ""] = self._found[*kind_and_model, name] = watched

@@ -29,11 +29,14 @@ class Index:
 
     def update(self, key: Key, old: Any | None, new: Any | None) -> None:
         """Move `key` from the values of `old` to those of `new`."""
+        # The function is called for the old object again instead of keeping its values: that would
+        # cost memory for each object and index.
         before, after = self._values(key, old), self._values(key, new)
         for value in before - after:
             keys = self._keys.get(value, set())
             keys.discard(key)
             if not keys:
+                # Empty sets would stay for every value that ever was, such as uids (IQ-57).
                 self._keys.pop(value, None)
         for value in after - before:
             self._keys.setdefault(value, set()).add(key)
@@ -87,6 +90,8 @@ class UndecodableKeys:
         if cached is not None:
             return cached
         if namespace is None:
+            # By namespace first: a quota copied the undecodable pods of all tenants at each sync
+            # (F-43).
             keys = frozenset[Key]().union(*self._by_namespace.values())
         elif namespace in self._by_namespace:
             keys = frozenset(self._by_namespace[namespace])

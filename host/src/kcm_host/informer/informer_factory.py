@@ -59,6 +59,7 @@ class Informer:
             metadata_only=options.metadata_only,
             phase=reflector.phase if reflector else "listing",
             synced=self.shared_informer.has_synced,
+            # Stores of several models hold the same objects.
             objects=len(stores[0]) if len(stores) == 1 else max(map(len, stores), default=0),
             resource_version=reflector.resource_version if reflector else "",
             lists=reflector.lists if reflector else 0,
@@ -77,6 +78,8 @@ class Informer:
         if not self.shared_informer.has_model(watch.model):
             return False
         store = self.shared_informer.typed_informer(watch.model).store
+        # Full objects cannot be had later without a new list: the store has dropped what it did not
+        # need.
         return store.keep_full_objects or not watch.full_object
 
     def is_metadata_only(self) -> bool:
@@ -136,6 +139,8 @@ class InformerFactory:
             optional=optional,
         )
         informers = self._informers.setdefault(options, [])
+        # A running informer is not given a further model: it would have to list again, and all its
+        # handlers would be told of every object.
         usable = (each for each in informers if each.task is None or each.can_serve(watch))
         informer = next(usable, None)
         if informer is None:
@@ -217,4 +222,5 @@ class InformerFactory:
 async def _stop(informer: Informer) -> None:
     if informer.task is not None:
         informer.task.cancel()
+        # Not a plain await, which could not tell a cancellation of the task from one of its own.
         await asyncio.wait({informer.task})

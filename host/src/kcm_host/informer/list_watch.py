@@ -18,6 +18,8 @@ from kcm_host.informer.decoder import PartialObject
 TIMEOUT_SECONDS = (300, 600)
 
 
+# A protocol, so that the reflector is tested without a store, and decoding belongs to the store
+# alone.
 class Sink(Protocol):
     """Receiver of a reflector's objects; its methods are called in order, never concurrently."""
 
@@ -105,6 +107,7 @@ class ListWatchOptions(msgspec.Struct, frozen=True):
         return ""
 
 
+#: As client-go (IQ-17).
 PAGE_SIZE = 500
 #: Items that are decoded between two turns of the event loop.
 SLICE = 100
@@ -136,6 +139,8 @@ async def paged_list(
             sink.init_apply_item(item)
             if count % SLICE == 0:
                 await asyncio.sleep(0)
+        # Of the first page (IQ-18): the others are of the same snapshot, and a watch that began
+        # later than it would miss changes.
         resource_version = resource_version or page.metadata.resource_version
         continue_token = page.metadata.continue_
         if not continue_token:
@@ -151,6 +156,8 @@ async def _page(
         "GET", options.path, verb="list", user_agent=user_agent, query=query, accept=accept
     )
     page = decode_body(decoder.decode_list_page, body, f"list {options.path}")
+    # A Table or a Status decodes to a page without items, which would delete every object of the
+    # store (IQ-23).
     if not page.kind.endswith("List"):
         raise ApiError(f"list {options.path}: got a '{page.kind}', not a list", status=500)
     return page

@@ -15,6 +15,7 @@ from kcm_host.informer.index import Index, IndexFunction, OnIndexError, Undecoda
 M = TypeVar("M", bound=msgspec.Struct)
 
 #: Objects that are handled between two turns of the event loop.
+#: 100,000 objects put in place in one turn held the loop for 124 ms (F-47).
 SLICE = 250
 
 
@@ -102,6 +103,7 @@ class Store(Generic[M]):
         An object that can be decoded again is a change, with equal fields too. The stored state
         decides between added and updated, not the type of the event (IQ-45).
         """
+        # Also where no field has changed: a sync waits for the version of its own write.
         self._wake_waiters(key)
         before = self._entries.get(key)
         self._entries[key], change = self._compare(key, before, entry)
@@ -125,6 +127,7 @@ class Store(Generic[M]):
         if before is None or before.model is None:
             return None
         self._update_indexes(key, before.model, None)
+        # The version of the deletion, which the event has, is newer than that of the stored object.
         version = resource_version or before.resource_version
         return Change(
             kind=self.kind, key=key, old=final or before.model, new=None, resource_version=version
@@ -195,6 +198,7 @@ class Store(Generic[M]):
 
     def items(self) -> Iterator[tuple[Key, M]]:
         """Yield every object of which a version could be decoded, with its key."""
+        # A copy, because the loop of a plugin may wait in between.
         for key, entry in list(self._entries.items()):
             if entry.model is not None:
                 yield key, entry.model
@@ -234,6 +238,7 @@ class Store(Generic[M]):
 
     def initial_changes(self) -> Iterator[Change[M]]:
         """Return the objects of this moment as added objects, for a new handler (IQ-61)."""
+        # The handler gets these in slices; what changes meanwhile is queued behind them.
         present = self._entries.copy()
         return (
             Change(
@@ -313,6 +318,7 @@ class Store(Generic[M]):
         return index
 
     def _wake_waiters(self, key: Key) -> None:
+        # Most of the time nobody waits, and this is called for every event.
         if not self._waiters:
             return
         for future in self._waiters.pop(key, ()):
@@ -327,6 +333,8 @@ class Store(Generic[M]):
 def _are_equal(old: Any, new: Any) -> bool:
     """Return whether all declared fields are equal; False when they are too deep to compare."""
     try:
+        # Models may be nested deeper than the comparison can recurse: too deep is taken for
+        # changed.
         return bool(old == new)
     except PLUGIN_FAILURES:
         return False

@@ -191,6 +191,8 @@ class Endpoints:
 
         May be called on the loop: the thread does not wait for the loop then.
         """
+        # First of all: the loop waits for the thread below, and the thread must not wait for the
+        # loop meanwhile.
         self._bridge.close()
         server, self._server = self._server, None
         if server is not None:
@@ -220,11 +222,15 @@ class Endpoints:
                 return text(404, "not found; / lists the endpoints\n")
 
     def _livez(self) -> Response:
+        # Without a call on the loop: a blocked one has to be told, and a busy one must not fail the
+        # probe.
         plugin, seconds = self._watchdog.plugin, self._watchdog.stalled_seconds()
         if seconds < self._dead_seconds:
             return text(200, "ok")
         return text(500, f"{stall_text(seconds, plugin)}\n")
 
+    # Neither streams nor the plugins' own status are put together for it: with 100,000 claims these
+    # took the loop 573 ms a probe (F-40).
     async def _readyz(self, *, verbose: bool) -> Response:
         return await self._bridge.call(
             lambda: readyz(self._host_state(Detail.READINESS), verbose=verbose)

@@ -39,6 +39,7 @@ class Limits(msgspec.Struct, frozen=True):
     #: From the first byte of a connection to the last of its response; a scrape has 10 s too.
     request_seconds: float = 10.0
     connections: int = 128
+    #: Fewer than all: one machine must leave room for the others.
     connections_per_peer: int = 32
     head_bytes: int = 16 * 1024
     #: What a client may send after the head while it has not read the response.
@@ -80,6 +81,7 @@ class OpenConnections:
         return iter(list(self._open))
 
     def _evict(self, oldest_first: list["HttpConnection"]) -> None:
+        # 64 slow connections once closed `/livez` for everybody (F-15).
         evicted = next((one for one in oldest_first if not one.has_request), oldest_first[0])
         self.remove(evicted)
         evicted.abort()
@@ -114,6 +116,7 @@ class HttpServer:
         self._failures = LogOnce()
         self._opening: set[asyncio.Task[Any]] = set()
         self._accept_failed = False
+        # A daemon, so that a client that never reads cannot keep the process.
         self._thread = threading.Thread(target=self._run, name="kcm-host-endpoints", daemon=True)
 
     def start(self) -> None:
@@ -155,6 +158,7 @@ class HttpServer:
         responses = [one.finished for one in self.connections if one.has_request]
         if responses:
             await asyncio.wait(responses, timeout=STOP_SECONDS)
+        # In a loop, because a connection that was just accepted may not be in the set yet.
         while self.connections or len(asyncio.all_tasks()) > 1:
             for connection in self.connections:
                 connection.abort()

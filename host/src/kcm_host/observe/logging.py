@@ -28,6 +28,8 @@ def printable(text: str) -> str:
     unassigned characters and lone surrogates are escaped too. A backslash is not escaped: inside
     the strings of a JSON text, which escapes it, the result has the same meaning.
     """
+    # By the substitution of a pattern, because it is called for every line, and nearly all are
+    # plain ASCII.
     return _NOT_ASCII.sub(_escaped, text)
 
 
@@ -116,6 +118,7 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
         }
         for name, value in pairs_of(record).items():
+            # A pair of a plugin must not replace the time or the level of the line.
             line[f"{name}_" if name in line else name] = value
         if self._stacks and has_error(record):
             line["stack"] = self.formatException(record.exc_info or (None, None, None))
@@ -136,6 +139,8 @@ def pairs_of(record: logging.LogRecord) -> dict[str, Any]:
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         pairs.setdefault("error", one_line(error))
+    # From the context of the task: plugins log with any logger and do not know their controller's
+    # name (F-71).
     controller = current_controller.get()
     if controller and "controller" not in pairs:
         pairs = {"controller": controller, **pairs}
@@ -230,6 +235,8 @@ def start_logging(
 
 def log_warnings() -> None:
     """Log the warnings of Python, which would go to stderr as text of several lines."""
+    # The text of several lines would break the promise that each line of stderr is one JSON object
+    # (F-63).
     warnings.showwarning = _log_warning
 
 

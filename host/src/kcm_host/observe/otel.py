@@ -116,6 +116,7 @@ class OtelSyncSpan:
         self._span.set_attributes({"kcm.outcome": outcome, "kcm.reads": reads})
         if retry_after_seconds is not None:
             self._span.set_attribute("kcm.retry_after_seconds", retry_after_seconds)
+        # `later` is no error, and a cancelled sync neither: they say nothing about the controller.
         if outcome in FAILED:
             self._span.set_status(StatusCode.ERROR, error)
 
@@ -138,6 +139,7 @@ class OtelSyncSpan:
             context_api.detach(self._token)
         if self._ids is not None:
             leave_span(self._ids)
+        # A cancellation is the stop of the host, or a time limit that has its own outcome.
         if error is not None and not isinstance(error, CancelledError):
             self._span.set_status(StatusCode.ERROR, one_line(error))
         self._span.end()
@@ -234,6 +236,7 @@ class ExportErrors(logging.Handler):
         self._logged = LogOnce()
         self._logger = logging.getLogger("opentelemetry")
         self._logger.addHandler(self)
+        # The root logger would write each of their messages a second time.
         self._logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -288,6 +291,7 @@ class SpanExport:
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
             resource=resource,
+            # The host ends it itself, before the loop ends and within its own time limit.
             shutdown_on_exit=False,
         )
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))

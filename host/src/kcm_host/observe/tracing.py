@@ -95,6 +95,8 @@ class Tracing(Protocol):
         """
 
 
+# An object instead of None: a sync is the same code with and without traces, and the spans cost two
+# calls.
 class NoTracing:
     """Tracing that is off: every span is the same one, which does nothing."""
 
@@ -160,6 +162,7 @@ class WriteLinks:
 
     def remember(self, write: Write, response: WriteResponse, span: SpanContext | None) -> None:
         """Keep the span of a write, by the resource version that the write led to."""
+        # Without a version the event of the write cannot be recognized.
         if span is None or not response.resource_version:
             return
         self._spans[str(write.kind), str(write.key), response.resource_version] = span

@@ -108,6 +108,7 @@ class Watchdog:
         return self._check_seconds
 
     def _is_idle(self) -> bool:
+        # A look at the frame instead of a callback, which would wake an idle loop twice a second.
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - documented, although underscored
         caller = frame.f_back if frame else None
         return caller is not None and caller.f_code is _RUN_ONCE
@@ -147,6 +148,7 @@ class Watchdog:
         Either the process was suspended, or native code held the interpreter.
         """
         if self._scheduled_at is not None and self._ran_at is None:
+            # Otherwise each pause of a virtual machine would blame the plugin that ran last.
             self._scheduled_at += seconds
         busy = cpu_seconds > seconds / 2
         pairs = {

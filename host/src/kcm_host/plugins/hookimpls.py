@@ -97,6 +97,8 @@ def _marked(manager: pluggy.PluginManager, cls: type) -> Iterator[Implementation
     for method in dir(cls):
         options = manager.parse_hookimpl_opts(cls, method)
         if options is not None:
+            # Static: `getattr` gives the bare function of a static method, so it would look like
+            # one that needs an instance.
             attribute = inspect.getattr_static(cls, method)
             yield Implementation(
                 hook=options.get("specname") or method,

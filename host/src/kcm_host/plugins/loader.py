@@ -35,6 +35,7 @@ def check_host_version(candidate: Candidate, host_version: str) -> None:
     """
     for text in candidate.requires:
         requirement = _parsed(text)
+        # A requirement for another Python or system says nothing about this host.
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         if any(map(_admits_older_api, requirement.specifier)):
@@ -199,6 +200,7 @@ def load_each(
     plugins: dict[str, Plugin] = {}
     quarantined: dict[str, Quarantined] = {}
     for name, found in by_name.items():
+        # Neither of them runs: which one is found first is decided by the file system.
         if len(found) > 1:
             quarantined[name] = _shared_name(name, found)
         elif found:
@@ -241,6 +243,7 @@ class InstalledNames:
         """Return the name for which this is an alias; a name or an unknown one is unchanged."""
         if spelling in self._names:
             return spelling
+        # Only here is the table made, which imports every plugin: most configurations use names.
         return self._by_alias.get(spelling, spelling)
 
     def spellings(self, name: str) -> tuple[str, ...]:

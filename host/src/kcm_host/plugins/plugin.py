@@ -138,6 +138,7 @@ class Plugin:
 
     def new(self, settings: BaseModel | None = None) -> "Instance":
         """Return a new instance with these settings; raises `BrokenPlugin`."""
+        # One manager for each instance: a common one would call the hooks of all controllers.
         manager = new_manager()
         instance = self.construct(settings)
         with guarded(self.candidate, Stage.REGISTER, doing="registering its hooks"):

@@ -75,8 +75,10 @@ def guarded(
     """
     try:
         yield
+    # A `BrokenPlugin` has its own stage already.
     except (KeyboardInterrupt, BrokenPlugin):
         raise
+    # Its words are for the reader already; the traceback would only show the host's check.
     except Invalid as error:
         raise _broken(candidate, stage, error.fact, error.remedy) from error.__cause__
     except BaseException as error:

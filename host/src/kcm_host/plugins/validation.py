@@ -121,12 +121,16 @@ def _model_errors(model: object) -> Iterator[ValidationError]:
         )
         return
     config = model.__struct_config__
+    # Each of these makes every object undecodable, which would be found only when the first one
+    # arrives.
     if config.array_like or config.tag is not None or config.forbid_unknown_fields:
         yield (
             f"no object can be decoded as model {model.__name__!r}",
             "leave out array_like, tag and forbid_unknown_fields: a model picks some fields",
         )
     try:
+        # Made here for the error alone: msgspec looks at the types of a model when its decoder is
+        # made.
         msgspec.json.Decoder(model)
     except (TypeError, ValueError, NameError) as error:
         yield (
@@ -227,6 +231,7 @@ def validate_writes(result: object) -> frozenset[Permission]:
     for number, write in enumerate(writes, 1):
         if not isinstance(write, Permission):
             raise Invalid(f"write {number} of 'kcm_writes' is {write!r}, no Permission", remedy)
+        # The first error only, here and below: later ones may follow from it.
         for fact, advice in kind_errors(write.kind):
             raise Invalid(f"write {number} of 'kcm_writes': {fact}", advice)
         if write.verb not in VERBS:

@@ -83,6 +83,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
             key=self.key,
             verb="patch",
             body=encode(self._changed_fields()),
+            # As client-go sends it (IQ-124); Events are a kind of Kubernetes itself.
             content_type=PATCHES["strategic"],
         )
 

@@ -60,6 +60,8 @@ class EventRecorder:
         self._wall_nanoseconds = wall_nanoseconds
         self._jitter = jitter
         self._correlator = EventCorrelator(clock)
+        # Bounded: a server that refuses Events must not fill the memory of a controller that
+        # records them.
         self._waiting: asyncio.Queue[EventOccurrence] = asyncio.Queue(MAX_WAITING)
         self._is_full = False
         self._stopped = False
@@ -129,6 +131,7 @@ class EventRecorder:
             while True:
                 await self._process(await self._waiting.get())
         finally:
+            # Before the log is closed: a sync that is still drained may record more.
             self._stopped = True
             self._errors.close()
 

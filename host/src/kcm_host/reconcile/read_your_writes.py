@@ -40,6 +40,8 @@ class _Expectation(msgspec.Struct, frozen=True):
         entry = self.store.entry(self.name)
         if entry is None:
             return not self.created
+        # A write that removes the last finalizer is answered with the version from before it, so
+        # the version shows nothing (F-7).
         if self.deleted:
             return entry.uid != self.uid or self._was_written_since(entry)
         return is_at_least(entry.resource_version, self.version) and not (
@@ -93,6 +95,8 @@ class ReadYourWrites:
         try:
             async with asyncio.timeout(MAX_WAIT_SECONDS):
                 for one in expectations.items:
+                    # A future and no interval: events arrive within milliseconds, and this is in
+                    # the way of the next sync of the key.
                     while not one.is_visible():
                         await one.store.wait_for_change(one.name)
         except TimeoutError:
@@ -119,6 +123,8 @@ class ReadYourWrites:
         """Remove keys that were not synced again: events come in about the order of writes."""
         while self._expectations:
             oldest = next(iter(self._expectations))
+            # At the oldest one that is not over: an entry for every object that was never synced
+            # again stayed for ever, 405 bytes each (F-14).
             if not self._expectations[oldest].is_over(now):
                 return
             del self._expectations[oldest]
@@ -180,4 +186,5 @@ def is_at_least(version: str, other: str) -> bool:
     """
     if version == other or not other:
         return True
+    # Compared here alone, and only where both are numbers: everywhere else versions are opaque.
     return version.isdecimal() and other.isdecimal() and int(version) >= int(other)

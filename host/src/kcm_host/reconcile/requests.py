@@ -35,6 +35,7 @@ def patch(
             f"patch of type {patch_type!r}; use 'merge', 'strategic' (kinds of Kubernetes itself "
             "only) or 'json'; for server-side apply, use writer.apply"
         )
+    # Checked here, where the error can name the argument that is wrong.
     if isinstance(body, Mapping) == (patch_type == "json"):
         form = "a list of operations" if patch_type == "json" else "a dict of the changed fields"
         raise TypeError(
@@ -62,6 +63,7 @@ def apply(
 ) -> Write:
     """See `Writer.apply`; with `uid` the server refuses it when no object with that uid exists."""
     name = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
+    # Before the metadata of the body, which may name another uid on purpose.
     precondition = {"uid": uid} if uid else {}
     metadata = {**precondition, **body.get("metadata", {}), **name}
     full = {**_with_kind(kind, body), "metadata": metadata}

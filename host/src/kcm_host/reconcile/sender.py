@@ -89,6 +89,7 @@ def _remedy(error: HostError | None) -> str:
     if not isinstance(error, ApiError) or error.status != FORBIDDEN:
         return ""
     denied = _DENIED.search(str(error))
+    # A 403 of admission, such as an exceeded quota, is a matter of the object.
     if denied is None:
         return ""
     template = "verbs: ['{verb}'], resources: ['{resource}'], apiGroups: ['{group}']"
@@ -177,6 +178,8 @@ class LiveSender:
         return response
 
     async def _send_with_retries(self, write: Write) -> WriteResponse:
+        # Not `retries.retry`: the wait is that of the rate limiter, which holds back the other
+        # writes of this controller too.
         for attempt in range(1, MAX_ATTEMPTS + 1):
             await self._rate_limiter.wait()
             try:
@@ -224,6 +227,7 @@ def _write_response(write: Write, response: Response, attempts: int) -> WriteRes
     body = response.body if write.full_object else b""
     try:
         decoded = _decode(response.body, write.verb)
+    # The write is done, whatever its response looks like: an error would repeat it.
     except Unreadable:
         return WriteResponse(attempts=attempts, body=body, status=response.status)
     meta = decoded.metadata

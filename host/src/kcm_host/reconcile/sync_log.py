@@ -42,6 +42,7 @@ def log_missed_wakeup(controller: str, key: Key, write: Write) -> None:
 
 def log_sync(record: SyncRecord, item: Item) -> None:
     """Log a sync that has ended, at level debug."""
+    # Asked first: this is called for every sync, and the pairs are for level debug alone.
     if not log.isEnabledFor(logging.DEBUG):
         return
     pairs = {

@@ -49,6 +49,8 @@ class RunningSync:
 
     def note_end(self) -> None:
         """Record that the plugin's code has ended, and undo the cancellation by the limit."""
+        # One request is the limit's own; what is left is somebody else's, such as the stop of the
+        # host.
         requests = self.task.uncancel() if self.timed_out else self.task.cancelling()
         self.cancelled = requests > 0
 
@@ -94,6 +96,7 @@ class SyncTimeLimit:
     def _on_timer(self) -> None:
         """Act on all syncs that are due, and start the timer for the next one."""
         now = self._loop.time()
+        # Before those that are due now: these get their own time to end.
         for running in _due(self._cancelled, now):
             self._mark_stuck(running)
         for running in _due(self._running, now):
@@ -234,6 +237,8 @@ async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _A
         result = await _call_sync(context, attempt, running)
     finally:
         limit.end(running)
+        # A task that the plugin has left running could write beside the next sync of the key
+        # (F-30).
         attempt.writer.close("its sync has ended")
         _report(context, attempt, result, seconds=time.monotonic() - started)
     return not (running.stuck or running.cancelled)
@@ -275,6 +280,8 @@ async def _call_sync(context: WorkerContext, attempt: _Attempt, running: Running
         outcome = await context.sync(key, attempt.view, attempt.writer)
         if attempt.writer.calls:
             check_awaited(attempt.writer.calls)
+    # Everything: a sync that raised `CancelledError` or `SystemExit` by itself ended its worker for
+    # good, silently (F-3).
     except BaseException as error:
         running.note_end()
         close_unawaited(attempt.writer.calls)
@@ -331,6 +338,8 @@ def _handle_error(
     text = str(error) if isinstance(error, HostError) else f"{type(error).__name__}: {error}"
     if timed_out:
         text = f"no end after {context.sync_timeout_seconds:g} s"
+    # With the priority it had: a failed key came back as a normal one, so that an idle one was
+    # promoted and an urgent one demoted (F-17).
     cause = _requeue_cause("retry", attempt.span)
     seconds = context.queue.add_rate_limited(item.key, cause, priority=item.priority, error=text)
     pairs = {

@@ -54,6 +54,8 @@ class WorkerGroup:
         for task in self.tasks:
             task.cancel()
         try:
+            # Bounded: a sync that swallows its cancellation kept the restart of its controller
+            # waiting without end (F-4).
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._all_ended.wait()
         except TimeoutError:
@@ -71,6 +73,8 @@ class WorkerGroup:
     def _on_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         self._remove(task)
+        # A worker that ends by itself is a failure of the run: keys would be lost without a line
+        # (F-3).
         is_unexpected = task.cancelled() or error is not None
         if is_unexpected and not self._stopping and not self.failure.done():
             reason = f"{type(error).__name__}: {error}" if error is not None else "it was cancelled"
@@ -84,6 +88,8 @@ class WorkerGroup:
         self._stuck.add(running)
         running.task.add_done_callback(lambda _: self._stuck.discard(running))
         self._remove(running.task)
+        # A stuck sync keeps its task and its key; without a new worker, five of them would end the
+        # controller (F-4).
         if not self._stopping:
             self._add_worker()
 

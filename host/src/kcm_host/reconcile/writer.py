@@ -76,6 +76,7 @@ def close_unawaited(calls: Calls) -> list[str]:
     created = [one for one in calls if inspect.getcoroutinestate(one[1]) == inspect.CORO_CREATED]
     if not created:
         return []
+    # A coroutine that was given to a task has not begun yet either, but will be awaited there.
     in_tasks = {task.get_coro() for task in asyncio.all_tasks()}
     names = []
     for name, coroutine in created:
@@ -221,6 +222,7 @@ class SyncWriter:
         """See `Writer.release_finalizer`."""
         try:
             return await self._patch_finalizers(kind, metadata, removal(metadata, finalizer))
+        # The object is gone, and its finalizer with it.
         except NotFound:
             return True
 
@@ -269,6 +271,7 @@ class SyncWriter:
             return False
         key = Key(metadata.name, metadata.namespace)
         write = requests.patch(kind, key, operations, patch_type="json")
+        # Taken before: the conflict means that the server has a newer one than this.
         version = self._tracker.newest_version(write)
         try:
             await self._write(write)
@@ -289,6 +292,7 @@ class SyncWriter:
     async def _write(self, write: Write) -> WriteResponse:
         self._check(write)
         is_resync_only = not self._read_ahead and self._is_resync_only()
+        # Before the request: its event may arrive before the response.
         before = self._tracker.newest_version(write)
         response = await self._traced(write, self._recorded)
         self._tracker.written(write, response)
@@ -300,6 +304,7 @@ class SyncWriter:
     def _check(self, write: Write) -> None:
         """Raise unless the write was declared and its key is that of one object."""
         self._check_declared(write.kind, write.verb, write.subresource)
+        # `delete` of an empty name was a deletion of the whole collection (F-6).
         check_key(write.kind, write.key)
 
     def _check_declared(self, kind: Kind, verb: Verb, subresource: str = "") -> None:
@@ -334,6 +339,7 @@ class SyncWriter:
             raise
         finally:
             seconds = time.monotonic() - started
+            # In `finally`: a write that was cut off is counted as well, as it was sent (F-16).
             record = WriteRecord(
                 verb=write.verb,
                 kind=str(write.kind),

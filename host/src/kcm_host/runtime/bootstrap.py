@@ -157,6 +157,7 @@ def load_plugins(loaded: Loaded) -> LoadedPlugins:
             problems += error.problems
         except BrokenPlugin as broken:
             quarantined[name] = broken.quarantined
+    # After all plugins were looked at: an operator gets every mistake in one run of `check`.
     if problems:
         raise ConfigError(sorted(problems, key=_place))
     return LoadedPlugins(tuple(controllers), quarantined, extensions, tuple(warnings))
@@ -208,6 +209,7 @@ def _settings(loaded: Loaded, name: str, plugin: Plugin) -> Any:
 
 def _extensions(loaded: Loaded, problems: list[Problem]) -> Extensions:
     enabled = loaded.settings.extensions
+    # Metadata of all distributions are read for it, which a host without extensions saves.
     found: tuple[Candidate, ...] = find(EXTENSION.group) if enabled else ()
     extensions = load_extensions(found, enabled, host_version=__version__)
     problems += missing_plugins(extensions.loading.missing, found, loaded, section="extensions")

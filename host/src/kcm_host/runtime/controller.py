@@ -131,6 +131,7 @@ class Controller:
             # Without a run: an error of the host came between two runs.
             if self._state.run is not None:
                 await self._restart(self._state.run, await self._until_restart(self._state.run))
+            # The drain may have begun while the restart waited.
             if self._draining or not self.new_run():
                 return
             self._shared.informers.start()
@@ -228,6 +229,7 @@ class Controller:
         if isinstance(self._state, Restarting):
             self._state = Restarting(reason.text)
         await run.stop()
+        # Only after an error: a change of what the server serves is no reason to wait.
         if reason.error is not None:
             await asyncio.sleep(self._backoff.next_delay())
 

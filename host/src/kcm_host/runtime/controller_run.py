@@ -93,6 +93,8 @@ class ControllerRun:
         self._config = config
         self._shared = shared
         self._restart_reason: asyncio.Future[RestartReason] = loop.create_future()
+        # A new instance for each run: after a missed change only a state that begins with a new
+        # list can be trusted.
         self._instance = config.plugin.new(config.settings)
         self._stores = Stores()
         self._view = CacheView(self.name, self._stores)
@@ -142,6 +144,7 @@ class ControllerRun:
 
     async def restart_requested(self) -> RestartReason:
         """Return the reason of the restart once one is requested."""
+        # Shielded: the cancellation of one who waits would cancel the future for all.
         return await asyncio.shield(self._restart_reason)
 
     async def wait_for_cache_sync(self) -> None:
@@ -161,6 +164,7 @@ class ControllerRun:
                 cause=lambda: Cause(reason="synced", received=time.monotonic()),
                 source="'kcm_synced'",
             )
+        # With the sender of the controller: Events count against its rate limit and its pauses.
         events = EventRecorder(self._sender)
         context = self._worker_context(events)
         self._workers = WorkerGroup(context, count=self._config.workers, stuck=stuck)
@@ -175,6 +179,8 @@ class ControllerRun:
 
     async def drain(self) -> None:
         """Drop queued keys, wait for running syncs except stuck ones, then stop sending Events."""
+        # First the queue, so that no worker takes a further key; last the Events, which the running
+        # syncs may still record.
         self.queue.shut_down()
         await _cancel(self._enqueuing)
         if self._workers is not None:
@@ -262,6 +268,7 @@ class ControllerRun:
         """Return how `kcm_watches` of a new instance differs; empty when it does not."""
         if not self._discovery.used:
             return ""
+        # Another instance is asked, because hooks of the running one may change its state.
         instance = self._config.plugin.new(self._config.settings)
         watches = instance.watches(self._shared.discovery.api_resources)
         return difference(self._watches, watches)

@@ -81,6 +81,8 @@ class FlapDetector:
         self._returns.move_to_end(served)
         if len(self._returns) > MAX_ANSWERS:
             self._returns.popitem(last=False)
+        # Behind API servers of two versions the answers alternated, and controllers restarted every
+        # 30 s (F-28).
         if self._returns[served] >= MIN_RETURNS and not self._flaps:
             self._start_flapping(now)
         self._served, self._changed_at, self._pending = served, now, True
@@ -182,6 +184,8 @@ class DefinitionWatches:
             for kind in DEFINITIONS:
                 handler = DefinitionHandler(self._changed.set)
                 watch = Watch(kind=kind, model=Definition, notify_unchanged=True)
+                # Optional: many identities may not list these kinds, and the regular poll does
+                # without them.
                 self._informers.add_event_handler(HOST, watch, handler, optional=True)
                 self._handlers.append(handler)
             self._informers.start()
@@ -238,6 +242,7 @@ async def poll_discovery(
     while True:
         await definitions.follow(any(one.depends_on_discovery for one in controllers))
         await definitions.wait()
+        # Asked again after the wait: a restart may have changed it.
         listeners = [one for one in controllers if one.depends_on_discovery]
         if not listeners:
             continue

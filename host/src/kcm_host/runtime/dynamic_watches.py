@@ -46,6 +46,7 @@ class DynamicWatches:
         self.refresh()
         while True:
             await self._dispatcher.refresh_requested.wait()
+            # Before the hook is called: a request that comes meanwhile is for the next call.
             self._dispatcher.refresh_requested.clear()
             watches = self._call_hook()
             if watches is not None:

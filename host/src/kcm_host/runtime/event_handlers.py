@@ -101,6 +101,8 @@ class EventDispatcher:
             return
         try:
             requests = _listed(function(*arguments, self.view))
+            # The cause is made only when there is a key for it: most changes of busy kinds queue
+            # nothing.
             if requests:
                 self._enqueue(requests, cause(), debounce_seconds)
         except PLUGIN_FAILURES as error:
@@ -148,6 +150,8 @@ class EventDispatcher:
 
 def _listed(result: Iterable[Enqueue]) -> Sequence[Enqueue]:
     """Return what a function has returned as a list; raise `InvalidResult` if it is none."""
+    # First: nearly every function returns one of these, and this is called for each change and
+    # watch.
     if isinstance(result, list | tuple):
         return result
     if isinstance(result, str) or not isinstance(result, Iterable):
@@ -322,6 +326,7 @@ class WatchEventHandler:
 
     def on_change(self, change: Change[Any]) -> None:
         """See `EventHandler.changed`."""
+        # The store may notify of such a change for another watch that has asked for it.
         if change.unchanged and not self.watch.notify_unchanged:
             return
         self._dispatcher.call(
@@ -330,6 +335,7 @@ class WatchEventHandler:
             cause=lambda: _cause(change),
             source=self._source,
             about=change.key,
+            # Initial objects need no rest: no sync starts before all of them are known.
             debounce_seconds=0.0 if change.initial else self._debounce_seconds,
         )
 

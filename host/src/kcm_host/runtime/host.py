@@ -54,6 +54,8 @@ class Host:
         Raises `ConnectionProblem` when the API server cannot be reached or refuses the
         credentials, and `AddressUnusable` when `http.bind` cannot be bound.
         """
+        # Before anything opens a file or a connection: without descriptors the endpoints cannot
+        # accept probes (F-15).
         raise_file_limit()
         # Off since the process began: imports make no garbage, but waiting for a server does.
         gc.freeze()
@@ -68,6 +70,8 @@ class Host:
             metrics=self._metrics,
             plugin_metrics=lambda: {one.name: one.metrics for one in self._controllers.values()},
         )
+        # Both before the API server is reached, so that probes are answered while the host waits
+        # for it (H-40).
         watchdog.start()
         try:
             endpoints.start()
@@ -78,6 +82,7 @@ class Host:
         finally:
             endpoints.stop()
             watchdog.stop()
+            # Last, because the drain makes spans too.
             self._config.tracing.stop(EXPORT_SECONDS)
 
     def state(self, detail: Detail) -> HostState:
@@ -132,6 +137,8 @@ class Host:
         self._controllers = {
             one.plugin.name: Controller(one, shared) for one in self._config.controllers
         }
+        # All handlers are added before any informer starts, so that controllers share informers
+        # whatever their models are.
         runnable = [one for one in self._controllers.values() if one.new_run()]
         if not runnable:
             log.error("no controller can run", extra={"kv": {"remedy": "see the errors above"}})
@@ -158,6 +165,7 @@ class Host:
         finally:
             for task in (*background, *runs):
                 task.cancel()
+            # Until they have ended: they use the informers and the clients that are closed next.
             await asyncio.wait([*background, *runs])
             await self._informers.shutdown()
 
@@ -195,6 +203,7 @@ class Host:
             await asyncio.wait(overdue)
         # A list, so that each controller logs its own.
         stuck = [one.name for one in controllers if one.log_stuck_syncs()]
+        # Told by the exit code: an operator must see that a sync was cut off in its middle (H-61).
         if overdue or stuck:
             return FAILED
         log.info("drained")

@@ -88,6 +88,8 @@ class Resync:
         if not self._queue.is_resync_only(key) or self._is_syncing():
             return False
         for timer in self._timers:
+            # Called early, so that a key whose time has come in this very moment is no missed wake-
+            # up.
             if not timer.resync:
                 fire(timer, self._dispatcher)
         return self._queue.is_resync_only(key) and not self._dispatcher.closed
@@ -101,6 +103,8 @@ class Resync:
     ) -> None:
         keys = store.keys()
         for begin in range(0, len(keys), BATCH):
+            # Never more than a batch is queued: objects of 100,000 keys would otherwise wait in the
+            # memory and in the metrics of the queue.
             await self._queue.wait_resync_taken()
             await asyncio.sleep(0)
             cause = Cause(reason="resync", received=time.monotonic(), kind=str(watch.kind))

@@ -47,10 +47,13 @@ class StopSignals:
         self._limit_seconds = (drain + GRACE).total_seconds()
         self._before: dict[int, Any] = {}
         self._descriptor_before = -1
+        # Python writes one byte for each signal here: two signals at once, while native code held
+        # the interpreter, were one for its handlers.
         self._receiver, self._sender = socket.socketpair()
         self._thread = threading.Thread(target=self._receive, name="kcm-host-signals", daemon=True)
 
     def __enter__(self) -> Self:
+        # As Python demands of a wake-up descriptor: a full one must not block the signal handler.
         self._sender.setblocking(False)
         self._thread.start()
         self._descriptor_before = signal.set_wakeup_fd(self._sender.fileno())
@@ -117,6 +120,8 @@ def run_to_exit(main: Coroutine[Any, Any, int]) -> int:
     """
     with asyncio.Runner() as runner:
         code = runner.run(main)
+        # SIGTERM did not end a host with a sync in `asyncio.to_thread`, which the documentation
+        # advises for blocking calls (F-12).
         tasks = runner.run(_cancel_tasks())
         threads = [one.name for one in threading.enumerate() if _holds_process(one)]
         if tasks or threads:
@@ -195,6 +200,8 @@ async def collect_garbage(cache_synced: Collection[asyncio.Event]) -> NoReturn:
     _, pending = await asyncio.wait(waits, timeout=FREEZE_AFTER_SECONDS)
     for wait in pending:
         wait.cancel()
+    # After the caches are filled: their objects live as long as the process, and each full
+    # collection would visit them again.
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     gc.enable()

@@ -58,6 +58,7 @@ class DelayingQueue:
         self._on_due = on_due
         self._waiting: dict[Key, Waiting] = {}
         self._heap: list[tuple[float, int, Key]] = []
+        # The number orders equal times by their adds; without it the heap would compare keys.
         self._sequence = count()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -124,12 +125,15 @@ class DelayingQueue:
         while self._heap and self._heap[0][0] <= now:
             heap_time, _, key = heapq.heappop(self._heap)
             waiting = self._waiting.get(key)
+            # Entries are not searched for when a key gets an earlier time: they are stale, and
+            # skipped here.
             if waiting is None or waiting.heap_time != heap_time:
                 continue
             if waiting.due > now:
                 self._push(key, waiting)
                 continue
             del self._waiting[key]
+            # The time that a key was told to wait is no time that it waited for a worker.
             waiting.pending.since = now
             self._on_due(key, waiting.pending)
         if self._heap:

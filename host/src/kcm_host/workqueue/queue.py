@@ -127,6 +127,7 @@ class WorkQueue:
         """
         if self._shut_down:
             return
+        # Before the queue is looked at: a change of the object explains whatever its sync writes.
         self._resync_only.discard(key)
         pending = Pending(self._loop.time(), [cause], 1, priority)
         if after > 0:
@@ -158,6 +159,8 @@ class WorkQueue:
         """
         if self._shut_down or key in self._dirty or key in self._processing:
             return
+        # Such a key would be synced without the resync too, only later: what it writes is no missed
+        # wake-up.
         if key not in self._delayed and not self._rate_limiter.failures(key):
             self._resync_only.add(key)
         self._resync_pending += 1
@@ -207,6 +210,7 @@ class WorkQueue:
 
         `done` must be called for it exactly once. Raises `QueueShutDown` after `shut_down`.
         """
+        # In a loop: another worker may have taken the key before this one was woken.
         while (key := self._ready.pop(self._is_current)) is None and not self._shut_down:
             await self._wait_for_key()
         if key is None:
@@ -229,6 +233,7 @@ class WorkQueue:
         self._resync_only.discard(key)
         if self._hot_keys.due:
             self._hot_keys.ended(key, self._loop.time())
+        # It was added while its worker had it: exactly one more sync (IQ-72).
         if key in self._dirty:
             self._push(key)
 

@@ -36,6 +36,8 @@ def server_url(url: str, *, place: str) -> str:
 def is_host(name: str) -> bool:
     """Return whether a name can be resolved, and sent as server name in TLS."""
     try:
+        # With the codec that sockets and TLS use: a name that it refuses would raise at each
+        # request.
         return bool(name.encode("idna"))
     except UnicodeError:
         return False
@@ -80,6 +82,7 @@ def usable_proxy(url: str, *, place: str) -> Proxy:
         usable = False
     if not usable:
         raise ConnectionProblem(f"{place} is not a proxy URL; write http://HOST:PORT")
+    # The login is a header from here on: aiohttp repeats the URL of the proxy in its errors (F-2).
     return Proxy(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), headers)
 
 

@@ -72,6 +72,7 @@ def connect(
     credentials: anonymous access is never used.
     """
     home = Path(environ.get("HOME") or "/")
+    # A name that is given must work or fail; only without one are the usual places searched.
     paths = _named_path(kubeconfig, home=home) or _paths_from_environment(environ, home=home)
     if not paths and _is_pod(environ, service_account):
         return _from_service_account(environ, service_account, monotonic)
@@ -218,6 +219,8 @@ def _credential_source(
     clock: Clock,
 ) -> tuple[Fetch, RequestCredentials | None]:
     user, place = resolved.user, resolved.user_place
+    # In the order of client-go: a token file is read anew and therefore beats a token, and a token
+    # is set before an exec plugin is asked.
     if user.auth_provider is not None:
         return auth_provider(resolved, tls=tls).fetch, None
     if user.token_file:
@@ -226,6 +229,8 @@ def _credential_source(
     if user.exec is not None and not user.token:
         return exec_plugin(resolved, environ=environ, tls=tls, clock=clock).fetch, None
     headers = _static_headers(user, place)
+    # A server may take anonymous requests and answer each with 403: it is said here, where it can
+    # be mended.
     if not headers and (tls is None or not tls.has_certificate):
         raise ConnectionProblem(
             f"{place} holds no credentials that this server could see, and anonymous access is "

@@ -88,6 +88,8 @@ class Credentials:
         """
         if self._credentials is not None and not self._is_fetch_due(self._credentials):
             return self._credentials
+        # Without this delay a refused token runs the exec plugin, or requests a token, for every
+        # request of every controller (F-29).
         if self._monotonic() < self._retry_at:
             if self._problem is not None:
                 return self._unexpired(self._problem)
@@ -143,6 +145,7 @@ class Credentials:
             first_failure = self._problem is None
             self._problem = problem
             self._delay_retry()
+            # Before the log line: without usable credentials the caller reports the problem itself.
             kept = self._unexpired(problem)
             if first_failure:
                 log.warning("credentials not renewed", extra={"kv": {"problem": str(problem)}})
@@ -157,6 +160,7 @@ class Credentials:
         return fetched
 
     def _delay_retry(self) -> None:
+        # Monotonic: a wall clock that is set back would make ten seconds an hour (F-21).
         self._retry_at = self._monotonic() + RETRY_DELAY.total_seconds()
 
     def _handle_result(self, renewal: asyncio.Task[RequestCredentials]) -> None:

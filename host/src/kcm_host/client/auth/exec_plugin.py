@@ -134,6 +134,7 @@ GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 TIME_LIMIT = timedelta(seconds=60)
 #: More than any credentials need.
+#: 300 MB of an output were read whole before (F-83).
 MAX_STDOUT_BYTES = 1 << 20
 #: The lines at the end of a failed plugin's stderr that are shown.
 STDERR_LINES_SHOWN = 3

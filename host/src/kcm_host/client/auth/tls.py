@@ -49,6 +49,8 @@ def validity_of(pem: bytes) -> Validity | None:
     try:
         certificate = base64.b64decode(b"".join(found[1].split()), validate=True)
         return _validity(certificate)
+    # Only for the text of a warning: a certificate that this reader does not understand may still
+    # be fine for OpenSSL.
     except (binascii.Error, ValueError, IndexError, OverflowError):
         return None
 
@@ -164,6 +166,8 @@ class ClientTls:
     def context_with_pair(self, certificate: str, key: str, *, place: str) -> ssl.SSLContext:
         """Return a context with this PEM pair, which an exec plugin has printed."""
         digest = hashlib.sha256(f"{certificate}\0{key}".encode()).digest()
+        # An exec plugin prints the same pair again and again. A new context each time would open
+        # new connections for all requests.
         if self._given_pair is None or self._given_pair[0] != digest:
             context = _server_context(self._ca_bundle)
             with private_folder() as folder:
@@ -225,7 +229,9 @@ def _server_context(ca_bundle: CABundle) -> ssl.SSLContext:
     # enforced (Python 3.13 does) are accepted; kubeadm and self-signed clusters have both.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As Go's client, which every API server supports.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # aiohttp has no HTTP/2, which API servers would choose.
     context.set_alpn_protocols(["http/1.1"])
     return context
 
