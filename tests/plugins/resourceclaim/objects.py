@@ -123,7 +123,7 @@ def template(name: str = "t", *, namespace: str = "ns", **spec: Any) -> Manifest
 def group(
     name: str = "g",
     *entries: Manifest,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
     deleting: bool = False,
     uid: str = "",
 ) -> Manifest:

@@ -156,6 +156,7 @@ SHARED = [pod("p", by_template(), by_name("x", "s"), **RECORDED), claim("s", **U
         row("the key of the group does", [group(names={"res": "x"})], LOST, **GROUPS),
         row("the group is missing", [], LOST, P, **GROUPS),
         row("switched off", [], LOST, P),
+        row("only looked up", [group()], LOST, P, **LOOKUPS),
         row("no target", [group("g", {"name": "new"}, by_template())], LOST, P, **GROUPS),
     ],
 )
@@ -172,6 +173,7 @@ MEMBERS = [
     bare(pod("plain", group="g")),
     group(),
 ]
+UNDECODABLE = {**claim(), "status": "undecodable"}
 NAMED = ("pod:ns/one", "pod:ns/two")
 WAITING = [pod(), pod("q", by_template(template="x"))]
 
@@ -194,6 +196,8 @@ WAITING = [pod(), pod("q", by_template(template="x"))]
             G,
             **GROUPS,
         ),
+        row("no claim needed", [], group(names={"res": None}), **GROUPS),
+        row("an undecodable claim", [UNDECODABLE], group(**RECORDED), **GROUPS),
         row("a static claim is missing", [], group("h", by_name("s", "gone")), **GROUPS),
         row(
             "D-11, RC-28",
@@ -284,8 +288,9 @@ def test_what_only_the_server_has_is_found_again() -> None:
     cluster = ClaimCluster(pod(names={"res": "c"}), template())
     with cluster.disconnected():
         cluster.place(claim(**GENERATED))
-        assert cluster.sent_by("pod", "p") == []
+        assert cluster.sent_until_idle() == []
         cluster.remove("resourceclaims", "c")
+    assert cluster.sent_until_idle() == []
     cluster.advance(RECHECK_INTERVAL)
     assert cluster.recorded() == {"res": cluster.names()[0]}
 
@@ -372,12 +377,11 @@ def test_the_watch_may_be_faster_than_the_response(deleted: bool) -> None:
 
 def test_an_undecodable_claim_is_there_all_the_same() -> None:
     """It does not count as missing: no second one is made; an Event is written (RC-36, RC-70)."""
-    cluster = ClaimCluster(template(), {**claim(), "status": "undecodable"})
+    cluster = ClaimCluster(template(), UNDECODABLE)
     assert cluster.place(pod(**RECORDED)) == []
-    with pytest.raises(Undecodable):
+    with pytest.raises(Undecodable) as raised:
         cluster.sent_by("pod", "p")
-    (event,) = cluster.messages()
-    assert event.startswith("Pod p: PodResourceClaim res: ")
+    assert cluster.messages() == [f"Pod p: PodResourceClaim res: {raised.value}"]
     assert cluster.sent() == []
 
 

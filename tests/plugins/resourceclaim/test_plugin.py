@@ -7,7 +7,7 @@ from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster
 from plugins.resourceclaim.objects import claim, group, pod, template
 from pydantic import ValidationError
 
-from kcm_host.api import Key, Kind, Resource
+from kcm_host.api import Key, Kind, Metric, Resource
 from kcm_host_resourceclaim import ResourceClaims
 from kcm_host_resourceclaim.api_version import VERSIONS, api_for_version, newest_served_api
 from kcm_host_resourceclaim.cache import State
@@ -167,16 +167,26 @@ def test_claims_are_counted_by_what_they_are() -> None:
 
 def test_metrics_have_the_names_of_the_newest_release() -> None:
     """Both exist from the start, with the labels of the reference (RC-75, RC-76)."""
-    cluster = ClaimCluster(claim(admin=True))
-    creates, claims = cluster.metrics()
-    assert (creates.name, creates.type) == (
-        "dynamic_resource_allocation_resourceclaim_creates_total",
-        "counter",
-    )
-    assert (claims.name, claims.type) == ("dynamic_resource_allocation_resource_claims", "gauge")
-    ((labels, count),) = claims.series
-    assert labels == {"allocated": "false", "admin_access": "true", "source": ""}
-    assert count == 1
+    cluster = ClaimCluster(pod(), template(admin=True))
+    assert [each.series for each in cluster.metrics()] == [(), ()]
+    cluster.run_until_idle()
+    prefix = "dynamic_resource_allocation_resource"
+    owner = {"owner_api_group": "", "owner_api_kind": "Pod"}
+    source = "resource_claim_template"
+    assert list(cluster.metrics()) == [
+        Metric(
+            name=f"{prefix}claim_creates_total",
+            help="Number of ResourceClaims creation requests, by result and owner.",
+            type="counter",
+            series=(({"status": "success", "admin_access": "true", **owner}, 1),),
+        ),
+        Metric(
+            name=f"{prefix}_claims",
+            help="Number of ResourceClaims, by allocation, admin access and source.",
+            type="gauge",
+            series=(({"allocated": "false", "admin_access": "true", "source": source}, 1),),
+        ),
+    ]
 
 
 def test_the_status_is_small() -> None:
@@ -203,14 +213,14 @@ def test_pods_claims_and_groups_with_claims_are_resynced(*, workload_claims: boo
     api = api_for_version("v1", settings, POD_GROUPS[0])
     watches = watches_for(api, EnqueueHandlers(api, State()))
     found = {
-        watch.kind: watch.resync(OBJECT).kind if watch.resync is not None else ""
+        watch.kind: str(watch.resync(OBJECT)) if watch.resync is not None else ""
         for watch in watches
     }
     assert found == {
-        POD: "pod",
-        api.claims: "claim",
+        POD: "pod:ns/a",
+        api.claims: "claim:ns/a",
         api.templates: "",
-        POD_GROUPS[0]: "podgroup" if workload_claims else "",
+        POD_GROUPS[0]: "podgroup:ns/a" if workload_claims else "",
     }
     full = [watch.kind for watch in watches if watch.full_object]
     assert full == [api.claims], "only they are written back as a whole (section 10)"

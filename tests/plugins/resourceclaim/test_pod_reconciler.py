@@ -23,6 +23,7 @@ SUCCESS = ("success", "false", "", "Pod")
 GENERATED: Any = {"owner": "p", "entry": "res"}
 NOT_FOUND = 'resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found'
 CHECKING = "checking for claim before creating it: "
+INVALID = "the claim cannot be made from the template, correct it: "
 NO_FIELDS = (
     "entry 'res' of resourceClaims: none of the supported fields are set; "
     "set 'resourceClaimName' or 'resourceClaimTemplateName'"
@@ -85,9 +86,20 @@ def test_what_cannot_be_made_is_reported(switches: Any, objects: Any, text: str)
     assert (cluster.sent(), cluster.asked_for(), cluster.series("creates_total")) == ([], [], {})
 
 
+def test_a_template_that_cannot_be_decoded_is_reported() -> None:
+    """With the field and a remedy; the claim of no other entry is recorded (RC-70, F-9)."""
+    invalid = template()
+    invalid["spec"]["spec"] = {"devices": 7}
+    cluster = ClaimCluster(pod(), invalid)
+    with pytest.raises(ValueError, match="devices") as raised:
+        cluster.sent_by("pod", "p")
+    (message,) = cluster.messages()
+    assert message == f"Pod p: PodResourceClaim res: {INVALID}ValidationError: {raised.value}"
+
+
 def test_admin_access_is_passed_on_and_counted() -> None:
     """The request is sent unchanged (T-4, RC-41, RC-75)."""
-    cluster = ClaimCluster(pod(), template(admin=True))
+    cluster = ClaimCluster(pod(), template(admin=True), prioritizedList=False)
     cluster.run_until_idle()
     assert cluster.writes[0].body["spec"] == claim_spec(admin=True)
     assert cluster.series("creates_total") == {("success", "true", "", "Pod"): 1}
