@@ -10,7 +10,7 @@ from host.workqueue.queue_steps import A, B, why
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Priority
 from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
-from kcm_host.workqueue.rate_limiter import MAX_COUNTED, MAX_SYNCS, HotKeys
+from kcm_host.workqueue.rate_limiter import HOT_SYNCS, MAX_COUNTED, HotKeys
 
 pytestmark = pytest.mark.virtual_time
 
@@ -79,8 +79,8 @@ async def test_a_key_without_an_end_waits_between_its_syncs(queue: WorkQueue) ->
     queue.add(A, why())
     async with working(queue, again(queue, A)) as times:
         await asyncio.sleep(60)
-    assert times.of[A][: MAX_SYNCS + 3] == [0.0] * (MAX_SYNCS + 1) + [0.1, 0.2]
-    assert len(times.of[A]) == pytest.approx(MAX_SYNCS + 600, abs=2)
+    assert times.of[A][: HOT_SYNCS + 3] == [0.0] * (HOT_SYNCS + 1) + [0.1, 0.2]
+    assert len(times.of[A]) == pytest.approx(HOT_SYNCS + 600, abs=2)
     assert times.hot == [A]
 
 
@@ -144,7 +144,7 @@ async def test_a_key_that_has_calmed_down_does_not_wait(queue: WorkQueue) -> Non
 
 async def test_a_delayed_add_of_a_hot_key_stays(queue: WorkQueue) -> None:
     """A sync for a later time is not lost in the syncs before it (IQ-86)."""
-    left = MAX_SYNCS + 20
+    left = HOT_SYNCS + 20
 
     async def sync(item: Item) -> None:
         nonlocal left
@@ -161,7 +161,7 @@ async def test_a_delayed_add_of_a_hot_key_stays(queue: WorkQueue) -> None:
 
 async def test_a_raised_priority_does_not_end_the_wait(queue: WorkQueue) -> None:
     """A hot key that is queued again with a higher priority waits the same time (F-62)."""
-    for _ in range(MAX_SYNCS + 1):
+    for _ in range(HOT_SYNCS + 1):
         queue.add(A, why())
         await queue.get()
         queue.done(A)

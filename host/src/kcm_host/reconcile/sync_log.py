@@ -6,14 +6,14 @@ from kcm_host.api.kinds import Key
 from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.api.writes import Write
 from kcm_host.workqueue.queue import Item
-from kcm_host.workqueue.rate_limiter import MAX_SYNCS, WAIT_SECONDS, WINDOW_SECONDS
+from kcm_host.workqueue.rate_limiter import HOT_SYNCS, HOT_WAIT_SECONDS, HOT_WINDOW_SECONDS
 
 log = logging.getLogger(__name__)
 
 MAX_CAUSES_SHOWN = 4
 HOT_KEY_REMEDY = (
     "check whether its sync writes something new each time, or keys returns it for every change; "
-    f"until then it waits {WAIT_SECONDS:g} s between its syncs"
+    f"until then it waits {HOT_WAIT_SECONDS:g} s between its syncs"
 )
 
 
@@ -22,7 +22,7 @@ def log_hot_key(controller: str, item: Item) -> None:
     pairs = {
         "controller": controller,
         "key": str(item.key),
-        "syncs": f"more than {MAX_SYNCS} in {WINDOW_SECONDS:g} s",
+        "syncs": f"more than {HOT_SYNCS} in {HOT_WINDOW_SECONDS:g} s",
         "because": because(item),
         "remedy": HOT_KEY_REMEDY,
     }
