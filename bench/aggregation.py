@@ -30,9 +30,9 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
 
 
 WORKLOAD = Workload(
-    "aggregation",
-    "30 aggregated roles over 1,000, 100 edits",
-    (
+    name="aggregation",
+    title="30 aggregated roles over 1,000, 100 edits",
+    quantities=(
         Quantity("start: time until right", Unit.SECONDS),
         Quantity("start: CPU until quiet", Unit.SECONDS, goal=0.35),
         Quantity("start: writes", Unit.COUNT, goal=1),
@@ -40,5 +40,5 @@ WORKLOAD = Workload(
         Quantity("burst: CPU until quiet", Unit.SECONDS, goal=0.1),
         Quantity("burst: writes", Unit.COUNT, goal=1),
     ),
-    _prepared,
+    prepared=_prepared,
 )

@@ -37,10 +37,10 @@ def cold_and_burst(candidate: Candidate, *, count: int, edits: int) -> tuple[Pha
         span = Span(stage.pids)
         with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_for_writes(roles.AGGREGATED)
-            cold = _finished(stage, run, candidate, span, began=run.started_at)
+            cold = _finished(stage, run, candidate, span=span, began=run.started_at)
             span, began = Span([*stage.pids, run.pid]), time.time()
             stage.calls.all(changes)
-            burst = _finished(stage, run, candidate, span, began=began)
+            burst = _finished(stage, run, candidate, span=span, began=began)
     return cold, burst
 
 
@@ -54,4 +54,6 @@ def _finished(stage: Stage, run: Run, candidate: Candidate, span: Span, *, began
     require(not refused, f"{candidate.name}: was refused {refused}")
     # Nobody writes rules that are there already, so the last write made the last role right.
     right = max(write.answered_at for write in writes) - began
-    return Phase(right, cpu, len(writes), others)
+    return Phase(
+        seconds_until_right=right, cpu_seconds=cpu, writes=len(writes), others_share=others
+    )

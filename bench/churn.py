@@ -109,7 +109,7 @@ def _events(count: int) -> Iterator[Event]:
             call = pods.deletion(NAMESPACE, _name(old, light=light))
         more = {quota: after[quota].one_more(creates) for quota in _concerned(light=light)}
         after = {**after, **more}
-        yield Event(creates, light, call, after)
+        yield Event(creates, light, call, after=after)
 
 
 def before(count: int) -> Mapping[str, int]:

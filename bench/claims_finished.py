@@ -105,14 +105,14 @@ def _deletions(writes: Sequence[Request], began: float) -> Sequence[Request]:
 
 
 WORKLOAD = Workload(
-    "claims-finished",
-    "3,000 pods with an allocated claim each succeed",
-    (
+    name="claims-finished",
+    title="3,000 pods with an allocated claim each succeed",
+    quantities=(
         Quantity("time until all gone", Unit.SECONDS),
         Quantity("CPU until then", Unit.SECONDS, goal=0.9),
         Quantity("API server CPU until then", Unit.SECONDS),
         Quantity("writes a claim", Unit.FACTOR, goal=WRITES, alone=True),
         Quantity("writes in the 5 s after", Unit.COUNT, goal=0, alone=True),
     ),
-    _prepared,
+    prepared=_prepared,
 )

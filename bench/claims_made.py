@@ -76,14 +76,14 @@ def _told(writes: Sequence[Request]) -> Sequence[Request]:
 
 
 WORKLOAD = Workload(
-    "claims-made",
-    "3,000 pods appear, each needs a claim from a template",
-    (
+    name="claims-made",
+    title="3,000 pods appear, each needs a claim from a template",
+    quantities=(
         Quantity("time until all right", Unit.SECONDS, goal=0.8),
         Quantity("CPU until quiet", Unit.SECONDS, goal=0.9),
         Quantity("API server CPU", Unit.SECONDS),
         Quantity("writes a pod", Unit.FACTOR, goal=WRITES, alone=True),
         Quantity("claims too many", Unit.COUNT, goal=0, alone=True),
     ),
-    _prepared,
+    prepared=_prepared,
 )

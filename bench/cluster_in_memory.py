@@ -125,7 +125,7 @@ def _lines(objects: int, namespaces: int) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = {}
     for kind, metadata, more in _objects(objects, namespaces):
         whole = {"resourceVersion": "1", "uid": f"{kind.resource}-{len(found)}", **metadata}
-        found.setdefault(collection(kind, ""), []).append(_event("ADDED", kind, whole, more))
+        found.setdefault(collection(kind, ""), []).append(_event("ADDED", kind, whole, more=more))
     return found
 
 

@@ -34,13 +34,13 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
 
 
 WORKLOAD = Workload(
-    "growth",
-    "the same burst, 500 to 2,000 roles",
-    (
+    name="growth",
+    title="the same burst, 500 to 2,000 roles",
+    quantities=(
         Quantity("burst CPU, 500 roles", Unit.SECONDS),
         Quantity("burst CPU, 1,000 roles", Unit.SECONDS),
         Quantity("burst CPU, 2,000 roles", Unit.SECONDS),
         Quantity("2,000 against 500", Unit.FACTOR, goal=LINEAR, alone=True),
     ),
-    _prepared,
+    prepared=_prepared,
 )

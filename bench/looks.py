@@ -46,13 +46,13 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
 
 
 WORKLOAD = Workload(
-    "looks",
-    "probes and scrapes at 100,000 objects in 10,000 namespaces",
-    (
+    name="looks",
+    title="probes and scrapes at 100,000 objects in 10,000 namespaces",
+    quantities=(
         Quantity("loop time of /livez, /readyz and /metrics", Unit.SECONDS, goal=0.002, alone=True),
         Quantity("loop time of /status", Unit.SECONDS),
         Quantity("longest wait of the loop meanwhile", Unit.SECONDS),
     ),
-    _prepared,
+    prepared=_prepared,
     ours_alone=True,
 )

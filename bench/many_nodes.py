@@ -60,9 +60,9 @@ def _measure(stage: Stage, count: int, candidate: Candidate) -> Repetition:
 
 
 WORKLOAD = Workload(
-    "many-nodes",
-    "20,000 right nodes of 5 KB, one new",
-    (
+    name="many-nodes",
+    title="20,000 right nodes of 5 KB, one new",
+    quantities=(
         Quantity("exec to first write", Unit.SECONDS, goal=0.6),
         Quantity("CPU until then", Unit.SECONDS, goal=0.5),
         Quantity("API server CPU until then", Unit.SECONDS),
@@ -71,5 +71,5 @@ WORKLOAD = Workload(
         Quantity("private memory", Unit.BYTES),
         Quantity("writes", Unit.COUNT),
     ),
-    _prepared,
+    prepared=_prepared,
 )

@@ -102,9 +102,9 @@ def _used_by(count: int) -> Mapping[str, Decimal]:
 
 
 WORKLOAD = Workload(
-    "pods-20000",
-    "all five start over 20,000 pods of 5 KB, 50 quotas without status",
-    (
+    name="pods-20000",
+    title="all five start over 20,000 pods of 5 KB, 50 quotas without status",
+    quantities=(
         Quantity("exec to all right", Unit.SECONDS, goal=1),
         Quantity("CPU until then", Unit.SECONDS, goal=0.6),
         Quantity("API server CPU until then", Unit.SECONDS),
@@ -113,5 +113,5 @@ WORKLOAD = Workload(
         Quantity("private memory", Unit.BYTES),
         Quantity("writes", Unit.COUNT),
     ),
-    _prepared,
+    prepared=_prepared,
 )

@@ -90,14 +90,14 @@ def _churned(candidate: Candidate, count: int, number: int) -> Churned:
             writes = [write for write in run.trail.writes if write.received_at >= began]
         quotas.require_right(stage, right, who=candidate.name)
     return Churned(
-        cpu,
-        server_cpu,
-        lags(history, sent),
-        len(writes),
-        _conflicts(writes),
-        steps_back(history, sent),
-        sum(each.refused for each in sent),
-        others,
+        cpu_seconds=cpu,
+        server_cpu_seconds=server_cpu,
+        lags=lags(history, sent),
+        writes=len(writes),
+        conflicts=_conflicts(writes),
+        steps_back=steps_back(history, sent),
+        refused=sum(each.refused for each in sent),
+        others_share=others,
     )
 
 
@@ -123,7 +123,7 @@ def _accepted(stage: Stage, event: churn.Event) -> Sent:
                 raise
             require(refused < TRIES, f"a pod was refused {refused} times; the last one: {error}")
         else:
-            return Sent(event, sent_at, time.time(), refused)
+            return Sent(event=event, sent_at=sent_at, answered_at=time.time(), refused=refused)
 
 
 def _conflicts(writes: Sequence[Request]) -> int:
@@ -131,9 +131,9 @@ def _conflicts(writes: Sequence[Request]) -> int:
 
 
 WORKLOAD = Workload(
-    "quota-churn",
-    "200 pods come and go at 20/s under four quotas, 500 to 8,000 pods",
-    (
+    name="quota-churn",
+    title="200 pods come and go at 20/s under four quotas, 500 to 8,000 pods",
+    quantities=(
         Quantity("CPU, 500 pods", Unit.SECONDS, goal=0.1),
         Quantity("CPU, 2,000 pods", Unit.SECONDS, goal=0.035),
         Quantity("CPU, 8,000 pods", Unit.SECONDS, goal=0.02),
@@ -147,5 +147,5 @@ WORKLOAD = Workload(
         Quantity("steps back", Unit.COUNT, goal=0, alone=True),
         Quantity("pods refused for a conflict", Unit.COUNT),
     ),
-    _prepared,
+    prepared=_prepared,
 )

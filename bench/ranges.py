@@ -61,8 +61,8 @@ def create_services(stage: Stage, used: Sequence[str]) -> None:
     taken = stored(stage.etcd, f"/ipaddresses/{first}")
     stage.calls.reconnect()
     stage.server.stop()
-    put(stage.etcd, (_copied(service, first, uid, each) for each in used[1:]))
-    put(stage.etcd, (_copied(taken, first, address_uid, each) for each in used[1:]))
+    put(stage.etcd, (_copied(service, first, uid, address=each) for each in used[1:]))
+    put(stage.etcd, (_copied(taken, first, address_uid, address=each) for each in used[1:]))
     stage.server.start()
 
 

@@ -28,7 +28,7 @@ def repeated(
     done: dict[str, list[Repetition]] = {side.name: [] for side in sides}
     for number in range(1, count + 1):
         for side in sides:
-            repetition = _undisturbed(partial(measure, side), side.name, attempts, say)
+            repetition = _undisturbed(partial(measure, side), side.name, attempts, say=say)
             say(f"{number}/{count} {side.name}: {_gist(repetition)}")
             done[side.name].append(repetition)
     return done

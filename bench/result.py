@@ -61,7 +61,7 @@ def result_of(
         _row(workload, quantity, repetitions, judged=judged) for quantity in workload.quantities
     ]
     shares = [each.others_share for side in repetitions.values() for each in side]
-    return Result(workload, rows, _spread(shares), machine)
+    return Result(workload=workload, rows=rows, others_share=_spread(shares), machine=machine)
 
 
 def _row(
@@ -80,8 +80,13 @@ def _row(
     if judged and quantity.goal is not None:
         scale = 1.0 if quantity.alone or reference is None else reference.median
         met = ours.median <= quantity.goal * scale
-    return Row(workload.name, quantity, reference, ours, met)
+    return Row(workload=workload.name, quantity=quantity, reference=reference, ours=ours, met=met)
 
 
 def _spread(values: Sequence[float]) -> Spread:
-    return Spread(statistics.median(values), min(values), max(values), tuple(values))
+    return Spread(
+        median=statistics.median(values),
+        lowest=min(values),
+        highest=max(values),
+        values=tuple(values),
+    )

@@ -41,10 +41,10 @@ def _ranges(count: int) -> Ranges:
     names = [f"range-{number:05}" for number in range(count)]
     used = [address for number in range(quarter, count) for address in ranges.addresses(number)]
     return Ranges(
-        {name: ranges.cidr(number) for number, name in enumerate(names)},
-        names[:quarter],
-        names[quarter : 2 * quarter],
-        used,
+        cidrs={name: ranges.cidr(number) for number, name in enumerate(names)},
+        empty=names[:quarter],
+        blocked=names[quarter : 2 * quarter],
+        addresses=used,
     )
 
 
@@ -110,9 +110,9 @@ def _require_right(stage: Stage, load: Ranges, who: str) -> None:
 
 
 WORKLOAD = Workload(
-    "servicecidrs",
-    "100 of 200 ServiceCIDRs are deleted, 9,900 addresses in use",
-    (
+    name="servicecidrs",
+    title="100 of 200 ServiceCIDRs are deleted, 9,900 addresses in use",
+    quantities=(
         Quantity("delete to empty ones gone", Unit.SECONDS, goal=GONE_SECONDS, alone=True),
         Quantity("delete to used ones blocked", Unit.SECONDS),
         Quantity("CPU until quiet", Unit.SECONDS, goal=0.02),
@@ -120,5 +120,5 @@ WORKLOAD = Workload(
         Quantity("writes", Unit.COUNT),
         Quantity("memory (RSS)", Unit.BYTES),
     ),
-    _prepared,
+    prepared=_prepared,
 )

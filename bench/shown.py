@@ -38,7 +38,7 @@ def shown(
         name = sighting.object["metadata"]["name"]
         if amounts := quotas.used(sighting.object):
             number = int(amounts["pods"])
-            made = _made(name, amounts, sighting.at, sent)
+            made = _made(name, amounts, sighting.at, sent=sent)
             counts = Counts(made, old[name] + made - number)
             history[name].append(Shown(sighting.at, counts))
     return history

@@ -79,9 +79,9 @@ def _check(stage: Stage, run: Run, candidate: Candidate) -> None:
 
 
 WORKLOAD = Workload(
-    "start",
-    "start of both controllers, then idle",
-    (
+    name="start",
+    title="start of both controllers, then idle",
+    quantities=(
         Quantity("exec to first write", Unit.SECONDS, goal=2.5),
         Quantity("exec to both first writes", Unit.SECONDS),
         Quantity("CPU until both", Unit.SECONDS),
@@ -89,5 +89,5 @@ WORKLOAD = Workload(
         Quantity("idle: private memory", Unit.BYTES),
         Quantity("idle: CPU in a minute", Unit.SECONDS, goal=1),
     ),
-    _prepared,
+    prepared=_prepared,
 )

@@ -87,9 +87,9 @@ def _check(stage: Stage, who: str) -> None:
 
 
 WORKLOAD = Workload(
-    "start-five",
-    "start of all five controllers, then idle",
-    (
+    name="start-five",
+    title="start of all five controllers, then idle",
+    quantities=(
         Quantity("exec to all five first writes", Unit.SECONDS, goal=3),
         Quantity("CPU until then", Unit.SECONDS),
         Quantity("exec to first write", Unit.SECONDS),
@@ -98,5 +98,5 @@ WORKLOAD = Workload(
         Quantity("idle: private memory", Unit.BYTES),
         Quantity("idle: CPU in a minute", Unit.SECONDS, goal=1),
     ),
-    _prepared,
+    prepared=_prepared,
 )

@@ -73,14 +73,14 @@ QUANTITIES = (
     Quantity("writes", Unit.COUNT, goal=1),
 )
 ALIKE = Workload(
-    "ttl-step",
-    "1,000 nodes cross a boundary; every node reports",
-    QUANTITIES,
-    _prepared_alike,
+    name="ttl-step",
+    title="1,000 nodes cross a boundary; every node reports",
+    quantities=QUANTITIES,
+    prepared=_prepared_alike,
 )
 NEEDED = Workload(
-    "ttl-step-silent",
-    "the same; nodes report only for the reference, which needs it",
-    QUANTITIES,
-    _prepared_needed,
+    name="ttl-step-silent",
+    title="the same; nodes report only for the reference, which needs it",
+    quantities=QUANTITIES,
+    prepared=_prepared_needed,
 )

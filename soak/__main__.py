@@ -52,7 +52,14 @@ def _soak(minutes: float, chance: random.Random) -> Sequence[Sample]:
             host.start()
             try:
                 host.wait_until(lambda: bool(_address(host.log)), timeout_seconds=60)
-                return _samples(host, stage, churn, Trouble(proxy, chance), minutes, chance)
+                return _samples(
+                    host,
+                    stage=stage,
+                    churn=churn,
+                    trouble=Trouble(proxy, chance),
+                    minutes=minutes,
+                    chance=chance,
+                )
             finally:
                 host.stop(grace_seconds=20)
 

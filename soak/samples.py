@@ -50,11 +50,11 @@ def sample(pid: int, address: str, log: Path, *, minutes: float) -> Sample:
     if code != 200 or found is None:
         raise RuntimeError(f"{address}/metrics answered {code} without the number of tasks")
     return Sample(
-        minutes,
-        usage_of(pid).rss_bytes / MIB,
-        len(list(Path(f"/proc/{pid}/fd").iterdir())),
-        round(float(found[1])),
-        log.read_bytes().count(b"\n"),
+        minutes=minutes,
+        rss_mib=usage_of(pid).rss_bytes / MIB,
+        descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
+        tasks=round(float(found[1])),
+        log_lines=log.read_bytes().count(b"\n"),
     )
 
 
@@ -76,7 +76,15 @@ def growth(samples: Sequence[Sample]) -> list[Growth]:
     for name, (figure, most) in figures.items():
         values = [figure(each) for each in samples]
         first, last = median(values[:half]), median(values[half:])
-        result.append(Growth(name, first, last, _slope(times, values), most))
+        result.append(
+            Growth(
+                name=name,
+                first_half=first,
+                last_half=last,
+                slope_an_hour=_slope(times, values),
+                most=most,
+            )
+        )
     return result
 
 

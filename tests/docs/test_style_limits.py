@@ -12,6 +12,9 @@ from pages import ROOT, files
 
 LINES_OF_A_FILE = 400
 LINES_OF_A_FUNCTION = 60
+POSITIONAL_ARGUMENTS = 3
+#: Functions with any number of arguments of one meaning, and a class of click.
+VARIADIC = ("partial", "function_errors", "kind")
 SOURCES = ("host/src/", "testing/src/", "plugins/")
 TEXT = (".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json", ".cfg", "Makefile", ".mod")
 #: Spelt so that this file does not contain what it looks for.
@@ -65,6 +68,19 @@ def test_no_function_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     high = f"p90 {ordered[len(ordered) * 9 // 10]}, max {ordered[-1]}"
     tell(capsys, f"{len(ordered)} functions: median {median(ordered):g} lines, {high}")
     assert {name: size for name, size in sizes.items() if size > LINES_OF_A_FUNCTION} == {}
+
+
+def test_no_call_has_many_positional_arguments() -> None:
+    """The fourth argument of a call says its name: nobody counts commas."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node.func)}"
+        for path in product()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and len(node.args) > POSITIONAL_ARGUMENTS
+        and ast.unparse(node.func) not in VARIADIC
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(("what", "pattern"), FORBIDDEN.items(), ids=FORBIDDEN)

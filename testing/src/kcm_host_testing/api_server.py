@@ -52,7 +52,10 @@ class ApiServer:
         self._audit = audit
         self._users = identity.users(users)
         self._options = _options(
-            disable_admission, feature_gates or {}, runtime_config or {}, compaction_interval
+            disable_admission,
+            feature_gates or {},
+            runtime_config or {},
+            compaction_interval=compaction_interval,
         )
         self._extra_args = list(extra_args)
         self._prefix = f"/t-{secrets.token_hex(6)}"

@@ -27,7 +27,7 @@ def request(
     headers = {"User-Agent": "kcm-host-testing", "Content-Type": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    connection = _connection(parts.scheme, parts.netloc, ca_file, timeout_seconds)
+    connection = _connection(parts.scheme, parts.netloc, ca_file, timeout_seconds=timeout_seconds)
     target = f"{parts.path}?{parts.query}" if parts.query else parts.path
     try:
         data = None if body is None else json.dumps(body)

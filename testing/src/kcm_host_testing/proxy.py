@@ -118,7 +118,7 @@ class FaultProxy:
         in which they were added, up to the first `Answer` or `Cut`: two of them with `times=1`
         are for two requests.
         """
-        active = ActiveRule(fault, Match(method, path, query, when), times)
+        active = ActiveRule(fault, Match(method=method, path=path, query=query, when=when), times)
         self._do(lambda: self._forwarder.add(active, also_open=also_open))
         return Rule(self, active)
 
@@ -143,7 +143,7 @@ class FaultProxy:
         when: Callable[[Request], bool] | None = None,
     ) -> list[Request]:
         """All requests so far that match, in order of arrival; later changes do not show in it."""
-        match = Match(method, path, query, when)
+        match = Match(method=method, path=path, query=query, when=when)
         seen = [exchange.seen for exchange in list(self._forwarder.exchanges)]
         return [request for request in seen if match(request)]
 

@@ -161,7 +161,7 @@ def _parse_text(text: str) -> Quantity:
         raise _format_error(text)
     sign, zeros, whole, fraction, suffix = match.groups("")
     parse_number = _parse_binary if suffix in _BINARY else _parse_decimal
-    quantity, is_fast = parse_number(text, whole, fraction, suffix)
+    quantity, is_fast = parse_number(text, whole, fraction, suffix=suffix)
     if not (is_fast or zeros or whole or fraction):
         raise QuantityError(
             f"{text!r} is no quantity: there is no digit before {suffix!r}; write a number there",

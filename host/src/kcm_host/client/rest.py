@@ -144,7 +144,9 @@ class Client:
         headers = {"User-Agent": user_agent, "Accept": accept}
         if content_type:
             headers["Content-Type"] = content_type
-        request = _Request(method, path, verb, query, headers, body)
+        request = _Request(
+            method=method, path=path, verb=verb, query=query, headers=headers, body=body
+        )
         response, response_body = await self._round_trip(request)
         return Response(response.status, response_body)
 
@@ -155,7 +157,9 @@ class Client:
         headers = {"User-Agent": user_agent, "Accept": accept}
         if etag:
             headers[IF_NONE_MATCH] = etag
-        request = _Request("GET", path, "get", (), headers, None)
+        request = _Request(
+            method="GET", path=path, verb="get", query=(), headers=headers, body=None
+        )
         response, body = await self._round_trip(request)
         if response.status == NOT_MODIFIED:
             return None
@@ -167,7 +171,9 @@ class Client:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch; yield its lines, until the server or the connection ends it."""
         headers = {"User-Agent": user_agent, "Accept": accept}
-        request = _Request("GET", path, "watch", query, headers, None)
+        request = _Request(
+            method="GET", path=path, verb="watch", query=query, headers=headers, body=None
+        )
         response, started = await self._open(self._watch_session, request)
         async with response:
             self._record(request, response.status, started)
@@ -184,7 +190,7 @@ class Client:
                 # Bounded before it is decoded: the decoder needs the whole body (F-25).
                 max_bytes = MAX_LIST_BYTES if request.verb == "list" else MAX_BODY_BYTES
                 body = await read_body(response, request.operation, max_bytes=max_bytes)
-        self._record(request, response.status, started, len(body))
+        self._record(request, response.status, started, received=len(body))
         return response, body
 
     async def _open(
@@ -253,7 +259,7 @@ class Client:
         async with response:
             with as_unreachable(operation):
                 body = await read_error_body(response)
-        return error_of_response(response.status, body, response.headers, operation)
+        return error_of_response(response.status, body, response.headers, operation=operation)
 
     @contextmanager
     def _recording_failure(self, request: "_Request", started: float) -> Iterator[None]:

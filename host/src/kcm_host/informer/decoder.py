@@ -148,7 +148,10 @@ def _meta(found: dict[Path, str], error: Exception) -> ObjectMeta:
     if not name:
         raise msgspec.DecodeError(str(error)) from error
     return ObjectMeta(
-        name, found.get(_NAMESPACE, ""), found.get(_UID, ""), found.get(_RESOURCE_VERSION, "")
+        name=name,
+        namespace=found.get(_NAMESPACE, ""),
+        uid=found.get(_UID, ""),
+        resource_version=found.get(_RESOURCE_VERSION, ""),
     )
 
 

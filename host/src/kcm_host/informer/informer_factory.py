@@ -132,10 +132,10 @@ class InformerFactory:
         `optional` is for what the host can do without: a failure is no problem of anything.
         """
         options = ListWatchOptions(
-            watch.kind,
-            watch.namespace,
-            watch.label_selector,
-            watch.field_selector,
+            kind=watch.kind,
+            namespace=watch.namespace,
+            label_selector=watch.label_selector,
+            field_selector=watch.field_selector,
             optional=optional,
         )
         informers = self._informers.setdefault(options, [])

@@ -128,13 +128,13 @@ async def paged_list(
     resource_version = continue_token = ""
     while True:
         try:
-            page = await _page(client, options, query, user_agent)
+            page = await _page(client, options, query, user_agent=user_agent)
         except ApiError as error:
             if not continue_token or not is_gone(error):
                 raise
             sink.init()
             resource_version = ""
-            page = await _page(client, options, options.selectors, user_agent)
+            page = await _page(client, options, options.selectors, user_agent=user_agent)
         for count, item in enumerate(page.items or (), 1):
             sink.init_apply_item(item)
             if count % SLICE == 0:

@@ -100,12 +100,16 @@ class TypedInformer:
     def decode_event_object(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Entry[Any]:
         """Decode the object of one line of a watch."""
         return self._decode(
-            key, meta, self._decoder.decode_event_object, line, decoder.raw_event_object
+            key,
+            meta,
+            self._decoder.decode_event_object,
+            source=line,
+            raw_of=decoder.raw_event_object,
         )
 
     def decode_item(self, key: Key, meta: decoder.ObjectMeta, item: msgspec.Raw) -> Entry[Any]:
         """Decode one item of a list."""
-        return self._decode(key, meta, self._decoder.decode_object, item, bytes)
+        return self._decode(key, meta, self._decoder.decode_object, source=item, raw_of=bytes)
 
     def decode_deleted(self, line: bytes) -> Any | None:
         """Decode a deleted object; None if it does not fit, which nobody has to correct."""
@@ -272,7 +276,7 @@ class SharedInformer:
         meta = _meta(partial)
         key = decoder.key_of(meta)
         changes = [
-            (typed, self._change_store(typed, event_type, key, meta, line))
+            (typed, self._change_store(typed, event_type, key, meta=meta, line=line))
             for typed in self._typed.values()
         ]
         for typed, change in changes:

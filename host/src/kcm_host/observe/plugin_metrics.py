@@ -164,13 +164,15 @@ class PluginMetrics:
                     yield metric
                 else:
                     problem = f"{owner} has a metric of that name"
-                    self._log_omission(NAME_TAKEN, controller, metric.name, problem)
+                    self._log_omission(NAME_TAKEN, controller, metric.name, problem=problem)
 
     def _with_valid_values(self, controller: str, metrics: Iterable[Metric]) -> Iterator[Metric]:
         for metric in metrics:
             problem = problem_of(metric)
             if problem:
-                self._log_omission(INVALID, controller, str(metric.name)[:MAX_SHOWN], problem)
+                self._log_omission(
+                    INVALID, controller, str(metric.name)[:MAX_SHOWN], problem=problem
+                )
             else:
                 yield metric
 

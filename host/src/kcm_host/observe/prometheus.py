@@ -229,21 +229,21 @@ def request_families(metrics: Metrics) -> Iterator[Metric]:
         requests,
         "duration_seconds",
         "Time until the full response was read, watches excluded.",
-        lambda one: one.seconds,
+        pick=lambda one: one.seconds,
     )
     yield _per_host(
         requests,
         "size_bytes",
         "Size of request bodies, watches excluded.",
-        lambda one: one.sent,
-        "request",
+        pick=lambda one: one.sent,
+        side="request",
     )
     yield _per_host(
         requests,
         "size_bytes",
         "Size of response bodies, watches excluded.",
-        lambda one: one.received,
-        "response",
+        pick=lambda one: one.received,
+        side="response",
     )
 
 

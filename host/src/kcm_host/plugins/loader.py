@@ -164,7 +164,7 @@ def validate_class(candidate: Candidate, cls: type, role: Role) -> Plugin:
     with guarded(candidate, Stage.VALIDATE, doing="'kcm_info'"):
         info = validate_info(before["kcm_info"]() if "kcm_info" in before else None)
     implemented = tuple(sorted(one.hook for one in found))
-    return Plugin(candidate, cls, implemented, model, info)
+    return Plugin(candidate=candidate, cls=cls, hooks=implemented, settings_model=model, info=info)
 
 
 @dataclass(frozen=True, slots=True)

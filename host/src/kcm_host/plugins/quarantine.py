@@ -80,12 +80,12 @@ def guarded(
         raise
     # Its words are for the reader already; the traceback would only show the host's check.
     except Invalid as error:
-        raise _broken(candidate, stage, error.fact, error.remedy) from error.__cause__
+        raise _broken(candidate, stage, error.fact, remedy=error.remedy) from error.__cause__
     except BaseException as error:
         reason = f"{doing} raised {one_line(error, module=candidate.module)}"
         text = "".join(traceback.format_exception(error))
         advice = remedy(error) if remedy else report_to_authors(candidate)
-        raise _broken(candidate, stage, reason, advice, text) from error
+        raise _broken(candidate, stage, reason, remedy=advice, text=text) from error
 
 
 def one_line(error: BaseException, *, module: str) -> str:

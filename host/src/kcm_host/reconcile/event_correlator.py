@@ -113,7 +113,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 def first_event(occurrence: EventOccurrence) -> Event:
     """Return the Event of a first occurrence."""
-    return Event(occurrence, event_name(occurrence.key.name, occurrence.at), 1, occurrence.at)
+    name = event_name(occurrence.key.name, occurrence.at)
+    return Event(occurrence=occurrence, name=name, count=1, first=occurrence.at)
 
 
 def event_name(name: str, at: int) -> str:
@@ -225,7 +226,12 @@ class EventCounter:
         before = self._events.get(identity)
         event = first_event(occurrence)
         if before is not None:
-            event = Event(occurrence, before.name, before.count + 1, before.first)
+            event = Event(
+                occurrence=occurrence,
+                name=before.name,
+                count=before.count + 1,
+                first=before.first,
+            )
         self._events.put(identity, event)
         return event
 

@@ -89,7 +89,15 @@ class EventRecorder:
             return
         at = self._wall_nanoseconds()
         occurrence = EventOccurrence(
-            kind, key, uid, version, reason, message, warning, component, at
+            kind=kind,
+            key=key,
+            uid=uid,
+            version=version,
+            reason=reason,
+            message=message,
+            warning=warning,
+            component=component,
+            at=at,
         )
         try:
             self._waiting.put_nowait(occurrence)

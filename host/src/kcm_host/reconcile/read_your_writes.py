@@ -168,10 +168,10 @@ class WriteTracker:
 def _expectation(store: Store[Any], name: Key, response: WriteResponse) -> _Expectation:
     entry = store.entry(name)
     return _Expectation(
-        store,
-        name,
-        response.resource_version,
-        response.uid or (entry.uid if entry is not None else ""),
+        store=store,
+        name=name,
+        version=response.resource_version,
+        uid=response.uid or (entry.uid if entry is not None else ""),
         created=response.created,
         deleted=response.deleted,
     )

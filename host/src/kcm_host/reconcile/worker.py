@@ -77,7 +77,9 @@ class SyncTimeLimit:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a sync runs in a task")
-        running = RunningSync(key, task, writer, self._loop.time() + self._seconds)
+        running = RunningSync(
+            key=key, task=task, writer=writer, due=self._loop.time() + self._seconds
+        )
         self._running[running] = None
         if self._timer is None:
             self._timer = self._loop.call_at(running.due, self._on_timer)
@@ -226,7 +228,9 @@ async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) ->
             record_event=context.record_event,
             is_resync_only=partial(context.is_resync_only, item.key),
         )
-        return await _run_attempt(context, limit, _Attempt(item, number, view, writer, span))
+        return await _run_attempt(
+            context, limit, _Attempt(item=item, number=number, view=view, writer=writer, span=span)
+        )
 
 
 async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _Attempt) -> bool:

@@ -160,7 +160,12 @@ def load_plugins(loaded: Loaded) -> LoadedPlugins:
     # After all plugins were looked at: an operator gets every mistake in one run of `check`.
     if problems:
         raise ConfigError(sorted(problems, key=_place))
-    return LoadedPlugins(tuple(controllers), quarantined, extensions, tuple(warnings))
+    return LoadedPlugins(
+        controllers=tuple(controllers),
+        quarantined=quarantined,
+        extensions=extensions,
+        warnings=tuple(warnings),
+    )
 
 
 def plugin_verdicts(plugins: LoadedPlugins) -> tuple[PluginVerdict, ...]:

@@ -315,7 +315,12 @@ class ControllerRun:
         return [*self._required.active(), *self._optional.active(), *dynamic]
 
     def _watch_set(self) -> WatchSet:
-        return WatchSet(self.name, self._shared.informers, self._dispatcher, self._stores)
+        return WatchSet(
+            controller=self.name,
+            informers=self._shared.informers,
+            dispatcher=self._dispatcher,
+            stores=self._stores,
+        )
 
     def _dynamic_watches(self) -> DynamicWatches | None:
         if not self._instance.has(HOOK):

@@ -308,7 +308,7 @@ class WatchSet:
             self._dispatcher.fail(error, source=source, about=key)
 
         store = self._stores[name].store
-        store.add_index(self._owner(name), index, watch.indexes[index], fail)
+        store.add_index(self._owner(name), index, watch.indexes[index], on_error=fail)
 
 
 class WatchEventHandler:

@@ -77,7 +77,7 @@ class WorkQueue:
             return
         # Before the queue is looked at: a change of the object explains whatever its sync writes.
         self._resync_only.discard(key)
-        pending = Pending(self._loop.time(), [cause], 1, priority)
+        pending = Pending(since=self._loop.time(), causes=[cause], merged=1, priority=priority)
         if after > 0:
             self._delayed.add(key, pending, due=pending.since + after)
         else:
@@ -94,7 +94,7 @@ class WorkQueue:
         if self._shut_down:
             return
         self._resync_only.discard(key)
-        pending = Pending(self._loop.time(), [cause], 1, priority)
+        pending = Pending(since=self._loop.time(), causes=[cause], merged=1, priority=priority)
         due = pending.since + seconds
         latest = pending.since + seconds * MAX_DEBOUNCE_INTERVALS
         self._delayed.debounce(key, pending, due=due, latest=latest)
@@ -113,7 +113,9 @@ class WorkQueue:
             self._resync_only.add(key)
         self._resync_pending += 1
         self._resync_taken.clear()
-        pending = Pending(self._loop.time(), [cause], 1, Priority.IDLE, resync=True)
+        pending = Pending(
+            since=self._loop.time(), causes=[cause], merged=1, priority=Priority.IDLE, resync=True
+        )
         self._mark_dirty(key, pending)
 
     def is_resync_only(self, key: Key) -> bool:
@@ -173,7 +175,14 @@ class WorkQueue:
         queued_seconds = now - pending.since
         causes = tuple(pending.causes)
         is_newly_hot = self._hot_keys.count(key, now)
-        return Item(key, causes, pending.merged, queued_seconds, pending.priority, is_newly_hot)
+        return Item(
+            key=key,
+            causes=causes,
+            merged=pending.merged,
+            queued_seconds=queued_seconds,
+            priority=pending.priority,
+            is_newly_hot=is_newly_hot,
+        )
 
     def done(self, key: Key) -> None:
         """Record that the worker has finished `key`; it is queued again if it was added since."""

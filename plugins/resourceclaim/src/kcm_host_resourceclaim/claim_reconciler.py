@@ -26,13 +26,15 @@ async def sync_claim(key: Key, cache: CacheReader, writer: Writer) -> None:
     claim = cache.claim(key)
     if claim is None or claim.uid in cache.state.finalized:
         return
-    to_remove = await _consumers_to_remove(key, claim, cache, writer)
+    to_remove = await _consumers_to_remove(key, claim, cache, writer=writer)
     if to_remove or is_releasable(claim):
         full = cache.full_claim(key, claim)
         if full is None:
             return
         if to_remove:
-            await _remove_consumers(full, to_remove, cache, writer, deallocate=claim.has_finalizer)
+            await _remove_consumers(
+                full, to_remove, cache, writer=writer, deallocate=claim.has_finalizer
+            )
         else:
             await _release(full, cache, writer, allocated=claim.allocated)
     if len(to_remove) == len(claim.consumers) and is_deletable(key, claim, cache):
@@ -47,7 +49,7 @@ async def _consumers_to_remove(
     for position, consumer in enumerate(claim.consumers):
         state = consumer_state(consumer, key.namespace, cache)
         if state is ConsumerState.NOT_CACHED:
-            state = await _live_consumer_state(consumer, key.namespace, cache, writer)
+            state = await _live_consumer_state(consumer, key.namespace, cache, writer=writer)
             cache.relies_on_live_read |= state is ConsumerState.KEEP
         if state is not ConsumerState.KEEP:
             to_remove.append(position)

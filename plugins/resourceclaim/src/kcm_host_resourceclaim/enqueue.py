@@ -129,7 +129,9 @@ def pod_needs_sync(key: Key, pod: Pod, cache: CacheReader) -> bool:
     """
     if pod.deleting or pod.terminal:
         return False
-    return any(_entry_needs_sync(key, pod, pod_claim, cache) for pod_claim in pod.resource_claims)
+    return any(
+        _entry_needs_sync(key, pod, pod_claim, cache=cache) for pod_claim in pod.resource_claims
+    )
 
 
 def group_needs_sync(key: Key, group: PodGroup, cache: CacheReader) -> bool:
@@ -137,7 +139,7 @@ def group_needs_sync(key: Key, group: PodGroup, cache: CacheReader) -> bool:
     if group.deleting:
         return False
     entries = group.resource_claims
-    return any(_group_entry_needs_sync(key, group, pod_claim, cache) for pod_claim in entries)
+    return any(_group_entry_needs_sync(key, group, pod_claim, cache=cache) for pod_claim in entries)
 
 
 def _entry_needs_sync(key: Key, pod: Pod, pod_claim: PodClaim, cache: CacheReader) -> bool:
@@ -154,7 +156,7 @@ def _entry_needs_sync(key: Key, pod: Pod, pod_claim: PodClaim, cache: CacheReade
         return False
     workload_claims = cache.api.workload_claims
     if generated and (claim is None or not is_for_pod(claim, pod, workload_claims=workload_claims)):
-        return _can_get_claim(key, pod, pod_claim, cache)
+        return _can_get_claim(key, pod, pod_claim, cache=cache)
     if claim is None or not pod.scheduled:
         return False
     return needs_reservation(claim, pod, workload_claims=workload_claims)
@@ -168,7 +170,7 @@ def _can_get_claim(key: Key, pod: Pod, pod_claim: PodClaim, cache: CacheReader) 
     reports why.
     """
     try:
-        target = binding_target(key, pod, pod_claim, cache.group_of(key, pod))
+        target = binding_target(key, pod, pod_claim, group=cache.group_of(key, pod))
     except (ReconcileError, Undecodable):
         return True
     if target.is_pod or not cache.api.workload_claims:

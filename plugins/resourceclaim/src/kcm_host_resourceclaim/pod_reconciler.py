@@ -71,13 +71,17 @@ async def sync_pod(key: Key, cache: CacheReader, writer: Writer) -> None:
     group = cache.group_of(key, pod)
 
     async def ensure(pod_claim: PodClaim) -> str | None:
-        return await ensure_pod_claim(key, pod, pod_claim, group, cache, writer)
+        return await ensure_pod_claim(
+            key, pod=pod, pod_claim=pod_claim, group=group, cache=cache, writer=writer
+        )
 
-    if await record_claims(POD, key, pod, ensure, writer):
+    if await record_claims(POD, key, pod, ensure=ensure, writer=writer):
         return
     if pod.scheduled:
         for pod_claim in pod.resource_claims:
-            await _reserve(key, pod, pod_claim, group, cache, writer)
+            await _reserve(
+                key, pod=pod, pod_claim=pod_claim, group=group, cache=cache, writer=writer
+            )
 
 
 async def sync_group(key: Key, cache: CacheReader, writer: Writer) -> None:
@@ -91,9 +95,11 @@ async def sync_group(key: Key, cache: CacheReader, writer: Writer) -> None:
         return
 
     async def ensure(pod_claim: PodClaim) -> str | None:
-        return await ensure_group_claim(key, group, pod_claim, kind, cache, writer)
+        return await ensure_group_claim(
+            key, group=group, pod_claim=pod_claim, kind=kind, cache=cache, writer=writer
+        )
 
-    await record_claims(kind, key, group, ensure, writer)
+    await record_claims(kind, key, group, ensure=ensure, writer=writer)
 
 
 async def _reserve(
@@ -117,7 +123,15 @@ async def _reserve(
             f"claim '{claim_key}' is not for pod '{key}'; it waits for one that is"
         )
     if needs_reservation(claim, pod, workload_claims=workload_claims):
-        await _add_consumer(key, pod, pod_claim, group, (claim_key, claim), cache, writer)
+        await _add_consumer(
+            key,
+            pod=pod,
+            pod_claim=pod_claim,
+            group=group,
+            claim=(claim_key, claim),
+            cache=cache,
+            writer=writer,
+        )
 
 
 async def _add_consumer(
@@ -130,7 +144,7 @@ async def _add_consumer(
     writer: Writer,
 ) -> None:
     """Append the consumer to the cached claim; a newer one on the server is a conflict (RC-61)."""
-    target = binding_target(key, pod, pod_claim, group)
+    target = binding_target(key, pod, pod_claim, group=group)
     if target.is_pod_group and not cache.api.workload_claims:
         pairs = {"pod": str(key), "entry": pod_claim.name, "group": target.name}
         log.info("claim not reserved for the PodGroup, workloadClaims is off", extra={"kv": pairs})
@@ -232,15 +246,19 @@ async def ensure_pod_claim(
     def is_own(claim: Claim) -> bool:
         return is_for_pod(claim, pod, workload_claims=workload_claims)
 
-    if not await _needs_claim(key, pod, pod_claim, is_own, cache, writer):
+    if not await _needs_claim(
+        key, owner=pod, pod_claim=pod_claim, is_own=is_own, cache=cache, writer=writer
+    ):
         return None
-    target = binding_target(key, pod, pod_claim, group)
+    target = binding_target(key, pod, pod_claim, group=group)
     if target.is_pod_group and not workload_claims:
         raise TerminalError(NO_WORKLOAD_CLAIMS.format(entry=pod_claim.name))
     found = cache.find_claim(key.namespace, target.uid, pod_claim.name)
     if found is not None or target.is_pod_group:
         return found
-    return await _create_claim(POD, key, pod.uid, pod_claim, cache, writer)
+    return await _create_claim(
+        POD, key=key, uid=pod.uid, pod_claim=pod_claim, cache=cache, writer=writer
+    )
 
 
 async def ensure_group_claim(
@@ -251,10 +269,14 @@ async def ensure_group_claim(
     def is_own(claim: Claim) -> bool:
         return is_for_group(claim, group)
 
-    if not await _needs_claim(key, group, pod_claim, is_own, cache, writer):
+    if not await _needs_claim(
+        key, owner=group, pod_claim=pod_claim, is_own=is_own, cache=cache, writer=writer
+    ):
         return None
     found = cache.find_claim(key.namespace, group.uid, pod_claim.name)
-    return found or await _create_claim(kind, key, group.uid, pod_claim, cache, writer)
+    return found or await _create_claim(
+        kind, key=key, uid=group.uid, pod_claim=pod_claim, cache=cache, writer=writer
+    )
 
 
 async def _needs_claim(

@@ -57,7 +57,12 @@ def binding_target(
         for group_claim in found.resource_claims:
             _check_supported(group_claim)
             if group_claim == pod_claim:
-                return Consumer(SCHEDULING_GROUP, "podgroups", group_key.name, found.uid)
+                return Consumer(
+                    api_group=SCHEDULING_GROUP,
+                    resource="podgroups",
+                    name=group_key.name,
+                    uid=found.uid,
+                )
     return Consumer(resource="pods", name=key.name, uid=pod.uid)
 
 

@@ -160,7 +160,13 @@ def desired_status(
     number, such as those whose evaluator failed (RQ-43, RQ-44).
     """
     kept = {name: nano for name, nano in quota.used_nano.items() if name in quota.spec.hard}
-    return DesiredStatus(quota, plan, calculation, release, {**kept, **release.targets})
+    return DesiredStatus(
+        quota=quota,
+        plan=plan,
+        calculation=calculation,
+        release=release,
+        used_nano={**kept, **release.targets},
+    )
 
 
 def render_status(

@@ -136,7 +136,14 @@ class DeferredRelease:
         self._minimum_excess = minimums
         self._excess_since = {name: self._excess_since.get(name, now) for name in waits}
         shortest = min(waits.values(), default=0.0)
-        return ReleaseDecision(targets, deleted, stale, retained, tuple(waits), shortest)
+        return ReleaseDecision(
+            targets=targets,
+            observed_deletions=deleted,
+            stale_usage=stale,
+            retained=retained,
+            deferred=tuple(waits),
+            wait_seconds=shortest,
+        )
 
     def write_started(self, decision: ReleaseDecision, *, now: float) -> None:
         """Record that a decision is about to be written."""

@@ -157,12 +157,12 @@ class QuotaIndex:
         is_same_spec = old is not None and old.spec.raw == obj.spec
         used = {name: Quantity.parse(text) for name, text in (obj.status.used or {}).items()}
         namespace[key] = quota = Quota(
-            key,
-            obj.metadata.uid,
-            old.spec if old is not None and is_same_spec else ParsedSpec(obj.spec),
-            nano_amounts(obj.status.hard) if obj.status.hard else None,
-            used,
-            {name: each.nano for name, each in used.items()},
+            key=key,
+            uid=obj.metadata.uid,
+            spec=old.spec if old is not None and is_same_spec else ParsedSpec(obj.spec),
+            status_hard=nano_amounts(obj.status.hard) if obj.status.hard else None,
+            used=used,
+            used_nano={name: each.nano for name, each in used.items()},
         )
         self._by_names.setdefault(quota.spec.names, {})[key] = None
         self._count += 1

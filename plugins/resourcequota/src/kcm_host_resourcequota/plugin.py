@@ -137,7 +137,9 @@ class ResourceQuota:
     def kcm_metrics(self, view: View) -> Sequence[Metric]:
         """Return the metrics of RQ-B60."""
         metrics = self._reconciler.metrics
-        return collect_metrics(self._replenishment, metrics, self._audit, view, now=self._clock())
+        return collect_metrics(
+            self._replenishment, metrics, self._audit, view=view, now=self._clock()
+        )
 
     def _tick(self, view: View) -> Iterable[Enqueue]:
         """Return the enqueue requests that no event causes: expirations, decoding, the audit."""

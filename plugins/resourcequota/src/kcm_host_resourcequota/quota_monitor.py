@@ -145,7 +145,7 @@ class QuotaMonitor:
             assert resource == self.pods.resource
             pod = self.usage.stored(self.pods, key, view)
             dependent = self.claims.claims_charged_to(key.namespace, [pod])
-            deltas += self._update_usage(self.pods, key, dependent, view)
+            deltas += self._update_usage(self.pods, key, dependent, view=view)
         return deltas
 
     def _update_usage(
@@ -169,7 +169,7 @@ class QuotaMonitor:
         elif evaluator is self.pods:
             namespace, versions = change.key.namespace, (change.old, change.new)
             dependent = self.claims.claims_charged_to(namespace, versions)
-        deltas = self._update_usage(evaluator, change.key, dependent, view)
+        deltas = self._update_usage(evaluator, change.key, dependent, view=view)
         return self._listener.usage_changed(deltas, view)
 
     def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Enqueue]:

@@ -158,7 +158,7 @@ class Replenishment:
             self.excess_since.pop(quota.key, None)
         else:
             self.excess_since[quota.key] = since
-        return desired_status(quota, plan, calculation, decision)
+        return desired_status(quota, plan, calculation, release=decision)
 
     def is_resyncing(self, key: Key) -> bool:
         """Return whether the next sync of a quota belongs to a full resync."""

@@ -90,7 +90,7 @@ class UsageTracker:
         obj = self.stored(evaluator, key, view)
         expiration = evaluator.expiration(obj) if obj is not None else None
         self.expirations.set(evaluator.resource, key, expiration)
-        contribution = self._contribution(evaluator, key, obj, view)
+        contribution = self._contribution(evaluator, key, obj, view=view)
         change = self.index.apply(evaluator.resource, key, contribution)
         return UsageDelta(evaluator.resource, key, change) if change is not None else None
 
@@ -100,7 +100,7 @@ class UsageTracker:
 
     def contribution(self, evaluator: Evaluator, key: Key, view: View) -> Contribution | None:
         """Return the present contribution of the object of a key, None without object (RQ-B1)."""
-        return self._contribution(evaluator, key, self.stored(evaluator, key, view), view)
+        return self._contribution(evaluator, key, self.stored(evaluator, key, view), view=view)
 
     @staticmethod
     def stored(evaluator: Evaluator, key: Key, view: View) -> Any:
@@ -125,4 +125,4 @@ class UsageTracker:
         if obj is None:
             return None
         self.evaluations += 1
-        return evaluator.contribution(key, obj, view, self._clock())
+        return evaluator.contribution(key, obj, view, now=self._clock())

@@ -121,7 +121,7 @@ class ServiceCidrs:
         undecodable = {one.name for one in found}
         blocking = self._state.blocking_address(key.name, undecodable=undecodable)
         if blocking is None:
-            return await self._finalize(key, cidr, cidr.deleted_at, writer)
+            return await self._finalize(key, cidr, cidr.deleted_at, writer=writer)
         if cidr.ready != TERMINATING:
             await self._apply_condition(key, TERMINATING, writer)
         return Later(RECHECK_INTERVAL) if blocking in undecodable else Done()

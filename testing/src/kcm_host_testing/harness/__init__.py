@@ -119,7 +119,7 @@ class ControllerHarness:
         status = {"status": body.pop("status")} if "status" in body else {}
         with _as_lookup_error():
             if status:
-                self._objects.merge(kind, _key(key), status, "status")
+                self._objects.merge(kind, _key(key), status, subresource="status")
             if body:
                 self._objects.merge(kind, _key(key), body)
         self._deliver()

@@ -169,7 +169,9 @@ class ControllerInMemory:
 
     async def sync(self, key: Key) -> Outcome | Exception:
         """Sync one key now, whether or not it is queued, and return its result."""
-        return await self._sync_item(Item(key, (_cause("test"),), 1, 0.0))
+        return await self._sync_item(
+            Item(key=key, causes=(_cause("test"),), merged=1, queued_seconds=0.0)
+        )
 
     async def run_until_idle(self, *, attempts: int) -> None:
         """Sync all queued keys, and those that wait for a retry or a debounce."""
@@ -178,7 +180,7 @@ class ControllerInMemory:
         failures: dict[Key, int] = {}
         while True:
             if self.queue.has_ready:
-                await self._sync_queued(await self.queue.get(), syncs, failures, attempts)
+                await self._sync_queued(await self.queue.get(), syncs, failures, attempts=attempts)
             elif (seconds := self.queue.seconds_until_next()) is not None:
                 await asyncio.sleep(seconds)
                 await self._refresh()
@@ -195,7 +197,7 @@ class ControllerInMemory:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(end):
                     item = await self.queue.get()
-                await self._sync_queued(item, syncs, failures, attempts)
+                await self._sync_queued(item, syncs, failures, attempts=attempts)
             await self._refresh()
 
     async def _sync_queued(
@@ -303,7 +305,12 @@ class ControllerInMemory:
 
     def _watch_set(self) -> WatchSet:
         informers: Any = self._informers
-        return WatchSet(self.name, informers, self._dispatcher, self._stores)
+        return WatchSet(
+            controller=self.name,
+            informers=informers,
+            dispatcher=self._dispatcher,
+            stores=self._stores,
+        )
 
     def _dynamic_watches(self, discovery: ServedKinds) -> DynamicWatches:
         instance: Any = CheckedInstance(self._instance, self._checked, self._shared)

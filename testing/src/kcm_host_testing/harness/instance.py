@@ -16,7 +16,9 @@ from kcm_host_testing.harness.shared_objects import SharedObjects
 def instance_of(plugin: object, name: str) -> Instance:
     """Return the hooks of a plugin's object, checked as the host checks them when it loads one."""
     cls = type(plugin)
-    candidate = Candidate(name, f"{cls.__module__}:{cls.__qualname__}", name, "")
+    candidate = Candidate(
+        name=name, value=f"{cls.__module__}:{cls.__qualname__}", distribution=name, version=""
+    )
     validated = validate_class(candidate, cls, CONTROLLER)
     manager = new_manager()
     with guarded(candidate, Stage.REGISTER, doing="registering its hooks"):

@@ -76,7 +76,7 @@ class Objects:
         for name in _SYSTEM_FIELDS:
             if name in defaults:
                 meta.setdefault(name, defaults[name])
-        self._store(kind, key, present, _with_kind(kind, body))
+        self._store(kind, key, present, wanted=_with_kind(kind, body))
         return key
 
     def remove(self, kind: Kind, key: Key) -> None:
@@ -110,23 +110,23 @@ class Objects:
             meta.pop(name, None)
         meta |= self._new_metadata()
         body.pop("status", None)
-        return Written(self._store(kind, key, None, _with_kind(kind, body)), is_created=True)
+        return Written(self._store(kind, key, None, wanted=_with_kind(kind, body)), is_created=True)
 
     def update(self, kind: Kind, key: Key, body: Object, subresource: str) -> Written:
         """Replace an object or its status."""
-        return self._change(kind, key, body, subresource)
+        return self._change(kind, key, body, subresource=subresource)
 
     def merge(self, kind: Kind, key: Key, patch: Object, subresource: str = "") -> Written:
         """Change an object by a merge patch."""
         wanted = merge_patch(self._present(kind, key), patch)
-        return self._change(kind, key, wanted, subresource)
+        return self._change(kind, key, wanted, subresource=subresource)
 
     def patch_json(
         self, kind: Kind, key: Key, operations: list[Object], subresource: str
     ) -> Written:
         """Change an object by a JSON patch."""
         wanted = json_patch(self._present(kind, key), operations)
-        return self._change(kind, key, wanted, subresource)
+        return self._change(kind, key, wanted, subresource=subresource)
 
     def patch_strategic(self, kind: Kind, key: Key, patch: Object, subresource: str) -> Written:
         """Change an object by a strategic merge patch, which custom resources do not support."""
@@ -135,7 +135,7 @@ class Objects:
             text = "the body of the request was in an unknown format"
             raise Refused(415, "UnsupportedMediaType", text)
         return self._change(
-            kind, key, strategic_patch(present, patch, group=kind.group), subresource
+            kind, key, strategic_patch(present, patch, group=kind.group), subresource=subresource
         )
 
     def apply(
@@ -167,7 +167,7 @@ class Objects:
         self._check(kind, key, given)
         appliers = self._appliers.setdefault(present["metadata"]["uid"], appliers)
         wanted = appliers.apply(present, fields, **as_manager)
-        return self._change(kind, key, wanted, subresource)
+        return self._change(kind, key, wanted, subresource=subresource)
 
     def delete(self, kind: Kind, key: Key, preconditions: Mapping[str, str]) -> Written:
         """Delete an object; one with finalizers stays until the last of them is removed."""
@@ -181,7 +181,7 @@ class Objects:
             wanted["metadata"] |= {"deletionTimestamp": self._stamp()}
             wanted["metadata"]["deletionGracePeriodSeconds"] = 0
             wanted["metadata"]["generation"] += 1
-        return Written(self._store(kind, key, present, wanted))
+        return Written(self._store(kind, key, present, wanted=wanted))
 
     def _change(self, kind: Kind, key: Key, wanted: Object, subresource: str) -> Written:
         """Store what a request wants to make of an object, under the rules of a server."""
@@ -197,7 +197,7 @@ class Objects:
             self.remove(kind, key)
             # A server responds with the object as it was before its removal.
             return Written(wanted, is_removed=True)
-        return Written(self._store(kind, key, present, wanted))
+        return Written(self._store(kind, key, present, wanted=wanted))
 
     def _check(self, kind: Kind, key: Key, preconditions: Mapping[str, Any]) -> None:
         meta = self._present(kind, key)["metadata"]

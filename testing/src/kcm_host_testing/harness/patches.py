@@ -247,7 +247,7 @@ class Appliers:
         before, now = self._applied.get(manager, {}), dict(_leaves(fields))
         others = [each for name, each in self._applied.items() if name != manager]
         if not force:
-            _check_conflicts(tree, now, before, others)
+            _check_conflicts(tree, now, before, others=others)
         for path, value in before.items():
             is_shared = any(path in each for each in others)
             if path not in now and not is_shared and _value_at(tree, path) == value:

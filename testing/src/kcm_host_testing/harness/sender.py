@@ -76,7 +76,7 @@ class Answer(_Expected):
         if self.error == "Unreachable":
             return Unreachable(f"{operation}: connection lost (answer of the test)")
         text = f"{operation}: {self.error} (answer of the test)"
-        return _api_error(_STATUSES[self.error], self.error, text, operation)
+        return _api_error(_STATUSES[self.error], self.error, text, operation=operation)
 
 
 class BeforeResponse(_Expected):
@@ -126,7 +126,7 @@ class RecordingSender:
             error = str(raised)
             raise
         finally:
-            self._record(write, verb, key, error)
+            self._record(write, verb, key, error=error)
             called = _next(self.before_response, write, verb)
             if called is not None:
                 await called.call()
@@ -151,7 +151,9 @@ class RecordingSender:
         try:
             return self._change(write)
         except Refused as refused:
-            raise _api_error(refused.status, refused.reason, str(refused), operation) from None
+            raise _api_error(
+                refused.status, refused.reason, str(refused), operation=operation
+            ) from None
         except HarnessError as failure:
             self.failure = failure
             raise
@@ -167,7 +169,7 @@ class RecordingSender:
             case "create":
                 return objects.create(kind, body, key.namespace)
             case "update":
-                return objects.update(kind, key, body, subresource)
+                return objects.update(kind, key, body, subresource=subresource)
             case "delete":
                 return objects.delete(kind, key, body.get("preconditions") or {})
         return self._patch(write, body)
@@ -176,11 +178,11 @@ class RecordingSender:
         objects, kind, key, subresource = self._objects, write.kind, write.key, write.subresource
         match write.content_type:
             case "application/merge-patch+json":
-                return objects.merge(kind, key, body, subresource)
+                return objects.merge(kind, key, body, subresource=subresource)
             case "application/json-patch+json":
-                return objects.patch_json(kind, key, body, subresource)
+                return objects.patch_json(kind, key, body, subresource=subresource)
             case "application/strategic-merge-patch+json":
-                return objects.patch_strategic(kind, key, body, subresource)
+                return objects.patch_strategic(kind, key, body, subresource=subresource)
             case "application/apply-patch+yaml":
                 query = dict(write.query)
                 return objects.apply(
@@ -219,4 +221,4 @@ def _response(write: Write, written: Written) -> WriteResponse:
 
 def _api_error(status: int, reason: str, message: str, operation: str) -> ApiError:
     body = {"kind": "Status", "status": "Failure", "reason": reason, "message": message}
-    return error_of_response(status, msgspec.json.encode(body), {}, operation)
+    return error_of_response(status, msgspec.json.encode(body), {}, operation=operation)

@@ -77,7 +77,7 @@ def connect(
     if not paths and _is_pod(environ, service_account):
         return _from_service_account(environ, service_account, monotonic)
     paths = paths or _default_path(home, environ, service_account)
-    return _from_kubeconfig(paths, environ, clock, monotonic)
+    return _from_kubeconfig(paths, environ, clock, monotonic=monotonic)
 
 
 def _named_path(kubeconfig: str | None, *, home: Path) -> tuple[Path, ...]:
@@ -159,7 +159,7 @@ def _from_kubeconfig(
         else proxy_from_environment(base_url, environ),
         tls_server_name=cluster.tls_server_name or None,
         certificate=certificate,
-        warnings=tuple(_warnings(base_url, resolved, certificate, clock())),
+        warnings=tuple(_warnings(base_url, resolved, certificate, now=clock())),
     )
 
 

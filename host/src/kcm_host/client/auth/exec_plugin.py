@@ -290,12 +290,16 @@ def exec_plugin(
     }
     variables = {item.name: item.value for item in config.env}
     plugin = ExecPlugin(
-        config,
-        _command(config.command, resolved.user_file.absolute().parent),
-        resolved.user_place,
-        {**environ, **variables, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
-        tls,
-        clock,
+        config=config,
+        command=_command(config.command, resolved.user_file.absolute().parent),
+        place=resolved.user_place,
+        variables={
+            **environ,
+            **variables,
+            "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode(),
+        },
+        tls=tls,
+        clock=clock,
     )
     plugin.refuse_missing()
     return plugin

@@ -178,8 +178,8 @@ def resolve_context(paths: Sequence[Path]) -> ResolvedContext:
     user_raw, user_path = _entry(documents, "user", names.user, referrer=place)
     cluster_place = f"cluster '{names.cluster}' in '{cluster_path}'"
     user_place = f"user '{names.user}' in '{user_path}'"
-    cluster = _prepare(cluster_raw, CLUSTER_FILES, cluster_path, cluster_place, Cluster)
-    user = _prepare(user_raw, USER_FILES, user_path, user_place, User)
+    cluster = _prepare(cluster_raw, CLUSTER_FILES, cluster_path, place=cluster_place, model=Cluster)
+    user = _prepare(user_raw, USER_FILES, user_path, place=user_place, model=User)
     resolved = ResolvedContext(
         origin=f"kubeconfig '{context_path}' (context '{name}')",
         cluster_place=cluster_place,
@@ -187,7 +187,9 @@ def resolve_context(paths: Sequence[Path]) -> ResolvedContext:
         user_file=user_path,
         cluster=convert_section(cluster, Cluster, place=cluster_place),
         user=convert_section(user, User, place=user_place),
-        persist=lambda renewed: _persist(user_path, documents[user_path], user_raw, renewed),
+        persist=lambda renewed: _persist(
+            user_path, documents[user_path], user_raw, renewed=renewed
+        ),
     )
     _refuse_contradictions(resolved)
     return resolved

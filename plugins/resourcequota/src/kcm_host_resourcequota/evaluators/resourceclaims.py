@@ -331,7 +331,7 @@ class ResourceClaimEvaluator(Evaluator):
         amounts = {_COUNT: Quantity.NANO}
         for each in obj.devices:
             amounts[each.device_class + _CLASS_SUFFIX] = each.count * Quantity.NANO
-        charged = self._charged_to_pod(key, obj, view, now)
+        charged = self._charged_to_pod(key, obj, view, now=now)
         for name, nano in self._extended(obj.devices).items():
             uncharged = nano - charged.get(name, 0)
             if uncharged > 0:
