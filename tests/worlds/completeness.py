@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from virtual_time import VirtualTimeLoop
+from virtual_time import run_in_virtual_time
 from worlds.running import World, running
 
 #: Returns a world before anything happened in it; called on the event loop.
@@ -53,15 +53,12 @@ def check_completeness(
 
 
 def _play(make_world: MakeWorld, changes: Mapping[Change, int], steps: list[int]) -> int:
-    loop = VirtualTimeLoop()
     # Streams that end and keys that fail are a part of every world.
     logging.disable(logging.ERROR)
     try:
-        return loop.run_until_complete(_played(make_world, changes, steps))
+        return run_in_virtual_time(_played(make_world, changes, steps))
     finally:
         logging.disable(logging.NOTSET)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
 
 async def _played(make_world: MakeWorld, changes: Mapping[Change, int], steps: list[int]) -> int:

@@ -1,13 +1,15 @@
 """Sums, differences, maxima and rounding of quantities (RQ-296 to RQ-305)."""
 
 import itertools
-import random
 from fractions import Fraction
 from functools import reduce
 from operator import add, sub
+from typing import NamedTuple
 
 import pytest
 from host.api.quantity_vectors import DIFFERENCES, ROUNDED, SUMS, B, D, E
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kcm_host.api import Quantity, QuantityFormat
 from kcm_host.api.quantity import NANO, ZERO, canonical
@@ -105,16 +107,25 @@ def test_canonical_text(nano: int, kind: QuantityFormat, text: str) -> None:
     assert Quantity.parse(text).nano == nano
 
 
-def random_text(rnd: random.Random) -> tuple[str, Fraction, QuantityFormat]:
-    """Return a random text with its exact value and format."""
-    suffix = rnd.choice(list(SUFFIXES))
+class Case(NamedTuple):
+    """A text with its exact value and format."""
+
+    text: str
+    value: Fraction
+    kind: QuantityFormat
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Return texts of all suffixes, with many zeros at their ends."""
+    suffix = draw(st.sampled_from(list(SUFFIXES)))
     factor, kind = SUFFIXES[suffix]
-    whole = "".join(rnd.choices("0012345", k=rnd.randint(1, 14))) + "0" * rnd.randint(0, 4)
-    fraction = "".join(rnd.choices("00125", k=rnd.choice([0, 0, 1, 3, 12])))
-    sign = rnd.choice(["", "", "+", "-"])
+    whole = draw(st.text("0012345", min_size=1, max_size=14)) + "0" * draw(st.integers(0, 4))
+    fraction = draw(st.one_of(st.just(""), st.text("00125", min_size=1, max_size=12)))
+    sign = draw(st.sampled_from(["", "+", "-"]))
     point = "." if fraction else ""
     value = Fraction(f"{sign}{whole}{point}{fraction}") * factor
-    return f"{sign}{whole}{point}{fraction}{suffix.strip()}", value, kind
+    return Case(f"{sign}{whole}{point}{fraction}{suffix.strip()}", value, kind)
 
 
 def nano_of(value: Fraction, kind: QuantityFormat) -> int:
@@ -125,52 +136,47 @@ def nano_of(value: Fraction, kind: QuantityFormat) -> int:
     return size if value > 0 else -size
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_random_texts_mean_what_the_rules_say(seed: int) -> None:
+@settings(max_examples=2000)
+@given(case=cases())
+def test_random_texts_mean_what_the_rules_say(case: Case) -> None:
     """Number and format agree with plain fractions (RQ-277, RQ-280 to RQ-284)."""
-    rnd = random.Random(seed)
-    for text, value, kind in (random_text(rnd) for _ in range(500)):
-        nano = nano_of(value, kind)
-        small = kind is B and 0 < abs(nano) < NANO
-        assert (Quantity.parse(text).nano, Quantity.parse(text).format) == (
-            nano,
-            D if small else kind,
-        ), text
+    nano = nano_of(case.value, case.kind)
+    small = case.kind is B and 0 < abs(nano) < NANO
+    quantity = Quantity.parse(case.text)
+    assert (quantity.nano, quantity.format) == (nano, D if small else case.kind)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_formatted_texts_parse_to_the_same_number(seed: int) -> None:
+@settings(max_examples=1000)
+@given(several=st.lists(cases(), min_size=1, max_size=4))
+def test_formatted_texts_parse_to_the_same_number(several: list[Case]) -> None:
     """
     What is written is never misread (RQ-290, D-16).
 
     Nor is it shown differently the next time, but for binary numbers without a binary suffix:
     those are read as decimal ones.
     """
-    rnd = random.Random(seed)
-    for _ in range(500):
-        read = Quantity.parse(random_text(rnd)[0])
-        total = reduce(add, (Quantity.parse(random_text(rnd)[0]) for _ in range(3)), read)
-        for quantity in (read, total):
-            again = Quantity.parse(str(quantity))
-            assert again.nano == quantity.nano
-            if quantity.format is not B:
-                assert str(again) == str(quantity)
+    total = reduce(add, (Quantity.parse(case.text) for case in several))
+    for quantity in (Quantity.parse(several[0].text), total):
+        again = Quantity.parse(str(quantity))
+        assert again.nano == quantity.nano
+        if quantity.format is not B:
+            assert str(again) == str(quantity)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_sums_are_exact_in_any_order(seed: int) -> None:
+@settings(max_examples=300)
+@given(several=st.lists(cases(), min_size=2, max_size=4))
+def test_sums_are_exact_in_any_order(several: list[Case]) -> None:
     """Any order has the same sum, and subtraction reverses it (RQ-303, RQ-304)."""
-    rnd = random.Random(seed)
-    for _ in range(50):
-        texts, values, kinds = zip(*(random_text(rnd) for _ in range(4)), strict=True)
-        expected = sum(map(nano_of, values, kinds))
-        totals = [sum_of(*order) for order in itertools.permutations(texts)]
-        assert {total.nano for total in totals} == {expected}
-        assert {total.format for total in totals} <= {
-            D,
-            *(Quantity.parse(text).format for text in texts),
-        }
-        assert reduce(sub, map(Quantity.parse, texts), totals[0]).nano == 0
+    texts = [case.text for case in several]
+    totals = [sum_of(*order) for order in itertools.permutations(texts)]
+    assert {total.nano for total in totals} == {
+        sum(nano_of(case.value, case.kind) for case in several)
+    }
+    assert {total.format for total in totals} <= {
+        D,
+        *(Quantity.parse(text).format for text in texts),
+    }
+    assert reduce(sub, map(Quantity.parse, texts), totals[0]).nano == 0
 
 
 @pytest.mark.parametrize("kind", QuantityFormat)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from logged import logged
 from plugin_site import PluginSite
 from running_host import RunningHost
-from virtual_time import VirtualTimeLoop
+from virtual_time import run_in_virtual_time
 from worlds.running import World, running
 
 from kcm_host.api import Cause, Key
@@ -207,7 +207,7 @@ def test_requested_keys_are_not_counted(seed: int, period: float, rest: float) -
             assert world.counted() == []
         assert any(record.causes[0].reason == "resync" for record in world.syncs)
 
-    _in_virtual_time(play(random.Random(seed)))
+    run_in_virtual_time(play(random.Random(seed)))
 
 
 @pytest.mark.usefixtures("quiet_log")
@@ -229,16 +229,7 @@ def test_all_missed_requests_are_counted(seed: int, period: float) -> None:
             assert wrong(world) == []
         assert set(world.counted()) == missed
 
-    _in_virtual_time(play(random.Random(seed)))
-
-
-def _in_virtual_time(play: Any) -> None:
-    loop = VirtualTimeLoop()
-    try:
-        loop.run_until_complete(play)
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+    run_in_virtual_time(play(random.Random(seed)))
 
 
 #: Marks each object as seen, once; the one that is called `missed` wakes nobody.

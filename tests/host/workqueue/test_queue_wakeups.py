@@ -1,12 +1,15 @@
 """No key is ever left lying while a worker waits, whoever is cancelled when."""
 
 import asyncio
-import random
 from contextlib import suppress
+from random import Random
 
 import pytest
 from host.workqueue.naive_queue import NaiveQueue
 from host.workqueue.queue_steps import A, B, settle, why
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_time import run_in_virtual_time
 
 from kcm_host.api.kinds import Key
 from kcm_host.workqueue.queue import Item, WorkQueue
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.virtual_time
 
 #: Exact as binary fractions, so that sums of them are exact times.
 DELAYS = (0.25, 0.5, 1.0, 4.0)
-SEEDS = range(60)
+TURNS = 25
 
 
 async def test_a_worker_cancelled_after_its_wake_up_passes_it_on(queue: WorkQueue) -> None:
@@ -63,14 +66,14 @@ async def test_two_keys_wake_two_although_one_is_cancelled(queue: WorkQueue) -> 
 class Trial:
     """One random run: the same steps on the queue and on the naive one."""
 
-    def __init__(self, queue: WorkQueue, seed: int) -> None:
-        self.queue = queue
+    def __init__(self, dice: Random) -> None:
         self.naive = NaiveQueue()
-        self.dice = random.Random(seed)
+        self.dice = dice
         self.keys = [Key(f"k{number}") for number in range(self.dice.randint(1, 6))]
         self.getters: list[asyncio.Task[Item]] = []
         self.handed: list[tuple[Key, int]] = []
         self.loop = asyncio.get_running_loop()
+        self.queue = WorkQueue(self.loop)
 
     async def turn(self) -> None:
         """Do a few steps at one moment, cancel some getters, then let everybody run."""
@@ -126,13 +129,16 @@ class Trial:
             self.handed.append((task.result().key, task.result().merged))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_any_sequence_of_steps_follows_the_rules(queue: WorkQueue, seed: int) -> None:
+@given(dice=st.randoms(use_true_random=False))
+def test_any_sequence_of_steps_follows_the_rules(dice: Random) -> None:
     """Random adds, delays, gets, dones and cancels end as in a naive model (IQ-70 to IQ-74, 85)."""
-    trial = Trial(queue, seed)
-    for _ in range(150):
-        await trial.turn()
-    assert trial.handed, "the run handed out nothing, so it showed nothing"
-    queue.shut_down()
-    await settle()
-    assert not [getter for getter in trial.getters if not getter.done()]
+
+    async def run() -> None:
+        trial = Trial(dice)
+        for _ in range(TURNS):
+            await trial.turn()
+        trial.queue.shut_down()
+        await settle()
+        assert not [getter for getter in trial.getters if not getter.done()]
+
+    run_in_virtual_time(run())

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_time import VirtualTimeLoop
+from virtual_time import run_in_virtual_time
 from worlds.objects import BEGINNING, Refused
 from worlds.running import World, running
 
@@ -218,11 +218,8 @@ def test_admission_admits_no_more_than_hard(seed: int) -> None:
     controller lowers, watches fail; responses get lost before and after a write is stored, or it
     is stored late. After a quiet time, `used` is the number of pods.
     """
-    loop = VirtualTimeLoop()
     logging.disable(logging.ERROR)
     try:
-        loop.run_until_complete(play(seed))
+        run_in_virtual_time(play(seed))
     finally:
         logging.disable(logging.NOTSET)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
