@@ -88,11 +88,6 @@ class Claims:
         body = {"metadata": metadata, "spec": claim_spec(flat=self.version == "v1beta1")}
         return self.create("resourceclaims", body)
 
-    def group(self, name: str, *entries: Manifest) -> Manifest:
-        """Create a PodGroup."""
-        spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": list(entries)}
-        return self.create("podgroups", {"metadata": {"name": name}, "spec": spec})
-
     # What scheduler and kubelet do.
 
     def bind(self, name: str = "p", node: str = "n") -> None:
