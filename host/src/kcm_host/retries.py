@@ -92,9 +92,9 @@ async def keep_running(
             if _is_cancelled():
                 raise
             problem = "it awaited a task that was cancelled"
-        # Broader than `Exception`: `sys.exit` somewhere below must not end a task of the host
-        # either.
         except PLUGIN_FAILURES as error:
+            # Broader than `Exception`: `sys.exit` somewhere below must not end a task of the host
+            # either.
             log.debug("exception in background task", exc_info=error)
             problem = f"it raised {type(error).__name__}: {error}"
         seconds = backoff.next_delay()

@@ -15,8 +15,8 @@ from kcm_host.observe.deduplication import LogOnce
 log = logging.getLogger(__name__)
 
 KIND = "APIGroupDiscoveryList"
-# Both versions of aggregated discovery, the newer one first. Without one of them the server would
-# send another document, with a request for each group version.
+# Both versions of aggregated discovery, the newer one first. A server without them sends a list of
+# groups, and the resources of each would need a request of their own.
 ACCEPT = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as={KIND}" for version in ("v2", "v2beta1")
 )

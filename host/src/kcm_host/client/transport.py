@@ -25,8 +25,7 @@ class ConnectionPool(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # Weak, because a connection that ends by itself must be freed: each has a buffer of 256
-        # KiB.
+        # Weak: a connection that ends by itself must be freed, as each has a buffer of 256 KiB.
         self._transports: WeakSet[Any] = WeakSet()
 
     async def connect(self, *request: Any, **options: Any) -> Any:

@@ -90,8 +90,6 @@ class UndecodableKeys:
         if cached is not None:
             return cached
         if namespace is None:
-            # By namespace first: a quota copied the undecodable pods of all tenants at each sync
-            # (F-43).
             keys = frozenset[Key]().union(*self._by_namespace.values())
         elif namespace in self._by_namespace:
             keys = frozenset(self._by_namespace[namespace])

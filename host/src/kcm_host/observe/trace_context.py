@@ -13,9 +13,9 @@ class SpanIds(msgspec.Struct, frozen=True, gc=False):
     sampled: bool
 
 
-#: The innermost span of the host's own; None outside of syncs and while tracing is off.
 # Apart from `tracing`, because each log line needs it, and `tracing` imports the whole plugin API,
 # which `--help` would have to wait for.
+#: The innermost span of the host's own; None outside of syncs and while tracing is off.
 _current: ContextVar[SpanIds | None] = ContextVar("kcm_host_span", default=None)
 
 

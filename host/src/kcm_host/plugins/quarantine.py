@@ -75,11 +75,11 @@ def guarded(
     """
     try:
         yield
-    # A `BrokenPlugin` has its own stage already.
     except (KeyboardInterrupt, BrokenPlugin):
+        # A `BrokenPlugin` has its own stage already.
         raise
-    # Its words are for the reader already; the traceback would only show the host's check.
     except Invalid as error:
+        # Its words are for the reader already; the traceback would only show the host's check.
         raise _broken(candidate, stage, error.fact, remedy=error.remedy) from error.__cause__
     except BaseException as error:
         reason = f"{doing} raised {one_line(error, module=candidate.module)}"

@@ -146,8 +146,8 @@ def _write_response(write: Write, response: Response, attempts: int) -> WriteRes
     body = response.body if write.full_object else b""
     try:
         decoded = _decode(response.body, write.verb)
-    # The write is done, whatever its response looks like: an error would repeat it.
     except Unreadable:
+        # The write is done, whatever its response looks like: an error would repeat it.
         return WriteResponse(attempts=attempts, body=body, status=response.status)
     meta = decoded.metadata
     deleted = meta.is_gone and (write.verb == "delete" or meta.deletion_timestamp is not None)

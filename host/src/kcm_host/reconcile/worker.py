@@ -284,9 +284,9 @@ async def _call_sync(context: WorkerContext, attempt: _Attempt, running: Running
         outcome = await context.sync(key, attempt.view, attempt.writer)
         if attempt.writer.calls:
             check_awaited(attempt.writer.calls)
-    # Everything: a sync that raised `CancelledError` or `SystemExit` by itself ended its worker for
-    # good, silently (F-3).
     except BaseException as error:
+        # Everything: a sync that raised `CancelledError` or `SystemExit` by itself ended its worker
+        # for good, silently (F-3).
         running.note_end()
         close_unawaited(attempt.writer.calls)
         if _ends_worker(error, running):

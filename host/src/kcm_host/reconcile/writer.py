@@ -222,8 +222,8 @@ class SyncWriter:
         """See `Writer.release_finalizer`."""
         try:
             return await self._patch_finalizers(kind, metadata, removal(metadata, finalizer))
-        # The object is gone, and its finalizer with it.
         except NotFound:
+            # The object is gone, and its finalizer with it.
             return True
 
     @recorded

@@ -88,8 +88,8 @@ class Resync:
         if not self._queue.is_resync_only(key) or self._is_syncing():
             return False
         for timer in self._timers:
-            # Called early, so that a key whose time has come in this very moment is no missed wake-
-            # up.
+            # Called early, so that a key whose time has come in this very moment is no missed
+            # wake-up.
             if not timer.resync:
                 fire(timer, self._dispatcher)
         return self._queue.is_resync_only(key) and not self._dispatcher.closed

@@ -120,9 +120,9 @@ def convert_section(value: Any, model: type[T], *, place: str) -> T:
     Raise ConnectionProblem, which names the field and the types, never the value.
     """
     try:
-        # Not the value: it may be a key or a token, and the text goes to logs.
         return msgspec.convert(without_empty(value), model)
     except msgspec.ValidationError as error:
+        # Its text names the field and the types, never the value, which may be a token.
         raise ConnectionProblem(
             f"{place} is malformed: {str(error)[0].lower()}{str(error)[1:]}; correct that field "
             f"(quote values that YAML takes for numbers or dates)"

@@ -49,9 +49,9 @@ def validity_of(pem: bytes) -> Validity | None:
     try:
         certificate = base64.b64decode(b"".join(found[1].split()), validate=True)
         return _validity(certificate)
-    # Only for the text of a warning: a certificate that this reader does not understand may still
-    # be fine for OpenSSL.
     except (binascii.Error, ValueError, IndexError, OverflowError):
+        # Only for the text of a warning: a certificate that this reader does not understand may
+        # still be fine for OpenSSL.
         return None
 
 
