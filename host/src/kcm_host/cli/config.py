@@ -31,6 +31,7 @@ def schema() -> None:
     models = {}
     for info in installed():
         if info.problem:
+            # Only a warning: the schema is still right for all the other controllers.
             warn(f"plugin '{info.name}' is broken, so its settings are not known")
         elif info.role == CONTROLLER.name:
             models[info.name] = info.settings_model
@@ -55,6 +56,7 @@ def show_config(loaded: Loaded, *, origin: bool, output: str) -> None:
         plugins = load_plugins(loaded)
     except ConfigError as error:
         fail(error, BAD_CONFIG, form=loaded.settings.log.format)
+    # On stderr, so that the table or the JSON on stdout can be piped.
     for warning in (*loaded.warnings, *plugins.warnings):
         warn(warning, form=loaded.settings.log.format)
     validated = {

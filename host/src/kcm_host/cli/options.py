@@ -81,6 +81,7 @@ def with_settings(command: Callable[Concatenate[Loaded, P], None]) -> Callable[.
         command(_load(kwargs), *args, **kwargs)
 
     decorated: Callable[..., None] = wrapped
+    # In reverse, because decorators add to the front of `--help`.
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -54,6 +54,7 @@ def info(name: str, output: str) -> None:
         advice = did_you_mean(name, installed_names())
         remedy = advice or "see what 'kcm-host plugins list' shows"
         fail(f"no installed plugin is called '{name}'; {remedy}", BAD_CONFIG)
+    # More than one where several distributions have a plugin of this name, which then does not run.
     for number, one in enumerate(found):
         if output == "json":
             show_json(_record(one))

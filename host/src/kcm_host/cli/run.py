@@ -47,6 +47,7 @@ def run(loaded: Loaded) -> None:
     form = settings.log.format
     start_logging(settings.log.level, form=form)
     log_warnings()
+    # To stdout, because it is the only stream that is left to say it (F-88).
     if sys.__stderr__ is None:
         click.echo("warning: stderr is closed, so nothing is logged; give it a file: 2>FILE")
     _warn(loaded.warnings)

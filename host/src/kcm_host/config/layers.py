@@ -65,6 +65,8 @@ def without_aliases(controllers: Node, names: ControllerNames) -> Node:
     """Return the controllers under their names; of two spellings the first one counts."""
     entries: dict[str, Node] = {}
     for name, node in controllers.entries.items():
+        # The second one is an error that `doubly_named` reports; until then the rest is to be
+        # validated too.
         entries.setdefault(names.name_of(name), node)
     return mapping(controllers.origin, entries) if entries else controllers
 
@@ -107,6 +109,7 @@ def without_nulls(root: Node) -> Node:
     """
     controllers = root.child("controllers")
     if controllers is not None:
+        # At the key's place: an error about the empty section needs a line (F-88).
         filled = _or_empty(controllers)
         named = {name: _or_empty(node) for name, node in filled.entries.items()}
         root = _with_entries(root, {**root.entries, "controllers": _with_entries(filled, named)})

@@ -28,6 +28,8 @@ def step(annotation: Any, key: str | int) -> Any:
         return declared[str(key)]
     for kind in _alternatives(annotation):
         arguments = get_args(kind)
+        # The items of a list, the values of a mapping: the last argument is the one that a key
+        # leads to.
         if isinstance(get_origin(kind), type) and arguments:
             return arguments[0] if isinstance(key, int) else arguments[-1]
     return None

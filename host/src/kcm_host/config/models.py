@@ -203,6 +203,7 @@ class ControllerSettings(Section):
         """The burst: `burst`, else 1.5 times `qps` rounded up; None without a limit."""
         if self.qps is None or self.burst is not None:
             return self.burst
+        # The share of the original's defaults: 30 for a `qps` of 20 (H-30).
         return max(1, math.ceil(self.qps * 1.5))
 
 

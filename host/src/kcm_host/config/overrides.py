@@ -54,6 +54,7 @@ def read_variables(
         problems += wrong
         if node is not None:
             found.append(Variable(name, tuple(rest.split("__")), node))
+    # In the order of names first, so that two variables for one path win alike on every machine.
     return sorted(found, key=lambda variable: len(variable.segments)), problems
 
 
@@ -106,6 +107,8 @@ def match_variables(
         elif len(variable.segments) > len(path):
             rest = Variable(variable.name, variable.segments[len(path) :], variable.node)
             matched.pending[path[1]] = (*matched.pending.get(path[1], ()), rest)
+        # Before the longer ones, by the order of `read_variables`: these may be about controllers
+        # that it adds.
         elif path == ("controllers",):
             controllers = without_aliases(variable.node, names)
             enabled += [name for name in controllers.entries if name not in enabled]

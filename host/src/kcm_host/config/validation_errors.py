@@ -78,6 +78,7 @@ def _problem(detail: ErrorDetails, *, root: Node, model: type[BaseModel], above:
             origin=node.key or node.origin,
             remedy=did_you_mean(str(path[-1]), choices) if path else "",
         )
+    # An empty mapping is the same mistake as a missing one, so it gets the same advice (F-88).
     if full_path == ("controllers",) and detail["type"] == "too_short":
         return _missing(full_path, node)
     fact, remedy = _fact(detail, found=_found(detail, path, model))

@@ -191,6 +191,7 @@ def _ids(span: Span) -> SpanIds:
 
 
 def _links(causes: Iterable[Cause]) -> list[Link]:
+    # Each once: one sync may have led to many of the causes.
     contexts = dict.fromkeys(cause.link for cause in causes if cause.link is not None)
     return [
         Link(SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED))

@@ -22,6 +22,7 @@ from kcm_host.observe.plugin_metrics import Samples
 from kcm_host.observe.states import ControllerState, HostState, QueueState, StreamState
 
 PROGRAM = "kcm-host"
+# For controllers without a run, so that no series of theirs appears and disappears.
 NO_QUEUE = QueueState(
     depth=0,
     waiting=0,
@@ -73,6 +74,8 @@ class ScrapeCollector(Collector):
         yield from _process.collect()
 
     def _with_zeros(self, controllers: tuple[ControllerState, ...]) -> dict[str, SyncMetrics]:
+        # A counter that begins with its first event has no increase there: alerts would miss the
+        # first failure.
         return {one.name: SyncMetrics() for one in controllers} | dict(self._metrics.syncs)
 
 
@@ -104,6 +107,7 @@ def queue_names(controllers: Iterable[ControllerState]) -> dict[str, str]:
     """Return the queue name of each controller; its own name where another one has it already."""
     names: dict[str, str] = {}
     for one in controllers:
+        # Two series with equal labels would make the whole scrape invalid.
         wanted = one.queue_name or one.name
         names[one.name] = one.name if wanted in names.values() else wanted
     return names
@@ -221,6 +225,7 @@ def request_families(metrics: Metrics) -> Iterator[Metric]:
         "Attempts of requests to the API server, by status code of the response.",
         labels=["code", "method", "host"],
     )
+    # Copies, here and below: the loop adds series while this thread reads.
     for series, count in list(metrics.responses.items()):
         total.add_metric(series, count)
     yield total

@@ -158,6 +158,7 @@ def check_arguments(manager: pluggy.PluginManager, found: Sequence[Implementatio
                     f"{one.hook!r} declares '{argument}', which is no plain argument",
                     f"{choice}; without defaults, '*' or '**'",
                 )
+            # Asked before the general check: what 0.1 demanded gets the advice for its authors.
             if argument.name == "settings":
                 raise older_api(f"{one.hook!r} takes 'settings'")
             if argument.name not in allowed:
@@ -195,6 +196,7 @@ def check_marked(cls: type, found: Sequence[Implementation], role: Role) -> None
         if not method.startswith(_PREFIX) or method in marked:
             continue
         attribute = inspect.getattr_static(cls, method)
+        # A constant with such a name is no mistake about a hook.
         if not callable(attribute) and not isinstance(attribute, classmethod):
             continue
         if any(method in each.hooks for each in ROLES):

@@ -149,6 +149,7 @@ def _reference(occurrence: EventOccurrence) -> dict[str, str]:
 #: The number of groups, Events and sources that are kept, each (IQ-122).
 MAX_ENTRIES = 4096
 MAX_SINGLE_MESSAGES = 9
+#: These limits are those of client-go (IQ-123, IQ-125).
 GROUP_SECONDS = 600.0
 COMBINED = "(combined from similar events): "
 SPAM_BURST = 25
@@ -205,8 +206,11 @@ class EventAggregator:
         messages: frozenset[str] = frozenset()
         if group is not None and now - group.last <= GROUP_SECONDS:
             messages = group.messages
+        # A known message does not count again: only different ones are many (IQ-123).
         is_single = occurrence.message in messages or len(messages) < MAX_SINGLE_MESSAGES
         if is_single:
+            # Not beyond the ninth: a controller that puts a number into each message must not fill
+            # the memory.
             messages |= {occurrence.message}
         self._groups.put(occurrence.group, _Group(messages, now))
         if is_single:

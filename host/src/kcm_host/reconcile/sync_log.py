@@ -74,6 +74,7 @@ def log_write(controller: str, record: WriteRecord, subresource: str) -> None:
 def because(item: Item) -> str:
     """Return the causes of a sync in one line: `updated nodes a, timer and 3 more`."""
     texts = [" ".join(filter(None, (one.reason, one.kind, one.object))) for one in item.causes]
+    # Equal texts once: a relist gives many causes that differ in nothing that is shown.
     shown = list(dict.fromkeys(texts))[:MAX_CAUSES_SHOWN]
     more = item.merged - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

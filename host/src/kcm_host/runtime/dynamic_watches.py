@@ -13,6 +13,7 @@ from kcm_host.runtime.event_handlers import ActiveWatch, EventDispatcher, WatchS
 log = logging.getLogger(__name__)
 
 HOOK = "kcm_dynamic_watches"
+#: A function that requests a refresh for every change must not make a loop.
 PAUSE_SECONDS = 0.1
 
 
@@ -49,6 +50,8 @@ class DynamicWatches:
             # Before the hook is called: a request that comes meanwhile is for the next call.
             self._dispatcher.refresh_requested.clear()
             watches = self._call_hook()
+            # An invalid result changes nothing: half of it would be a state that nobody has asked
+            # for.
             if watches is not None:
                 await self._apply(watches)
             await asyncio.sleep(PAUSE_SECONDS)

@@ -262,6 +262,7 @@ class WatchSet:
         """
         name = name_of(watch)
         self._replaced.append(self._handlers[name])
+        # The old store may go on for other controllers, and would update these indexes for nobody.
         self._stores[name].store.remove_indexes(self._owner(name))
         self.add(watch)
 
@@ -289,6 +290,8 @@ class WatchSet:
 
     def problems(self) -> list[str]:
         """Return what is wrong with the kinds of these watches, and why informers fail."""
+        # Without the errors of their informers, which say 404 where this says which word is wrong
+        # (F-67).
         wrong = {
             handler: text
             for handler in self._handlers.values()
