@@ -53,7 +53,7 @@ WORKLOADS = (
 
 
 def main() -> int:
-    """Give the exit code: 0 measured, 1 an outcome was wrong, 130 interrupted."""
+    """Return the exit code: 0 measured, 1 an outcome was wrong, 130 interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = _options()
     wanted = [each for each in WORKLOADS if not options.only or each.name in options.only]
@@ -71,7 +71,7 @@ def main() -> int:
 def _measure_all(
     workloads: Sequence[Workload], *, repeat: int, quick: bool
 ) -> tuple[list[Result], list[str]]:
-    """Give what could be measured, and what went wrong: one wrong outcome spoils one workload."""
+    """Return what could be measured, and what went wrong: one wrong outcome spoils one workload."""
     environment = installed_host(_say)
     sides = (reference(), ours(environment / "bin" / "kcm-host"))
     machine.read_all([release.binaries_folder(), environment / "lib"])

@@ -74,5 +74,5 @@ def ours(command: Path) -> Candidate:
 
 
 def clean_environment() -> Mapping[str, str]:
-    """Give this process's environment without what would make a start unlike a user's."""
+    """Return this process's environment without what would make a start unlike a user's."""
     return {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}

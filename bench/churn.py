@@ -50,7 +50,7 @@ class Counts:
     gone: int = 0
 
     def one_more(self, created: bool) -> "Counts":
-        """Give the counts after one pod more was created, or else deleted."""
+        """Return the counts after one pod more was created, or else deleted."""
         return Counts(self.made + created, self.gone + (not created))
 
 
@@ -92,7 +92,7 @@ def create_quotas(stage: Stage) -> None:
 
 
 def events(count: int) -> Sequence[Event]:
-    """Give so many creations and deletions in turn, an eighth of both of best effort."""
+    """Return so many creations and deletions in turn, an eighth of both of best effort."""
     return list(_events(count))
 
 
@@ -113,13 +113,13 @@ def _events(count: int) -> Iterator[Event]:
 
 
 def before(count: int) -> Mapping[str, int]:
-    """Give how many of so many loaded pods each quota counts."""
+    """Return how many of so many loaded pods each quota counts."""
     light = lights(count)
     return {EVERY: count, LASTING: count, LIGHT: light, CLASSED: count - light}
 
 
 def used(count: int, after: Mapping[str, Counts]) -> Mapping[str, quotas.Amounts]:
-    """Give the right `used` of each quota, by `namespace/name`."""
+    """Return the right `used` of each quota, by `namespace/name`."""
     return {
         f"{NAMESPACE}/{quota}": _used(quota, before(count)[quota], after[quota]) for quota in SPECS
     }
@@ -137,7 +137,7 @@ def _used(quota: str, loaded: int, counts: Counts) -> quotas.Amounts:
 
 
 def lights(count: int) -> int:
-    """Give how many of so many pods are of best effort."""
+    """Return how many of so many pods are of best effort."""
     return count // LIGHT_OF
 
 

@@ -31,12 +31,12 @@ def create_template(stage: Stage) -> None:
 
 
 def pod(name: str) -> dict[str, Any]:
-    """Give the body of a pod with one claim, made from the template."""
+    """Return the body of a pod with one claim, made from the template."""
     return pods.pod(name, requests={"cpu": "100m"}, template=TEMPLATE)
 
 
 def names(count: int) -> Sequence[str]:
-    """Give the names of so many pods."""
+    """Return the names of so many pods."""
     return [f"trainer-{number:05}" for number in range(count)]
 
 
@@ -44,7 +44,7 @@ class Pods:
     """Pods that are ready to be put on a stage all at once."""
 
     def __init__(self, stage: Stage) -> None:
-        """Let the API server make one, keep what it stored, and remove it again."""
+        """Create one, keep what the API server stored, and remove it again."""
         self._etcd = stage.etcd
         answer = stage.calls.one(pods.creation(NAMESPACE, pod(FIRST)))
         self._uid: str = answer["metadata"]["uid"]
@@ -108,7 +108,7 @@ def require_made(stage: Stage, wanted: Sequence[str], *, who: str) -> None:
 
 
 def claims_left(stage: Stage) -> int:
-    """Give how many claims there are."""
+    """Return how many claims there are."""
     return len(stage.calls.one(Call("GET", CLAIMS))["items"])
 
 

@@ -28,7 +28,7 @@ def _prepared(sizes: Sizes) -> Iterator[Measure]:
 
 def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
     """
-    Let the candidate make the claims, allocate them in the scheduler's place, finish the pods.
+    Measure how the candidate makes the claims, then allocate them, then finish the pods.
 
     The reference makes the claim of a finished pod again as soon as it is gone, and deletes it
     again, for as long as the pod exists. So the work ends when all claims of the beginning have

@@ -25,7 +25,7 @@ class Pattern:
 
     def copied(self, replaced: Mapping[str, str]) -> "Pattern":
         """
-        Give the same with some texts replaced by others, in the key and in the bytes.
+        Return the same with some texts replaced by others, in the key and in the bytes.
 
         A new text must be as long as the old one: lengths stand in those bytes.
         """
@@ -51,7 +51,7 @@ def clone(etcd: Etcd, *, path_end: str, uid: str, names: Iterable[str]) -> None:
 
 
 def stored(etcd: Etcd, path_end: str) -> Pattern:
-    """Give the object whose key in etcd ends with `path_end`."""
+    """Return the object whose key in etcd ends with `path_end`."""
     keys = _call(etcd, "range", {"key": _text(b"/"), "range_end": _text(b"0"), "keys_only": True})
     found = (base64.b64decode(each["key"]).decode() for each in keys["kvs"])
     key = next(key for key in found if key.endswith(path_end))
@@ -90,7 +90,7 @@ def _put(thing: Pattern) -> dict[str, str]:
 
 
 def new_uid() -> str:
-    """Give a uid that no object has."""
+    """Return a uid that no object has."""
     return str(uuid.uuid4())
 
 

@@ -30,7 +30,7 @@ KEPT_SECONDS = 24 * 3600
 
 def installed_host(say: Callable[[str], None]) -> Path:
     """
-    Give the virtual environment with the host of these sources, built if it is not cached.
+    Return the virtual environment with the host of these sources, built if it is not cached.
 
     The cache is `${XDG_CACHE_HOME:-~/.cache}/kcm-host/bench`, a folder for each state of the
     sources.

@@ -12,7 +12,7 @@ _SCHEDULER_CLOCK = 2
 
 def cpu_seconds(pid: int) -> float:
     """
-    Give the processor time of a process since its start, user and system, to the nanosecond.
+    Return the processor time of a process since its start, user and system, to the nanosecond.
 
     `/proc/PID/stat` says the same in ticks of 10 ms, too coarse for an idle minute. Raises
     `ProcessLookupError` when there is no such process.
@@ -63,12 +63,12 @@ class Span:
         self._known = {pid: cpu_seconds(pid) for pid in (*pids, os.getpid())}
 
     def used_by(self, pid: int) -> float:
-        """Give the processor time of one process in the span; one not named began in it."""
+        """Return the processor time of one process in the span; one not named began in it."""
         return cpu_seconds(pid) - self._known.get(pid, 0.0)
 
     def others_share(self, *began_since: int) -> float:
         """
-        Give what all other processes used, as a share of the span: 1 means one whole core.
+        Return what all other processes used, as a share of the span: 1 means one whole core.
 
         `began_since` are the processes of ours that did not exist when the span began.
         """

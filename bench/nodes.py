@@ -69,7 +69,7 @@ def _heartbeat(position: int) -> dict[str, Any]:
 
 
 def node(name: str) -> dict[str, Any]:
-    """Give the body of a node."""
+    """Return the body of a node."""
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",

@@ -24,13 +24,13 @@ def create_namespaces(stage: Stage, names: list[str]) -> None:
 
 
 def creation(namespace: str, pod: Mapping[str, Any]) -> Call:
-    """Give the request that creates a pod, as a ReplicaSet would."""
+    """Return the request that creates a pod, as a ReplicaSet would."""
     path = f"{NAMESPACES}/{namespace}/pods?fieldManager=kube-controller-manager"
     return Call("POST", path, pod)
 
 
 def deletion(namespace: str, name: str) -> Call:
-    """Give the request that removes a pod at once, as a kubelet does at the end."""
+    """Return the request that removes a pod at once, as a kubelet does at the end."""
     return Call("DELETE", f"{NAMESPACES}/{namespace}/pods/{name}", {"gracePeriodSeconds": 0})
 
 
@@ -51,7 +51,7 @@ def pod(
     template: str | None = None,
 ) -> dict[str, Any]:
     """
-    Give the body of a pod with one container.
+    Return the body of a pod with one container.
 
     `template` is the ResourceClaimTemplate that its one claim is made from.
     """

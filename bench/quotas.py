@@ -21,24 +21,24 @@ Amounts = Mapping[str, Decimal]
 
 
 def creation(namespace: str, name: str, spec: Mapping[str, Any]) -> Call:
-    """Give the request that creates a quota."""
+    """Return the request that creates a quota."""
     body = {"metadata": {"name": name}, "spec": spec}
     return Call("POST", f"{NAMESPACES}/{namespace}/resourcequotas", body)
 
 
 def deletion(namespace: str, name: str) -> Call:
-    """Give the request that removes a quota."""
+    """Return the request that removes a quota."""
     return Call("DELETE", f"{NAMESPACES}/{namespace}/resourcequotas/{name}")
 
 
 def used(quota: Mapping[str, Any]) -> Amounts:
-    """Give what the status of a quota says; nothing as long as it has none."""
+    """Return what the status of a quota says; nothing as long as it has none."""
     shown = quota.get("status", {}).get("used", {})
     return {resource: _parse(amount) for resource, amount in shown.items()}
 
 
 def all_right(following: Following, wanted: Mapping[str, Amounts]) -> bool:
-    """Whether the newest that was seen of each of these quotas, by `namespace/name`, is right."""
+    """Return whether the newest that was seen of each quota, by `namespace/name`, is right."""
     newest = following.newest
     return all(name in newest and used(newest[name]) == wanted[name] for name in wanted)
 
@@ -57,7 +57,7 @@ def require_right(stage: Stage, wanted: Mapping[str, Amounts], *, who: str) -> N
 
 
 def key(thing: Mapping[str, Any]) -> str:
-    """Give `namespace/name` of an object."""
+    """Return `namespace/name` of an object."""
     return f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
 
 

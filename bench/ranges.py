@@ -22,12 +22,12 @@ FIRST, PARTS = 100, 100
 
 
 def cidr(number: int) -> str:
-    """Give the range with this number."""
+    """Return the range with this number."""
     return f"{_network(number)}.0/24"
 
 
 def addresses(number: int) -> Sequence[str]:
-    """Give the addresses that are used in the range with this number."""
+    """Return the addresses that are used in the range with this number."""
     return [f"{_network(number)}.{host}" for host in range(FIRST, FIRST + USED_EACH)]
 
 
@@ -102,6 +102,6 @@ def require_addresses(stage: Stage, count: int, *, who: str) -> None:
 
 
 def ready(range_: Mapping[str, Any]) -> str:
-    """Give the status of its condition Ready, or nothing."""
+    """Return the status of its condition Ready, or nothing."""
     conditions = range_.get("status", {}).get("conditions", [])
     return next((str(each["status"]) for each in conditions if each["type"] == "Ready"), "")

@@ -20,7 +20,7 @@ def repeated(
     say: Callable[[str], None],
 ) -> Mapping[str, Sequence[Repetition]]:
     """
-    Give `count` repetitions of each candidate by its name: reference, ours, reference, ...
+    Return `count` repetitions of each candidate by its name: reference, ours, reference, ...
 
     Each is measured up to `attempts` times, until the machine was ours; the last one counts
     however disturbed it was.

@@ -33,7 +33,7 @@ def create_roles(stage: Stage, count: int) -> None:
 
 
 def edits(count: int, of: int) -> Sequence[Call]:
-    """Give `count` changes, each of another one of the sources, each with a rule more."""
+    """Return `count` changes, each of another one of the sources, each with a rule more."""
     chance = random.Random(of)
     numbers = random.Random(count).sample(range(of), count)
     bodies = {number: source(number, chance) for number in range(of)}
@@ -63,7 +63,7 @@ def require_aggregated(stage: Stage, *, count: int, who: str) -> None:
 
 
 def aggregated(number: int) -> dict[str, Any]:
-    """Give an aggregated role that is still empty."""
+    """Return an aggregated role that is still empty."""
     selector = {"matchLabels": {f"{LABEL}{number}": "true"}}
     return {
         "metadata": {"name": f"{PREFIX}all-{number:03}"},
@@ -73,7 +73,7 @@ def aggregated(number: int) -> dict[str, Any]:
 
 
 def source(number: int, chance: random.Random) -> dict[str, Any]:
-    """Give a role that feeds some aggregated ones."""
+    """Return a role that feeds some aggregated ones."""
     fed = chance.sample(range(AGGREGATED), FEEDS)
     rules = [_own_or_shared(number, position, chance) for position in range(RULES)]
     labels = {f"{LABEL}{target}": "true" for target in fed}

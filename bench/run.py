@@ -55,12 +55,12 @@ class Run:
         return self._running().pid
 
     def cpu_seconds(self) -> float:
-        """Give its processor time since its start; `WrongOutcome` when it has ended."""
+        """Return its processor time since its start; `WrongOutcome` when it has ended."""
         self._running()
         return cpu_seconds(self.pid)
 
     def usage(self) -> Usage:
-        """Give its memory now."""
+        """Return its memory now."""
         return usage_of(self._running().pid)
 
     def wait_for_writes(self, count: int) -> None:

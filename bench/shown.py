@@ -31,7 +31,7 @@ class Sent:
 def shown(
     sightings: Sequence[Sighting], *, loaded: int, sent: Sequence[Sent]
 ) -> Mapping[str, Sequence[Shown]]:
-    """Give what each quota counted at each sighting, by its name, in order."""
+    """Return what each quota counted at each sighting, by its name, in order."""
     history: dict[str, list[Shown]] = {name: [] for name in SPECS}
     old = before(loaded)
     for sighting in sightings:
@@ -46,7 +46,7 @@ def shown(
 
 def _made(quota: str, amounts: quotas.Amounts, at: float, sent: Sequence[Sent]) -> int:
     """
-    Give how many new pods a quota counts.
+    Return how many new pods a quota counts.
 
     Where only pods are limited, that is all whose creation was answered, because admission counts
     them before. One that is counted and not answered yet seems to be a deletion not counted.
@@ -79,7 +79,7 @@ def _first(history: Sequence[Shown], gone: int) -> float:
 
 def steps_back(history: Mapping[str, Sequence[Shown]], sent: Sequence[Sent]) -> int:
     """
-    Give how many times a quota forgot a new pod, or counted again one that is gone.
+    Return how many times a quota forgot a new pod, or counted again one that is gone.
 
     Only those quotas are looked at whose amounts tell the two apart. To take off a pod that
     admission counted and then refused is right.
@@ -93,5 +93,5 @@ def steps_back(history: Mapping[str, Sequence[Shown]], sent: Sequence[Sent]) -> 
 
 
 def _sent(quota: str, at: float, sent: Sequence[Sent]) -> int:
-    """Give how many new pods of a quota had been sent and were, then or later, accepted."""
+    """Return how many new pods of a quota had been sent and were, then or later, accepted."""
     return max((each.event.after[quota].made for each in sent if each.sent_at <= at), default=0)

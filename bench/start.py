@@ -55,14 +55,14 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
 
 
 def settle(stage: Stage, candidate: Candidate, controllers: Sequence[str] = CONTROLLERS) -> None:
-    """Let the candidate fill the aggregated roles that every fresh API server has."""
+    """Run the candidate until it has filled the aggregated roles of a fresh API server."""
     with Run(candidate, stage, controllers) as run:
         run.wait_until_watching("clusterroles")
         run.wait_until_quiet()
 
 
 def idle_cpu(run: Run, seconds: float) -> float:
-    """Give the processor time that it uses in a minute, measured over so many seconds."""
+    """Return the processor time that it uses in a minute, measured over so many seconds."""
     before = run.cpu_seconds()
     time.sleep(seconds)
     return (run.cpu_seconds() - before) / seconds * 60

@@ -15,7 +15,7 @@ WIDTH = 150
 
 
 def as_table(results: Sequence[Result]) -> str:
-    """Give one table for each workload, with a line on what else the machine did."""
+    """Return one table for each workload, with a line on what else the machine did."""
     shown = StringIO()
     colours = sys.stdout.isatty()
     console = Console(file=shown, width=WIDTH, highlight=False, force_terminal=colours)
@@ -26,7 +26,7 @@ def as_table(results: Sequence[Result]) -> str:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """Give all rows with every single value, in seconds, bytes and counts."""
+    """Return all rows with every single value, in seconds, bytes and counts."""
     return json.dumps([_plain(result) for result in results], indent=2)
 
 

@@ -23,7 +23,7 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether it was meant to change something."""
+        """Return whether it was meant to change something."""
         return self.verb in WRITE_VERBS
 
 

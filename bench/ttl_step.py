@@ -30,7 +30,7 @@ def _prepared_needed(_sizes: Sizes) -> Iterator[Measure]:
 
 def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
     """
-    Let the last node appear and, at once, every node report its status.
+    Create the last node and, at once, report the status of every node.
 
     The reference looks at a node again only when that changes, so without reports it would wait
     for minutes. Ours does not need them; `for_all` says whether it gets them all the same.

@@ -27,7 +27,7 @@ def play(api: Any) -> None:
 
 
 def _resources(rbac: Any) -> str | None:
-    """Give the resources of the aggregated role once it has the wanted ones."""
+    """Return the resources of the aggregated role once it has the wanted ones."""
     rules = rbac.read_cluster_role("demo-reader").rules or []
     found = [resource for rule in rules for resource in rule.resources]
     return ", ".join(found) if set(found) == WANTED else None

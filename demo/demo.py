@@ -83,7 +83,7 @@ def host(folder: Path, kubeconfig: Path) -> Iterator[str]:
 
 
 def address_in(log: Path, process: "subprocess.Popen[bytes]") -> str | None:
-    """Give the address of the host's pages once it has logged it."""
+    """Return the address of the host's pages once it has logged it."""
     text = log.read_text()
     if process.poll() is not None:
         raise SystemExit(f"kcm-host ended early:\n{text}")

@@ -26,6 +26,6 @@ def _create_nodes(core: Any, numbers: range) -> None:
 
 
 def _told(core: Any, *, nodes: int, value: str) -> str | None:
-    """Give a sentence once all nodes carry `value`."""
+    """Return a sentence once all nodes carry `value`."""
     found = Counter((node.metadata.annotations or {}).get(TTL) for node in core.list_node().items)
     return f"{nodes} nodes with {TTL}={value}" if found == {value: nodes} else None

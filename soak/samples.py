@@ -39,7 +39,7 @@ class Growth:
 
     @property
     def too_much(self) -> bool:
-        """Whether it grew beyond what is allowed."""
+        """Return whether it grew beyond what is allowed."""
         return self.most is not None and self.last_half - self.first_half > self.most
 
 
