@@ -7,7 +7,7 @@ import pytest
 from host.reconcile.event_occurrences import AT, SECOND, Clock, occurrence
 
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator, LRUCache
+from kcm_host.reconcile.event_correlator import COMBINED, Event, EventCorrelator
 
 
 @dataclass
@@ -164,14 +164,15 @@ def test_messages_about_different_things_are_not_combined(correlation: Correlati
         assert event.occurrence.message == f"disk {number}"
 
 
-def test_the_least_recently_used_entry_is_removed() -> None:
-    """A full memory drops the entry that nobody asked for or put in for longest (IQ-122)."""
-    recent: LRUCache[str, int] = LRUCache(2)
-    recent.put("a", 1)
-    recent.put("b", 2)
-    assert recent.get("a") == 1
-    recent.put("c", 3)
-    assert [recent.get(name) for name in "abc"] == [1, None, 3]
+def test_the_least_recently_used_event_is_forgotten(correlation: Correlation) -> None:
+    """An Event that occurred again stays, the one that has not for longest goes (IQ-122)."""
+    correlation.sent("full", key=Key("often"))
+    correlation.sent("full", key=Key("once"))
+    correlation.sent("full", key=Key("often"))
+    for number in range(4095):
+        correlation.sent("full", key=Key(f"other-{number}"))
+    assert correlation.sent("full", key=Key("often")).count == 3
+    assert correlation.sent("full", key=Key("once")).count == 1
 
 
 def test_the_number_of_events_is_limited(correlation: Correlation) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from types import TracebackType
+
+from cachetools import LRUCache
 
 MAX_FACTS = 1024
 #: How long after the first line of a fact its repetitions are logged as a count; doubled each time.
@@ -22,15 +23,12 @@ class LogOnce:
     """
 
     def __init__(self, size: int = MAX_FACTS) -> None:
-        self._size = size
-        self._logged: OrderedDict[Hashable, str] = OrderedDict()
+        self._logged: LRUCache[Hashable, str] = LRUCache(size)
 
     def is_new(self, fact: Hashable, text: str = "") -> bool:
         """Return whether `fact` is new or its text has changed, and record it as logged."""
-        is_same = self._logged.pop(fact, None) == text
+        is_same = self._logged.get(fact) == text
         self._logged[fact] = text
-        if len(self._logged) > self._size:
-            self._logged.popitem(last=False)
         return not is_same
 
     def forget(self, fact: Hashable) -> bool:
@@ -70,7 +68,9 @@ class DeduplicatedLog:
         self._loop = asyncio.get_running_loop()
         self._log = log
         self._event = event
-        self._facts: OrderedDict[Hashable, _Repetition] = OrderedDict()
+        # In the order of their first lines. No cache of a library: the oldest fact does not just
+        # vanish when there are too many, its count is logged and its timer cancelled.
+        self._facts: dict[Hashable, _Repetition] = {}
 
     def log(
         self, fact: Hashable, pairs: Mapping[str, str], *, level: int = logging.WARNING

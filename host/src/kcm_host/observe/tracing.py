@@ -4,12 +4,12 @@ Tracing: one span for each sync and one for each write in it.
 OpenTelemetry is imported by `start_tracing` alone. Without it `NoTracing` takes its place.
 """
 
-from collections import OrderedDict
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
 import msgspec
+from cachetools import FIFOCache
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Cause, SyncOutcome
@@ -158,7 +158,7 @@ class WriteLinks:
     """The last writes of one controller with the spans of their syncs."""
 
     def __init__(self) -> None:
-        self._spans: OrderedDict[tuple[str, str, str], SpanContext] = OrderedDict()
+        self._spans: FIFOCache[tuple[str, str, str], SpanContext] = FIFOCache(MAX_WRITE_LINKS)
 
     def remember(self, write: Write, response: WriteResponse, span: SpanContext | None) -> None:
         """Keep the span of a write, by the resource version that the write led to."""
@@ -166,8 +166,6 @@ class WriteLinks:
         if span is None or not response.resource_version:
             return
         self._spans[str(write.kind), str(write.key), response.resource_version] = span
-        if len(self._spans) > MAX_WRITE_LINKS:
-            self._spans.popitem(last=False)
 
     def linked(self, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
         """

@@ -2,12 +2,12 @@
 
 import re
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
+from cachetools import LRUCache
 
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import EVENT, Write
@@ -156,30 +156,6 @@ SPAM_BURST = 25
 SPAM_SECONDS = 300.0
 
 Clock = Callable[[], float]
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-class LRUCache(Generic[K, V]):
-    """A mapping that keeps the `size` entries that were used most recently."""
-
-    def __init__(self, size: int = MAX_ENTRIES) -> None:
-        self._size = size
-        self._entries: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        """Return the value, which counts as a use; None when it is missing."""
-        if key not in self._entries:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key]
-
-    def put(self, key: K, value: V) -> None:
-        """Store a value; beyond `size` the least recently used one is removed."""
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -197,7 +173,7 @@ class EventAggregator:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: LRUCache[Hashable, _Group] = LRUCache()
+        self._groups: LRUCache[Hashable, _Group] = LRUCache(MAX_ENTRIES)
 
     def aggregated(self, occurrence: EventOccurrence) -> tuple[EventOccurrence, Hashable]:
         """Return the occurrence to send, and the key by which its repetitions are counted."""
@@ -212,7 +188,7 @@ class EventAggregator:
             # Not beyond the ninth: a controller that puts a number into each message must not fill
             # the memory.
             messages |= {occurrence.message}
-        self._groups.put(occurrence.group, _Group(messages, now))
+        self._groups[occurrence.group] = _Group(messages, now)
         if is_single:
             return occurrence, (occurrence.group, occurrence.message)
         combined = msgspec.structs.replace(occurrence, message=f"{COMBINED}{occurrence.message}")
@@ -223,7 +199,7 @@ class EventCounter:
     """Keeps the last Events, so that a repetition only increases a count (IQ-124)."""
 
     def __init__(self) -> None:
-        self._events: LRUCache[Hashable, Event] = LRUCache()
+        self._events: LRUCache[Hashable, Event] = LRUCache(MAX_ENTRIES)
 
     def counted(self, occurrence: EventOccurrence, identity: Hashable) -> Event:
         """Return the Event with this occurrence counted."""
@@ -236,7 +212,7 @@ class EventCounter:
                 count=before.count + 1,
                 first=before.first,
             )
-        self._events.put(identity, event)
+        self._events[identity] = event
         return event
 
 
@@ -250,7 +226,7 @@ class SpamFilter:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sources: LRUCache[Hashable, _Tokens] = LRUCache()
+        self._sources: LRUCache[Hashable, _Tokens] = LRUCache(MAX_ENTRIES)
 
     def admits(self, occurrence: EventOccurrence) -> bool:
         """Return whether it may be sent, and take a token if so."""
@@ -258,7 +234,7 @@ class SpamFilter:
         tokens = self._sources.get(occurrence.source) or _Tokens(SPAM_BURST, now)
         left = min(SPAM_BURST, tokens.left + (now - tokens.at) / SPAM_SECONDS)
         admitted = left >= 1
-        self._sources.put(occurrence.source, _Tokens(left - admitted, now))
+        self._sources[occurrence.source] = _Tokens(left - admitted, now)
         return admitted
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from cachetools import LRUCache
 
 from kcm_host.api.kinds import Kind, Resource
 from kcm_host.api.watch import AnyWatch, Change, Watch, name_of
@@ -62,8 +63,8 @@ class FlapDetector:
     def __init__(self, served: Hashable, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._served = served
-        #: How often each of the last answers has returned, the latest at the end.
-        self._returns: OrderedDict[Hashable, int] = OrderedDict({served: 0})
+        #: How often each of the last answers has returned.
+        self._returns = _new_returns(served)
         self._flaps = False
         self._changed_at = clock()
         self._pending = False
@@ -74,13 +75,10 @@ class FlapDetector:
         """Record that the answer has changed to `served`."""
         now = self._clock()
         if now - self._changed_at > STABLE_SECONDS:
-            self._returns = OrderedDict({self._served: 0})
+            self._returns = _new_returns(self._served)
             self._flaps = False
             self._delay_seconds = INITIAL_DELAY_SECONDS
         self._returns[served] = self._returns.get(served, -1) + 1
-        self._returns.move_to_end(served)
-        if len(self._returns) > MAX_ANSWERS:
-            self._returns.popitem(last=False)
         # Behind API servers of two versions the answers alternated, and controllers restarted every
         # 30 s (F-28).
         if self._returns[served] >= MIN_RETURNS and not self._flaps:
@@ -110,6 +108,12 @@ class FlapDetector:
             "remedy": "see whether API servers of several versions answer at one address",
         }
         log.warning("served kinds flapping", extra={"kv": pairs})
+
+
+def _new_returns(served: Hashable) -> LRUCache[Hashable, int]:
+    returns: LRUCache[Hashable, int] = LRUCache(MAX_ANSWERS)
+    returns[served] = 0
+    return returns
 
 
 class RecordedDiscovery:

@@ -110,7 +110,8 @@ class RetryRateLimiter:
 
     def next_delay(self, key: Key, error: str = "") -> float:
         """Record one more failure of `key` and return the seconds until its retry."""
-        # The first keys that fail are those that come to fail most often.
+        # The first keys that fail are those that come to fail most often: a cache that keeps the
+        # latest ones would lose them in a burst of failures.
         if key in self._errors or len(self._errors) < MAX_ERRORS:
             self._errors[key] = error[:MAX_ERROR_LENGTH]
         failures = self._failures.get(key, 0)
