@@ -1,7 +1,7 @@
 """The evaluator of objects that are only counted."""
 
 import pytest
-from plugins.resourcequota.quota_objects import Namespace, counted, nano, pod
+from plugins.resourcequota.quota_objects import Namespace, counted, nano
 
 from kcm_host.api import Kind
 from kcm_host.informer.decoder import reads_metadata_only
@@ -32,18 +32,6 @@ def test_objects_are_counted_under_both_names() -> None:
     assert space.used(*expected) == nano(expected)
 
 
-def test_a_group_is_part_of_the_name() -> None:
-    """Another group's namesake is another resource (RQ-T101, RQ-T102, RQ-202)."""
-    space = Namespace(
-        *(counted("Deployment", f"d{n}") for n in range(2)),
-        *(counted("Widget", f"w{n}") for n in range(4)),
-    )
-    expected = {"count/deployments.apps": 2, "count/widgets.example.com": 4}
-    assert space.used("count/deployments.extensions", "deployments.apps", *expected) == nano(
-        expected
-    )
-
-
 @pytest.mark.parametrize(
     ("group", "resource", "name", "alias"),
     [
@@ -62,25 +50,6 @@ def test_a_counter_handles_only_its_names(
     assert evaluator.handles(name)
     assert evaluator.handles(resource) is alias
     assert not any(map(evaluator.handles, (f"{name}x", f"{resource}.{group}", "count/", "pods")))
-
-
-def test_names_without_evaluator_have_no_entry() -> None:
-    """Resources that are not monitored give no entry (RQ-T103, RQ-T104, RQ-205)."""
-    names = (
-        "count/events",
-        "count/events.events.k8s.io",
-        "count/nodes",
-        "count/pods.metrics.k8s.io",
-    )
-    assert Namespace(pod()).used(*names) == {}
-
-
-def test_objects_being_deleted_count() -> None:
-    """A config map with a finalizer exists (RQ-T105, RQ-200)."""
-    leaving = counted(
-        "ConfigMap", "c", deletionTimestamp="2027-01-15T07:00:00Z", finalizers=["example.com/f"]
-    )
-    assert Namespace(leaving).used("configmaps") == nano({"configmaps": 1})
 
 
 def test_counted_objects_are_requested_as_metadata() -> None:

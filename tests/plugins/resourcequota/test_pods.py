@@ -51,15 +51,6 @@ def test_ended_pods_are_only_counted() -> None:
     assert space.used("pods", "count/pods", "cpu") == nano({"pods": 4, "count/pods": 6, "cpu": 4})
 
 
-def test_pods_that_succeed_are_no_longer_charged() -> None:
-    """Ten pods, then two of them end: the others are charged (RQ-T52)."""
-    space = Namespace(*(pod(container({"cpu": "100m"}), name=f"p{n}") for n in range(10)))
-    assert space.used("cpu", "count/pods") == nano({"cpu": 1, "count/pods": 10})
-    for number in range(2):
-        space.put(pod(container({"cpu": "100m"}), name=f"p{number}", phase="Succeeded"))
-    assert space.used("cpu", "count/pods") == nano({"cpu": "800m", "count/pods": 10})
-
-
 def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, Any]:
     """Return a pod whose deletion time was a number of seconds before now."""
     metadata: dict[str, Any] = {}

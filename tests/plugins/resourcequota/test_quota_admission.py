@@ -104,17 +104,6 @@ def test_churn_at_the_limit_never_admits_too_many(place: QuotaNamespace) -> None
     place.wait_until({"pods": left, "count/pods": left})
 
 
-def test_stale_usage_is_released(place: QuotaNamespace) -> None:
-    """A creation with an existing name leaves stale usage; it is released later (RQ-T139)."""
-    place.quota("pods")
-    place.wait_until({"pods": 0})
-    place.pod("p")
-    for _ in range(3):
-        assert not _create(place, "p")
-    assert place.used()["pods"] == 4
-    place.wait_until({"pods": 1})
-
-
 def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace) -> None:
     """A full quota admits the next pod soon after a deletion (RQ-B11)."""
     place.quota("pods", limit="2")
@@ -126,14 +115,6 @@ def test_usage_is_released_as_soon_as_an_object_is_deleted(place: QuotaNamespace
         place.delete_pod(f"p{number - 2}")
         eventually(partial(_create, place, f"p{number}"), "there is room")
     place.wait_until({"pods": 2})
-
-
-def test_objects_from_before_the_quota_are_counted(place: QuotaNamespace) -> None:
-    """Pods that were created before or together with the quota (RQ-T140, RQ-B33)."""
-    place.quota("pods")
-    for number in range(20):
-        place.pod(f"p{number}")
-    place.wait_until({"pods": 20})
 
 
 def test_usage_never_drops_below_admitted_requests(place: QuotaNamespace) -> None:

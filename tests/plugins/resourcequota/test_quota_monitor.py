@@ -202,30 +202,6 @@ def test_scopes_that_change_are_noticed() -> None:
     assert (cluster.used(ending), cluster.used(lasting)) == ({"pods": "1"}, {"pods": "0"})
 
 
-def test_a_service_that_needs_fewer_ports_is_noticed() -> None:
-    """Also without a change of its type (RQ-T70, RQ-241, D-5)."""
-    cluster = QuotaCluster()
-    ports = [{"port": number, "nodePort": 30000 + number} for number in range(3)]
-    key = cluster.put(SERVICE, named("s", spec={"type": "NodePort", "ports": ports}))
-    quota = cluster.quota("services.nodeports")
-    cluster.start()
-    assert cluster.used(quota) == {"services.nodeports": "3"}
-    cluster.put(SERVICE, named("s", spec={"type": "NodePort", "ports": ports[:1]}))
-    cluster.advance(1)
-    assert cluster.used(quota) == {"services.nodeports": "1"}
-    assert cluster.get(SERVICE, key)["spec"]["type"] == "NodePort"
-
-
-def test_quotas_count_themselves() -> None:
-    """Under their own name and alias (RQ-T100, RQ-201)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("resourcequotas", "count/resourcequotas")
-    cluster.quota("pods", name="other")
-    cluster.start()
-    cluster.advance(1)
-    assert cluster.used(key) == {"resourcequotas": "2", "count/resourcequotas": "2"}
-
-
 def test_a_device_class_that_changes_recounts_its_claims() -> None:
     """At once, with all names that have other evaluators (RQ-T96, RQ-174, D-9)."""
     cluster = QuotaCluster()

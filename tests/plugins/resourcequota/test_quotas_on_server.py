@@ -21,62 +21,6 @@ def test_a_new_quota_gets_its_status_by_one_write(place: QuotaNamespace) -> None
     assert place.writes() == [200]
 
 
-def test_usage_is_right_whatever_came_first(place: QuotaNamespace) -> None:
-    """Pods before the quota, sums in all forms of a name, the texts (RQ-T3, RQ-T4)."""
-    for number in range(3):
-        place.pod(f"p{number}")
-    place.quota("requests.cpu", "requests.memory", "limits.cpu", "memory", "pods")
-    texts = {"requests.cpu": "300m", "requests.memory": "3Gi", "limits.cpu": "600m"}
-    texts |= {"memory": "3Gi", "pods": "3"}
-    eventually(lambda: place.status().get("used") == texts, "all sums are there")
-
-
-def test_admission_and_controller_agree(place: QuotaNamespace) -> None:
-    """
-    Creations are counted by admission only; ended and deleted pods are subtracted at once.
-
-    RQ-T2, T52, T110 to T113, RQ-216, RQ-251.
-    """
-    place.quota("pods", "count/pods", "requests.cpu")
-    place.wait_until({"pods": 0, "count/pods": 0, "requests.cpu": 0})
-    for number in range(10):
-        place.pod(f"p{number}")
-    place.wait_until({"pods": 10, "count/pods": 10, "requests.cpu": 1})
-    place.wait_until_quiet()
-    assert place.writes() == [200], "the creates needed no write"
-    place.end_pod("p0")
-    place.end_pod("p1")
-    place.wait_until({"pods": 8, "count/pods": 10, "requests.cpu": 0.8})
-    place.delete_pod("p0")
-    place.delete_pod("p2")
-    place.wait_until({"pods": 7, "count/pods": 8, "requests.cpu": 0.7})
-
-
-def test_a_limit_that_changes_is_in_force_at_once(place: QuotaNamespace) -> None:
-    """Copied, counted and, after its removal, dropped (RQ-T7, RQ-21, RQ-44, RQ-250)."""
-    place.pod("p")
-    place.quota("pods")
-    place.wait_until({"pods": 1})
-    place.set_hard("q", **{"limits.cpu": "1", "pods": "7"})
-    place.wait_until({"pods": 1, "limits.cpu": 0.2})
-    place.set_hard("q", pods=None)
-    place.wait_until({"limits.cpu": 0.2})
-    assert place.status()["hard"] == {"limits.cpu": "1"}
-
-
-def test_scopes(place: QuotaNamespace) -> None:
-    """Each quota counts its own pods (RQ-T55, RQ-T62, RQ-72, RQ-76)."""
-    place.quota("pods", name="ending", scopes=["Terminating"])
-    place.quota("count/configmaps", "count/pods", name="counts", scopes=["Terminating"])
-    place.quota("pods", name="lasting", scopes=["NotTerminating"])
-    place.pod("p0", activeDeadlineSeconds=60)
-    place.pod("p1")
-    place.pod("p2")
-    place.wait_until({"pods": 1}, "ending")
-    place.wait_until({"pods": 2}, "lasting")
-    place.wait_until({"count/configmaps": 0, "count/pods": 1}, "counts")
-
-
 def test_a_quota_without_anything_to_count_is_left_alone(place: QuotaNamespace) -> None:
     """The reference writes it at every sync (RQ-T15, RQ-T16, RQ-50, D-2)."""
     place.quota(name="empty")
@@ -97,23 +41,6 @@ def test_an_event_reports_names_without_evaluator(place: QuotaNamespace) -> None
     assert (event.type, event.reason) == ("Warning", "NotServed")
     assert event.involved_object.name == "q"
     assert "limits.example.com/gpu" in event.message
-
-
-def test_everything_that_is_countable_is_counted(place: QuotaNamespace) -> None:
-    """Aliases, groups, quotas themselves (RQ-T100, RQ-T101, RQ-200 to RQ-202)."""
-    place.core.create_namespaced_config_map(place.name, {"metadata": {"name": "c"}})
-    place.core.create_namespaced_secret(place.name, {"metadata": {"name": "s"}})
-    names = ("configmaps", "count/configmaps", "secrets", "count/deployments.apps")
-    place.quota(*names, "resourcequotas", "count/events", "count/nodes")
-    place.wait_until(
-        {
-            "configmaps": 1,
-            "count/configmaps": 1,
-            "secrets": 1,
-            "count/deployments.apps": 0,
-            "resourcequotas": 1,
-        }
-    )
 
 
 def test_a_resource_that_comes_later_is_counted(

@@ -187,12 +187,6 @@ def test_a_claim_of_more_than_the_pod_is_charged_the_remainder() -> None:
     check(space, 5, 5, 5)
 
 
-def test_names_without_a_class_have_an_entry() -> None:
-    """Pods handle the implicit name in any case (RQ-T92)."""
-    name = "requests.deviceclass.resource.kubernetes.io/nope"
-    assert Namespace().used(name) == {name: 0}
-
-
 def test_a_claim_of_a_missing_class_is_charged() -> None:
     """The evaluator is not planned for the name alone, but for another one (RQ-172, RQ-173)."""
     space = Namespace(claim(exactly("gpu", 2)))
@@ -330,13 +324,3 @@ def test_a_pod_out_of_scope_still_exempts_its_claim() -> None:
     """The exemption does not depend on the scopes of the quota (RQ-192)."""
     obj = user(spec={"activeDeadlineSeconds": 5}, **naming("k"))
     check(Namespace(extended(), obj, classes=EXPLICIT), 2, 2, 2)
-
-
-def test_a_claim_without_its_pod_is_charged() -> None:
-    """Once the pod exists, the pod is charged (RQ-T137, RQ-B20)."""
-    space = Namespace(extended(), classes=EXPLICIT)
-    check(space, 2, 2, 2)
-    space.put(user(**naming("k")))
-    check(space, 2, 2, 2)
-    space.remove("ResourceClaim", "k")
-    check(space, 2, 0, 0)

@@ -76,22 +76,6 @@ def test_the_type_decides_what_a_service_uses(
     assert Namespace(obj).used(*ALL) == nano(expected)
 
 
-def test_services_are_summed() -> None:
-    """The services of RQ-T67, one of them being deleted (RQ-140)."""
-    leaving = service("ExternalName", name="e")
-    leaving["metadata"]["deletionTimestamp"] = "2027-01-15T07:00:00Z"
-    space = Namespace(
-        service("ClusterIP", None, None, name="a"),
-        service("NodePort", None, None, None, name="b"),
-        service("LoadBalancer", None, None, name="c"),
-        without_ports(0, 30001, name="d"),
-        leaving,
-    )
-    expected = {"services": 5, "count/services": 5}
-    expected |= {"services.nodeports": 6, "services.loadbalancers": 2}
-    assert space.used(*ALL) == nano(expected)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "changes"),
     [

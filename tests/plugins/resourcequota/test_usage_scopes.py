@@ -40,14 +40,6 @@ def test_pods_with_an_active_deadline_are_terminating() -> None:
     assert space.used("pods", scopes=["NotTerminating"]) == nano({"pods": 3})
 
 
-def test_a_deadline_moves_a_pod_to_the_other_scope() -> None:
-    """It may be set later; both quotas change then (RQ-T64, RQ-B25)."""
-    space = Namespace(pod())
-    space.put(pod(spec={"activeDeadlineSeconds": 60}))
-    assert space.used("pods", scopes=["Terminating"]) == nano({"pods": 1})
-    assert space.used("pods", scopes=["NotTerminating"]) == nano({"pods": 0})
-
-
 @pytest.mark.parametrize(
     ("obj", "best_effort"),
     [
@@ -119,14 +111,6 @@ def test_scopes_and_selector_must_both_be_met() -> None:
     assert space.used("pods", scopes=["PriorityClass"], selector=high) == nano({"pods": 1})
 
 
-def test_a_pod_is_in_all_scopes_or_out() -> None:
-    """Several scopes are one conjunction (RQ-T60)."""
-    rows = [({"activeDeadlineSeconds": 1}, {}), ({}, {}), ({}, {"cpu": 1}), ({}, {"cpu": 2})]
-    pods = (pod(container(spec), name=f"p{n}", spec=s) for n, (s, spec) in enumerate(rows))
-    both = ["NotTerminating", "NotBestEffort"]
-    assert Namespace(*pods).used("pods", scopes=both) == nano({"pods": 2})
-
-
 def affine(name: str, kind: str, term: Manifest, *, required: bool) -> Manifest:
     """Return a pod with one term of affinity."""
     rule = "DuringSchedulingIgnoredDuringExecution"
@@ -154,18 +138,6 @@ def test_affinity_to_other_namespaces_is_a_scope(
     """Any term with namespaces, also the pod's own (RQ-T59, RQ-85)."""
     space = Namespace(affine("p", kind, term, required=required))
     assert space.used("pods", scopes=["CrossNamespacePodAffinity"]) == nano({"pods": crossing})
-
-
-def test_the_affine_pods_of_the_scenario_are_counted() -> None:
-    """Three of four terms name namespaces (RQ-T59); node affinity never does."""
-    space = Namespace(
-        affine("a", "podAffinity", {"namespaces": ["other"]}, required=True),
-        affine("b", "podAntiAffinity", {"namespaceSelector": {}}, required=False),
-        affine("c", "podAffinity", {}, required=True),
-        affine("d", "podAffinity", {"namespaces": ["ns"]}, required=True),
-        pod(name="e", spec={"affinity": {"nodeAffinity": {}}}),
-    )
-    assert space.used("pods", scopes=["CrossNamespacePodAffinity"]) == nano({"pods": 3})
 
 
 def test_objects_without_scopes_meet_none() -> None:

@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster
+from plugins.resourcequota.quota_cluster import QuotaCluster
 from plugins.resourcequota.quota_manifests import named, pod
 from plugins.resourcequota.quota_objects import Manifest
 
@@ -12,7 +12,6 @@ from kcm_host.api import Key, QuantityFormat
 from kcm_host.api.quantity import NANO
 from kcm_host_resourcequota.evaluators.base import Contribution
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
@@ -76,18 +75,6 @@ def test_a_recreated_object_replaces_the_old_one() -> None:
     cluster.release(POD)
     cluster.advance(1)
     assert cluster.used(key) == {"pods": "1", "cpu": "3"}
-
-
-def test_late_and_repeated_events_change_nothing() -> None:
-    """Totals are never below zero (RQ-T133, RQ-B6)."""
-    cluster, key = many(1)
-    gone = cluster.get(POD, Key("p0", "a"))
-    cluster.delete(POD, Key("p0", "a"))
-    cluster.send_event(POD, "DELETED", gone)
-    cluster.send_event(POD, "DELETED", gone)
-    cluster.advance(1)
-    assert cluster.used(key) == {"pods": "0", "cpu": "0"}
-    assert usage_tracker(cluster).index.namespace_usage("pods", "a") is None
 
 
 def being_deleted(cluster: QuotaCluster, seconds: int, **fields: Any) -> Manifest:
@@ -314,30 +301,6 @@ def test_a_resource_that_is_not_synced_has_no_number() -> None:
     assert cluster.used(key) == {"pods": "3", "services": "1"}
 
 
-def test_a_claim_in_change_counts_for_both_classes() -> None:
-    """The old class counts it until the status no longer has that class (RQ-T145, RQ-88, RQ-89)."""
-    cluster = QuotaCluster()
-    quotas = {}
-    for name in ("gold", "silver"):
-        wanted = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": [name]}
-        selector = {"matchExpressions": [wanted]}
-        quotas[name] = cluster.quota("persistentvolumeclaims", name=name, scopeSelector=selector)
-
-    def change(spec: str, status: str) -> tuple[dict[str, str], dict[str, str]]:
-        size = {"requests": {"storage": "1Gi"}}
-        manifest = named("v", spec={"volumeAttributesClassName": spec, "resources": size})
-        manifest["status"] = {"currentVolumeAttributesClassName": status}
-        cluster.put(PERSISTENT_VOLUME_CLAIM, manifest)
-        cluster.advance(1)
-        return cluster.used(quotas["gold"]), cluster.used(quotas["silver"])
-
-    one, none = {"persistentvolumeclaims": "1"}, {"persistentvolumeclaims": "0"}
-    cluster.start()
-    assert change("gold", "gold") == (one, none)
-    assert change("silver", "gold") == (one, one)
-    assert change("silver", "silver") == (none, one)
-
-
 def test_an_undecodable_object_blocks_only_its_namespace() -> None:
     """Its names keep their numbers there until it is decodable or deleted (RQ-75, RQ-B28, D-15)."""
     cluster = QuotaCluster()
@@ -355,15 +318,6 @@ def test_an_undecodable_object_blocks_only_its_namespace() -> None:
     cluster.put(POD, good)
     cluster.advance(2)
     assert [cluster.used(key)["cpu"] for key in keys] == ["3", "3"]
-
-
-def test_deleted_namespaces_leave_nothing_behind() -> None:
-    """Object by object, until nothing is recorded (section 20.3)."""
-    cluster, _ = many(20)
-    for number in range(20):
-        cluster.delete(POD, Key(f"p{number}", "a"))
-    assert usage_tracker(cluster).index.namespaces("pods") == ()
-    assert cluster.wall >= START_TIME
 
 
 @pytest.mark.parametrize("how", ["repaired", "deleted"])
