@@ -243,6 +243,29 @@ def test_a_class_that_leaves_a_shared_name_is_subtracted_there() -> None:
         assert found == used
 
 
+def test_another_resource_that_goes_leaves_claims_and_classes() -> None:
+    """What is known of them stays as long as they are watched (D-12)."""
+    cluster = QuotaCluster()
+    spec = {"extendedResourceName": "example.com/gpu"}
+    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    claim = named("c", spec={"devices": {"requests": []}})
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    claim["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [owner],
+    }
+    cluster.put(RESOURCE_CLAIM, claim)
+    services = cluster.quota("services", name="services")
+    cluster.quota("requests.example.com/gpu")
+    cluster.start()
+    cluster.delete(RESOURCE_QUOTA, services)
+    cluster.advance(400)
+    assert watched(cluster) == {POD, DEVICE_CLASS, RESOURCE_CLAIM}
+    monitor = cluster.controller._replenishment.monitor
+    assert monitor.claims in monitor.registry.evaluators_for("requests.example.com/gpu")
+    assert monitor._oldest_claims.of_pod("a", "uid-p") == Key("c", "a")
+
+
 def test_device_classes_that_are_not_watched_declare_nothing() -> None:
     """One that is deleted meanwhile declares nothing when they are watched again (D-9, D-12)."""
     cluster = QuotaCluster()

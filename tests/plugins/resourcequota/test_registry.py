@@ -142,7 +142,10 @@ def test_an_idle_watch_ends_when_its_kind_is_no_longer_current(change: str) -> N
     cluster.advance(61)
     assert watched(cluster) == {POD, WIDGET, SERVICE}
     cluster.discovery.kinds.remove(WIDGET if change == "version" else SERVICE)
-    cluster.discovery.kinds += [WIDGET_V2] if change == "version" else []
+    if change == "version":
+        older = Resource(kind=WIDGET, verbs=ALL_VERBS, preferred=False)
+        cluster.discovery.kinds.append(WIDGET_V2)
+        cluster.discovery.extra.append(older)
     cluster.refresh_watches()
     assert watched(cluster) == {POD, SERVICE if change == "version" else WIDGET}
 

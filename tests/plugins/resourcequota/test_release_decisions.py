@@ -88,6 +88,8 @@ class Story:
         pytest.param("1 deleted, 1 sent, 1 rejected, 2 finished, 9 decided", 1, id="unless done"),
         pytest.param("1 deleted, 1 sent, 1 rejected, 1 sent, 2 deleted, 9 decided", 2, id="again"),
         pytest.param("1 deleted, 1 sent, 4 decided, 4 rejected", 0, id="rejected late"),
+        pytest.param("1 deleted, 1 sent, 4 decided, 4 admitted, 4 rejected", 1, id="and no more"),
+        pytest.param("1 deleted, 1 sent, 1.5 deleted, 2 rejected", 0, id="beside another one"),
         pytest.param("1 deleted, 1 sent, 1 admitted, 1 rejected", 1, id="admitted meanwhile"),
         pytest.param("1 deleted, 1 sent, 1 lowered, 1 admitted, 1 rejected", 1, id="by another"),
         pytest.param("1 lowered, 1 deleted, 1 admitted", 1, id="by another before the event"),

@@ -166,6 +166,7 @@ def test_a_full_resync_queues_every_quota_last() -> None:
     cluster.syncs.clear()
     cluster.advance(300)
     assert {key, other} <= set(cluster.syncs)
+    assert not any(map(replenishment.is_resyncing, (key, other)))
     assert len(cluster.updates) == before
     assert cluster.controller._replenishment.monitor.usage.evaluations == evaluations
 

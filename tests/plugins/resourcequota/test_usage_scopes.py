@@ -44,7 +44,7 @@ def test_pods_with_an_active_deadline_are_terminating() -> None:
     ("obj", "best_effort"),
     [
         pytest.param(pod(), True, id="RQ-T56 A: nothing"),
-        pytest.param(pod(container({"cpu": 1})), False, id="RQ-T56 B: cpu"),
+        pytest.param(pod(container({"cpu": "1n"})), False, id="RQ-T56 B: cpu"),
         pytest.param(pod(container({"example.com/gpu": 1})), True, id="RQ-T56 C: gpu"),
         pytest.param(pod(container({"memory": 0}, {"memory": 0})), True, id="RQ-T56 D: zeros"),
         pytest.param(pod(container(limits={"memory": 1})), False, id="a limit alone"),

@@ -74,10 +74,9 @@ class QuotaReconciler:
     async def _write(self, desired: DesiredStatus, view: View, writer: Writer) -> None:
         """Write the desired status into the version that it was computed from."""
         key = desired.quota.key
-        quotas = view.of(RESOURCE_QUOTA, QuotaObject)
-        full_object = quotas.full_object(key.name, key.namespace)
+        full_object = view.of(RESOURCE_QUOTA, QuotaObject).full_object(key.name, key.namespace)
         # An undecodable version is newer than the one that the status was computed from.
-        if full_object is None or key in quotas.undecodable(key.namespace):
+        if full_object is None:
             return
         formats = partial(self._replenishment.monitor.formats, desired.quota, desired.plan)
         status = render_status(decode_object(full_object, dict[str, Any]), desired, formats)
