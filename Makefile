@@ -45,7 +45,7 @@ bench: cluster ## Measure against the reference; prints ratios, never fails on a
 soak: cluster ## Change and disturb a cluster for MINUTES (default 60) and see whether the host grows
 	@$(BIN)/python -m soak --minutes $(or $(MINUTES),60)
 
-mutants: $(VENV)/ready ## Change the decision code a little and see which tests notice (hours; PART=ttl for one part)
+mutants: $(VENV)/ready ## Change the decision code a little and see which tests notice (PART=ttl for one part)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt mutmut
 	@$(BIN)/python tools/mutants.py $(if $(PART),--part $(PART))
 

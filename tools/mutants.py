@@ -2,9 +2,10 @@
 `python tools/mutants.py`: are the tests of the decision code worth anything?
 
 Each mutant is one small change of the code; a test that fails kills it. Only tests without a
-server take part: a mutant costs them a second, not a minute. mutmut takes a name of a module from
-its path, so the sources of all distributions are brought together in one folder first, one for
-each part. It stays: the next run tries what survived and what has changed.
+server take part: a mutant costs them a part of a second, not a minute. mutmut takes the name of a
+module from its path, so the sources of all distributions are brought together in one folder first,
+one for each part. It stays: the next run tries what survived and what has changed. mutmut makes the
+mutants, and `mutant_session.py` tries them.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def main() -> int:
         _gather(folder)
         _configure(part)
         _forget_survivors(folder)
-        code = _mutmut(folder, "run", "--max-children", str(options.children))
+        code = _try(folder, options.children)
         if code:
             return code
     sys.stdout.write(_table(parts))
@@ -76,10 +77,22 @@ def _gather(folder: Path) -> None:
     """Bring sources and tests together; files that are as before keep their times."""
     for source in SOURCES:
         _copy(ROOT / source, folder / "src")
+    _remove_orphans(folder)
     shutil.rmtree(folder / "tests", ignore_errors=True)
     _copy(ROOT / "tests", folder / "tests")
     for name in ("README.md", "tools/without_servers.py"):
         shutil.copy2(ROOT / name, folder / Path(name).name)
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Remove what has no source any more, with the results of its mutants."""
+    roots = [ROOT / source for source in SOURCES]
+    sources = {path.relative_to(root) for root in roots for path in root.rglob("*.py")}
+    for copies in (folder / "src", folder / "mutants" / "src"):
+        copied = {path.relative_to(copies) for path in copies.rglob("*.py")}
+        for path in copied - sources:
+            for each in (copies / path).parent.glob(f"{path.name}*"):
+                each.unlink()
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -88,8 +101,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _forget_survivors(folder: Path) -> None:
-    """Have survivors tried again, and the tests asked anew which functions they call."""
-    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    """Have survivors tried again."""
     for file in _metas(folder):
         meta = json.loads(file.read_text())
         codes = meta["exit_code_by_key"]
@@ -110,15 +122,12 @@ def _configure(part: str) -> None:
             *("--hypothesis-profile=mutants", "--hypothesis-seed=0"),
         ],
         "pytest_add_cli_args_test_selection": tests,
-        "use_git_change_detection": False,
-        # So many times the time that its tests take without a change has a mutant.
-        "timeout_multiplier": 5.0,
     }
     tables: dict[str, dict[str, object]] = {
         "tool.mutmut": settings,
         "tool.pytest.ini_options": {
             "testpaths": ["tests"],
-            "addopts": "-ra --strict-markers --import-mode=importlib",
+            "addopts": "--strict-markers --import-mode=importlib",
             "pythonpath": ["tests", "src", "."],
             "asyncio_mode": "auto",
             "asyncio_default_fixture_loop_scope": "function",
@@ -131,16 +140,16 @@ def _configure(part: str) -> None:
     (_folder(part) / "pyproject.toml").write_text(text)
 
 
-def _mutmut(folder: Path, *arguments: str) -> int:
-    program = [str(Path(sys.executable).parent / "mutmut"), *arguments]
+def _try(folder: Path, children: int) -> int:
+    session = Path(__file__).with_name("mutant_session.py")
+    program = [sys.executable, str(session), str(folder), str(children)]
     if sys.stdout.isatty():
         return subprocess.run(program, cwd=folder, check=False).returncode
-    # Its progress is drawn on one line again and again: for terminals alone.
-    log = folder / "mutmut.log"
+    log = folder / "mutants.log"
     with log.open("wb") as output:
         done = subprocess.run(program, cwd=folder, stdout=output, stderr=output, check=False)
     if done.returncode:
-        sys.stderr.write(f"error: mutmut ended with {done.returncode}; see {log}\n")
+        sys.stderr.write(f"error: the mutants could not be tried ({done.returncode}); see {log}\n")
     return done.returncode
 
 
