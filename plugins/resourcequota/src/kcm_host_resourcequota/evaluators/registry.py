@@ -33,47 +33,6 @@ IGNORED = frozenset(
 _WITH_ALIAS = frozenset({"configmaps", "secrets", "replicationcontrollers", "resourcequotas"})
 
 
-class CountedObject(msgspec.Struct, frozen=True, gc=False):
-    """An object without fields, so that the host requests metadata only (RQ-204)."""
-
-
-def object_count_name(kind: Kind) -> str:
-    """Return the name under which objects of a kind are counted: `count/deployments.apps`."""
-    return f"count/{kind}"
-
-
-class ObjectCountEvaluator(Evaluator):
-    """Counts the objects of one kind, under its count name and, if it has one, its alias."""
-
-    model = CountedObject
-
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-        self._resource = str(kind)
-        has_alias = not kind.group and kind.resource in _WITH_ALIAS
-        names = [object_count_name(kind), *([kind.resource] if has_alias else [])]
-        self._names = frozenset(names)
-        self._contribution = contribution_of(count_usage(dict.fromkeys(names, 1)))
-
-    @property
-    def resource(self) -> str:
-        """See `Evaluator.resource`."""
-        return self._resource
-
-    @property
-    def kind(self) -> Kind:
-        """See `Evaluator.kind`."""
-        return self._kind
-
-    def handles(self, name: str) -> bool:
-        """See `Evaluator.handles` (RQ-200)."""
-        return name in self._names
-
-    def contribution(self, key: Key, obj: CountedObject, view: View, now: float) -> Contribution:
-        """See `Evaluator.contribution`; an object that is being deleted counts (RQ-200)."""
-        return self._contribution
-
-
 class EvaluatorRegistry:
     """
     All evaluators: the special ones, and an object counter for each other served resource.
@@ -151,3 +110,44 @@ def countable(resources: Iterable[Resource]) -> Mapping[str, Kind]:
         and resource.verbs >= REQUIRED_VERBS
         and str(resource.kind) not in IGNORED
     }
+
+
+class CountedObject(msgspec.Struct, frozen=True, gc=False):
+    """An object without fields, so that the host requests metadata only (RQ-204)."""
+
+
+def object_count_name(kind: Kind) -> str:
+    """Return the name under which objects of a kind are counted: `count/deployments.apps`."""
+    return f"count/{kind}"
+
+
+class ObjectCountEvaluator(Evaluator):
+    """Counts the objects of one kind, under its count name and, if it has one, its alias."""
+
+    model = CountedObject
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._resource = str(kind)
+        has_alias = not kind.group and kind.resource in _WITH_ALIAS
+        names = [object_count_name(kind), *([kind.resource] if has_alias else [])]
+        self._names = frozenset(names)
+        self._contribution = contribution_of(count_usage(dict.fromkeys(names, 1)))
+
+    @property
+    def resource(self) -> str:
+        """See `Evaluator.resource`."""
+        return self._resource
+
+    @property
+    def kind(self) -> Kind:
+        """See `Evaluator.kind`."""
+        return self._kind
+
+    def handles(self, name: str) -> bool:
+        """See `Evaluator.handles` (RQ-200)."""
+        return name in self._names
+
+    def contribution(self, key: Key, obj: CountedObject, view: View, now: float) -> Contribution:
+        """See `Evaluator.contribution`; an object that is being deleted counts (RQ-200)."""
+        return self._contribution
