@@ -34,6 +34,7 @@ from kcm_host.api.quantity import canonical
 from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins.validation import validate_dynamic_watches, validate_watches
 from kcm_host_resourcequota import ResourceQuota
+from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.settings import QuotaSettings
 
@@ -68,10 +69,7 @@ class QuotaCluster:
         self.wall = START_TIME
         self.discovery = discovery or Discovery()
         self.settings = QuotaSettings.model_validate(
-            {
-                "settleTime": timedelta(seconds=settle),
-                "resyncPeriod": timedelta(seconds=resync),
-            }
+            {"settleTime": timedelta(seconds=settle), "resyncPeriod": timedelta(seconds=resync)}
         )
         self.controller = ResourceQuota(
             self.settings, clock=lambda: self.clock, wall=lambda: self.wall
@@ -155,6 +153,11 @@ class QuotaCluster:
         manifest["spec"] = {"hard": limits, **spec}
         manifest["status"] = status or {}
         return self.put(RESOURCE_QUOTA, manifest)
+
+    def declare(self, explicit: str = "", *, name: str = "gpu") -> None:
+        """Create or replace a device class with an explicit extended resource, empty for none."""
+        spec = {"extendedResourceName": explicit} if explicit else {}
+        self.put(DEVICE_CLASS, {"metadata": {"name": name}, "spec": spec})
 
     def set_hard(self, key: Key, **hard: str) -> None:
         """Replace `spec.hard`; names with dashes and slashes are passed as `**dict`."""

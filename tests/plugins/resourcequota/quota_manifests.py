@@ -78,6 +78,27 @@ def named(name: str, namespace: str = "a", **fields: Any) -> Manifest:
     return {"metadata": {"name": name, "namespace": namespace}, **fields}
 
 
+def device_claim(
+    name: str = "c",
+    namespace: str = "a",
+    *,
+    count: int = 2,
+    pod_uid: str = "",
+    created: float = 1767225600,
+) -> Manifest:
+    """Return a claim for GPUs; with `pod_uid`, one made for the extended resources of pod `p`."""
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+    made = named(name, namespace, spec={"devices": {"requests": [{"exactly": exactly}]}})
+    made["metadata"]["creationTimestamp"] = timestamp(created)
+    if pod_uid:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "controller": True}
+        made["metadata"] |= {
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+            "ownerReferences": [{**owner, "uid": pod_uid}],
+        }
+    return made
+
+
 def random_pod(draw: random.Random) -> Manifest:
     """Return a pod with random requests, scopes and phase."""
     requests = {

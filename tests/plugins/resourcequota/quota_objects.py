@@ -67,24 +67,21 @@ def container(
     return made | ({"restartPolicy": "Always"} if always else {})
 
 
-def status(
-    name: str = "c0",
-    *,
-    requests: Amounts | None = None,
-    limits: Amounts | None = None,
-    allocated: Amounts | None = None,
-    resources: bool = True,
-) -> Manifest:
-    """Return the status of a container, with or without `resources`."""
-    in_effect = {"resources": _given({"requests": requests, "limits": limits})}
-    return {"name": name, **(in_effect if resources else {})} | _given(
-        {"allocatedResources": allocated}
-    )
+def amounts(text: str) -> dict[str, str]:
+    """Return amounts by name."""
+    return {name: amount for name, _, amount in (each.partition("=") for each in text.split())}
 
 
-def resize(reason: str) -> Manifest:
-    """Return the condition of a resize that is pending."""
-    return {"type": "PodResizePending", "status": "True", "reason": reason}
+def both(text: str) -> dict[str, dict[str, str]]:
+    """Return requests and limits of `cpu=1 memory=1Gi / cpu=2`, as far as there are any."""
+    requests, _, limits = f" {text} ".partition(" / ")
+    found = {"requests": amounts(requests), "limits": amounts(limits)}
+    return {name: each for name, each in found.items() if each}
+
+
+def box(text: str, *, name: str = "", **fields: Any) -> Manifest:
+    """Return a container."""
+    return {"name": name, "image": "i", "resources": both(text), **fields}
 
 
 def pod(

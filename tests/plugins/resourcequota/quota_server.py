@@ -17,7 +17,6 @@ CONTROLLER = "resourcequota"
 USER = "quota"
 #: The role that the server creates for this controller.
 ROLE = "system:controller:resourcequota-controller"
-AGENT = "kcm-host/"
 Manifest = dict[str, Any]
 
 
@@ -44,41 +43,12 @@ class QuotaNamespace:
         self.core.create_namespace({"metadata": {"name": self.name}})
         # Pods are rejected without it, and no controller creates it.
         self.core.create_namespaced_service_account(self.name, {"metadata": {"name": "default"}})
-        self.mark = server.audit.mark()
 
     def quota(self, *names: str, name: str = "q", limit: str = "100", **spec: Any) -> str:
         """Create a quota for these names."""
         body = {"metadata": {"name": name}, "spec": {"hard": dict.fromkeys(names, limit), **spec}}
         self.core.create_namespaced_resource_quota(self.name, body)
         return name
-
-    def set_hard(self, name: str, **hard: str | None) -> None:
-        """Merge limits into a quota; None takes one away."""
-        self.core.patch_namespaced_resource_quota(name, self.name, {"spec": {"hard": hard}})
-
-    def pod(self, name: str, **fields: Any) -> None:
-        """
-        Create a pod that requests one tenth of a CPU.
-
-        Retry when the quota changes too often for admission, which gives up after three attempts.
-        """
-        while True:
-            try:
-                self.core.create_namespaced_pod(self.name, pod_manifest(name, **fields))
-            except client.ApiException as error:
-                if json.loads(error.body or "")["reason"] != "Conflict":
-                    raise
-            else:
-                return
-
-    def delete_pod(self, name: str) -> None:
-        """Delete a pod at once."""
-        self.core.delete_namespaced_pod(name, self.name, grace_period_seconds=0)
-
-    def end_pod(self, name: str) -> None:
-        """Set the phase of a pod to `Succeeded`."""
-        status = {"status": {"phase": "Succeeded"}}
-        self.core.patch_namespaced_pod_status(name, self.name, status)
 
     def status(self, name: str = "q") -> Manifest:
         """Return the status of a quota, as the server has it."""
@@ -90,10 +60,6 @@ class QuotaNamespace:
         """Return `status.used` in numbers."""
         texts: Mapping[str, str] = self.status(name).get("used") or {}
         return {each: Quantity.parse(text).nano / Quantity.NANO for each, text in texts.items()}
-
-    def wait_until_used(self, name: str = "q", **used: float) -> None:
-        """Wait until `status.used` has these numbers and no others."""
-        self.wait_until(used, name)
 
     def wait_until(self, used: Mapping[str, float], name: str = "q") -> None:
         """Wait until `status.used` is equal to `used`; names may have dots and slashes."""
@@ -108,20 +74,6 @@ class QuotaNamespace:
             eventually(is_equal, f"{name} has {used}")
         except AssertionError as error:
             raise AssertionError(f"{error}; it has {found}") from None
-
-    def writes(self, name: str = "q", *, agent: str = AGENT) -> list[int]:
-        """Return the status codes of all writes of the controller to a quota."""
-        written = self.server.audit.writes(since=self.mark, user_agent=agent)
-        return [
-            each.code
-            for each in written
-            if (each.namespace, each.name) == (self.name, name) and each.subresource == "status"
-        ]
-
-    def wait_until_quiet(self) -> None:
-        """Wait until the controller has not written anything for a second."""
-        mark = self.server.audit.mark()
-        self.server.audit.wait_until_quiet(1.0, timeout_seconds=60, user_agent=AGENT, since=mark)
 
 
 def pod_manifest(name: str, **fields: Any) -> Manifest:

@@ -82,8 +82,7 @@ def test_only_handled_names_have_an_entry() -> None:
     case = Case(pods)
     case.put(pods, cpu=3)
     assert case.usage("cpu", "memory", "else") == ({"cpu": 3, "memory": 0}, {})
-    plan = plan_evaluation(["else", "cpu"], case.serving)
-    assert plan.unhandled == ("else",)
+    assert plan_evaluation(["else", "cpu"], case.serving).unhandled == ("else",)
 
 
 def test_an_evaluator_without_names_is_not_planned() -> None:
@@ -146,20 +145,6 @@ def test_a_malformed_selector_makes_everything_zero() -> None:
     )
     selector = ScopeSelector((Requirement("PriorityClass", "In", ()),))
     assert case.usage("cpu", "pods", scope_selector=selector) == ({"cpu": 0, "pods": 0}, {})
-
-
-def test_resources_without_scopes_give_zero_under_any() -> None:
-    """The entry is there, with 0 (RQ-76, RQ-T62)."""
-    services = Toy("services", "services")
-    case = Case(services)
-    case.put(services, services=2)
-    assert case.usage("services", scopes=("Terminating",)) == ({"services": 0}, {})
-
-
-def test_another_namespace_is_empty() -> None:
-    """Without objects every name is 0, without an error (RQ-71)."""
-    pods = Toy("pods", "cpu")
-    assert Case(pods).usage("cpu") == ({"cpu": 0}, {})
 
 
 @pytest.mark.parametrize(

@@ -189,14 +189,6 @@ def test_what_has_happened_is_shown() -> None:
     }
 
 
-def test_before_anything_has_happened_all_is_zero() -> None:
-    """Every series exists from the start (RQ-B60)."""
-    cluster = QuotaCluster()
-    cluster.start()
-    values = [line.rpartition(" ")[2] for line in exposed(cluster) if line.startswith(" ")]
-    assert values == ["0"] * len(values)
-
-
 def test_lists_on_the_status_page_have_ten_entries() -> None:
     """However many quotas and namespaces there are (RQ-B60, D-20)."""
     cluster = QuotaCluster()

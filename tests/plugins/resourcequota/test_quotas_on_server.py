@@ -12,25 +12,6 @@ from running_host import RunningHost
 from kcm_host_testing.api_server import ApiServer
 
 
-def test_a_new_quota_gets_its_status_by_one_write(place: QuotaNamespace) -> None:
-    """No second one follows (RQ-T1, RQ-T2, RQ-45, RQ-257)."""
-    place.quota("pods", "cpu", limit="5")
-    place.wait_until({"pods": 0, "cpu": 0})
-    assert place.status()["hard"] == {"pods": "5", "cpu": "5"}
-    place.wait_until_quiet()
-    assert place.writes() == [200]
-
-
-def test_a_quota_without_anything_to_count_is_left_alone(place: QuotaNamespace) -> None:
-    """The reference writes it at every sync (RQ-T15, RQ-T16, RQ-50, D-2)."""
-    place.quota(name="empty")
-    place.quota("example.com/foobars", name="unserved")
-    eventually(lambda: place.status("unserved").get("hard"), "its limits are copied")
-    place.wait_until_quiet()
-    assert place.writes("empty") == []
-    assert place.writes("unserved") == [200]
-
-
 def test_an_event_reports_names_without_evaluator(place: QuotaNamespace) -> None:
     """One Warning Event, with the controller's own permissions (RQ-B60, RQ-322)."""
     place.quota("pods", "limits.example.com/gpu")
@@ -70,63 +51,6 @@ def test_a_resource_that_comes_later_is_counted(
         timeout_seconds=60,
     )
     definitions.delete_custom_resource_definition(f"widgets.{group}")
-
-
-def test_a_resource_that_cannot_be_listed_affects_only_its_names(
-    own_api_server: Any,
-) -> None:
-    """
-    With a failing conversion webhook all other names are right at once.
-
-    RQ-T117, RQ-T118, RQ-14, RQ-239, D-1; the reference would not count anything (Q-1).
-    """
-    server: ApiServer = own_api_server()
-    definitions: Any = client.ApiextensionsV1Api(server.client())
-    group = "broken.example.com"
-    definitions.create_custom_resource_definition(widgets(group))
-    custom: Any = client.CustomObjectsApi(server.client())
-    place = QuotaNamespace(server)
-
-    def create() -> bool:
-        body = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}}
-        try:
-            custom.create_namespaced_custom_object(group, "v1", place.name, "widgets", body)
-        except client.ApiException as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
-
-    eventually(create, "the resource is there")
-    nowhere = {"url": "https://127.0.0.1:1/convert"}
-    webhook = {"clientConfig": nowhere, "conversionReviewVersions": ["v1"]}
-    conversion = {"strategy": "Webhook", "webhook": webhook}
-    versions = widgets(group)["spec"]["versions"]
-    newer = {**versions[0], "name": "v2", "storage": False}
-    definitions.patch_custom_resource_definition(
-        f"widgets.{group}", {"spec": {"versions": [newer, *versions], "conversion": conversion}}
-    )
-
-    def fails() -> bool:
-        try:
-            custom.list_namespaced_custom_object(group, "v2", place.name, "widgets")
-        except client.ApiException as error:
-            return bool(error.status in (429, 500))
-        return False
-
-    eventually(fails, "the new version cannot be listed")
-    place.pod("p")
-    place.quota("pods", name="fine")
-    place.quota("pods", f"count/widgets.{group}", name="broken")
-    with quota_host(server, user="admin") as host:
-        place.wait_until({"pods": 1}, "fine")
-        place.wait_until({"pods": 1}, "broken")
-        status = host.controller(CONTROLLER)["status"]
-        assert list(status["notReady"]) == [f"widgets.{group}"]
-        place.pod("q")
-        place.wait_until({"pods": 2}, "broken")
-        reasons = {each.reason for each in place.core.list_namespaced_event(place.name).items}
-        assert reasons == {"NotCounted"}
 
 
 def test_a_host_without_rights_to_a_resource_counts_the_others(

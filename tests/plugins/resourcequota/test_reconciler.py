@@ -5,13 +5,7 @@ from plugins.resourcequota.quota_cluster import QuotaCluster
 from plugins.resourcequota.quota_discovery import CONFIG_MAP
 from plugins.resourcequota.quota_manifests import named, pod
 
-from kcm_host.api import (
-    ApiError,
-    Conflict,
-    Key,
-    NotFound,
-    Unreachable,
-)
+from kcm_host.api import ApiError, Conflict, Key, NotFound, Unreachable
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.reconciler import may_have_arrived
@@ -34,13 +28,6 @@ def test_a_new_quota_gets_its_status_by_one_write() -> None:
     assert sent["spec"] == {"hard": {"pods": "5", "cpu": "3"}}
     assert sent["metadata"]["resourceVersion"] == "1", "RQ-45, RQ-B36"
     assert cluster.used(key) == {"pods": "0", "cpu": "0"}
-
-
-def test_a_right_quota_is_not_written() -> None:
-    """A sync of a right status sends nothing (RQ-T2, RQ-47)."""
-    cluster, key = started(pods="5", cpu="3")
-    cluster.sync(key)
-    assert len(cluster.updates) == 1
 
 
 def test_the_entry_of_a_removed_limit_is_removed() -> None:
@@ -73,7 +60,7 @@ def test_texts_alone_are_no_difference() -> None:
 
 @pytest.mark.parametrize("hard", [{}, {"foo.example.com/bar": "1"}], ids=["T15", "T16"])
 def test_an_empty_status_is_not_written_again_and_again(hard: dict[str, str]) -> None:
-    """Absent and empty are the same (RQ-T15, RQ-T16, RQ-50, D-2)."""
+    """Absent and empty are the same; no event would end it (RQ-T15, RQ-T16, RQ-50, RQ-257, D-2)."""
     cluster = QuotaCluster()
     key = cluster.quota(hard=hard, status={"hard": hard} if hard else {})
     cluster.start()
@@ -162,7 +149,7 @@ def test_a_quota_that_was_recreated_unseen_is_another_quota() -> None:
 
 
 def test_a_changed_limit_is_copied_at_once() -> None:
-    """Without an evaluation of any object (RQ-21, RQ-B13)."""
+    """Without an evaluation of any object (RQ-21, RQ-T131, RQ-B13)."""
     cluster, key = started(pods="10")
     evaluations = cluster.controller._replenishment.monitor.usage.evaluations
     cluster.set_hard(key, pods="11")

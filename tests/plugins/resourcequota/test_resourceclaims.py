@@ -165,28 +165,6 @@ def test_the_implicit_name_is_charged_without_an_explicit_one() -> None:
     check(Namespace(claim(exactly("gpu", 2)), classes={"gpu": ""}), 0, 2, 2)
 
 
-def test_ordinary_claims_and_pods_add_up() -> None:
-    """A claim without a pod is charged in addition to all pods (RQ-T89, RQ-66, RQ-194)."""
-    check(Namespace(claim(exactly("gpu", 2)), user(count=1), classes=EXPLICIT), 3, 2, 2)
-
-
-def test_an_extended_resource_is_charged_once() -> None:
-    """What the pod is charged for is subtracted from its claim (RQ-T90, RQ-184, RQ-194)."""
-    check(Namespace(extended(), user(**naming("k")), classes=EXPLICIT), 2, 2, 2)
-
-
-def test_the_other_name_is_charged_by_the_claim() -> None:
-    """The pod requests the implicit name, so the claim is charged for the explicit one (RQ-T91)."""
-    asking = user("deviceclass.resource.kubernetes.io/gpu", **naming("k"))
-    check(Namespace(extended(), asking, classes=EXPLICIT), 2, 2, 2)
-
-
-def test_a_claim_of_more_than_the_pod_is_charged_the_remainder() -> None:
-    """The claim is charged for what is above the pod's request (RQ-184)."""
-    space = Namespace(extended(exactly("gpu", 5)), user(**naming("k")), classes=EXPLICIT)
-    check(space, 5, 5, 5)
-
-
 def test_a_claim_of_a_missing_class_is_charged() -> None:
     """The evaluator is not planned for the name alone, but for another one (RQ-172, RQ-173)."""
     space = Namespace(claim(exactly("gpu", 2)))
@@ -228,6 +206,7 @@ def test_a_class_may_have_the_name_of_an_extended_resource() -> None:
     assert space.used(name, IMPLICIT_GPU, COUNT) == nano({name: 3, IMPLICIT_GPU: 2, COUNT: 1})
 
 
+EXPIRED = {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": 30}
 FULL = (4, 2, 2)
 ONCE = (2, 2, 2)
 
@@ -246,15 +225,39 @@ ONCE = (2, 2, 2)
         pytest.param(
             [extended(owner={"uid": "other"}), user(**naming("k"))], FULL, id="3: though named"
         ),
-        pytest.param([extended(), user(**naming("k"))], ONCE, id="4: named by the pod"),
+        pytest.param([extended(), user(**naming("k"))], ONCE, id="4, RQ-T90: named by the pod"),
         pytest.param([extended(), user(**naming("x"))], FULL, id="4: another is named"),
         pytest.param([extended(), user(**naming(""))], FULL, id="4: none is named"),
+        pytest.param(
+            [claim(exactly("gpu", 2)), user(count=1)], (3, 2, 2), id="RQ-T89: both add up"
+        ),
+        pytest.param(
+            [extended(), user("deviceclass.resource.kubernetes.io/gpu", **naming("k"))],
+            ONCE,
+            id="RQ-T91: the pod requests the implicit name, the claim has the explicit one",
+        ),
+        pytest.param(
+            [extended(exactly("gpu", 5)), user(**naming("k"))],
+            (5, 5, 5),
+            id="RQ-184: the rest",
+        ),
+        pytest.param(
+            [extended(), user(phase="Failed", **naming("k"))], ONCE, id="RQ-191: the pod has ended"
+        ),
+        pytest.param(
+            [extended(), user(metadata=EXPIRED, **naming("k"))], ONCE, id="RQ-191: it has expired"
+        ),
+        pytest.param(
+            [extended(), user(spec={"activeDeadlineSeconds": 5}, **naming("k"))],
+            ONCE,
+            id="RQ-192: its scopes do not matter",
+        ),
     ],
 )
 def test_a_claim_is_exempted_only_if_the_pod_confirms_it(
     objects: list[Manifest], expected: tuple[int, int, int]
 ) -> None:
-    """If one condition fails, it is charged in full, without error (RQ-190, RQ-193)."""
+    """If one condition fails, it is charged in full, without error (RQ-190, RQ-193, RQ-194)."""
     check(Namespace(*objects, classes=EXPLICIT), *expected)
 
 
@@ -305,22 +308,3 @@ def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -
         not in {name for name, _, _ in evaluator.contribution(key, obj, space.view, NOW).usage}
     ]
     assert found == [exempted]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"phase": "Succeeded"},
-        {"metadata": {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": 30}},
-    ],
-    ids=["ended", "expired"],
-)
-def test_an_uncharged_pod_exempts_nothing(fields: Manifest) -> None:
-    """Its claim is then charged in full until it is deleted (RQ-191)."""
-    check(Namespace(extended(), user(**fields, **naming("k")), classes=EXPLICIT), 2, 2, 2)
-
-
-def test_a_pod_out_of_scope_still_exempts_its_claim() -> None:
-    """The exemption does not depend on the scopes of the quota (RQ-192)."""
-    obj = user(spec={"activeDeadlineSeconds": 5}, **naming("k"))
-    check(Namespace(extended(), obj, classes=EXPLICIT), 2, 2, 2)

@@ -1,6 +1,5 @@
 """Requirements of scopes and scope selectors, and which are malformed (RQ-72 to RQ-92)."""
 
-import msgspec
 import pytest
 
 from kcm_host_resourcequota.scopes import Requirement, Selector, label_matches, selector_for
@@ -33,16 +32,6 @@ def test_scopes_and_expressions_are_one_conjunction() -> None:
 def test_no_scope_is_no_requirement() -> None:
     """Without scopes there is no requirement, so every object counts (RQ-72)."""
     assert selector_for() == selector_for([], []) == Selector()
-
-
-def test_expressions_are_read_as_the_api_writes_them() -> None:
-    """An expression has a scope name, an operator and perhaps values (RQ-72)."""
-    text = b'{"scopeName":"PriorityClass","operator":"In","values":["a","b"]}'
-    assert msgspec.json.decode(text, type=Requirement) == requirement(
-        "PriorityClass", "In", "a", "b"
-    )
-    text = b'{"scopeName":"PriorityClass","operator":"Exists"}'
-    assert msgspec.json.decode(text, type=Requirement) == requirement("PriorityClass", "Exists")
 
 
 @pytest.mark.parametrize(

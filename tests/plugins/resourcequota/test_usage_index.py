@@ -89,12 +89,6 @@ def test_an_object_moves_between_groups() -> None:
     assert change.by_name(lambda attributes: attributes == BEST_EFFORT) == {"cpu": 1}
 
 
-def test_a_delta_has_the_names_that_changed() -> None:
-    """Names whose amount is the same are left out (RQ-B10)."""
-    change = ContributionChange(using(cpu=3, memory=1), using(cpu=1, memory=1))
-    assert change.by_name(lambda _attributes: True) == {"cpu": -2}
-
-
 def test_deleted_objects_leave_nothing_behind() -> None:
     """Empty groups, namespaces and names are removed (section 20.3)."""
     usage_index = UsageIndex()

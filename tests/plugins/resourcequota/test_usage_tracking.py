@@ -1,20 +1,17 @@
 """Usage tracking: the cost of events, expirations, undecodable objects and the audit."""
 
-import datetime as dt
 from typing import Any
 
 import pytest
 from plugins.resourcequota.quota_cluster import QuotaCluster
-from plugins.resourcequota.quota_manifests import named, pod
+from plugins.resourcequota.quota_manifests import device_claim, pod, timestamp
 from plugins.resourcequota.quota_objects import Manifest
 
 from kcm_host.api import Key, QuantityFormat
 from kcm_host.api.quantity import NANO
 from kcm_host_resourcequota.evaluators.base import Contribution
-from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
-from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.usage_tracker import Expirations, UsageTracker
 
 
@@ -47,24 +44,6 @@ def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
     assert cluster.used_numbers(key)["pods"] == count - 1
 
 
-def test_another_limit_evaluates_no_object() -> None:
-    """Contributions have all their names (RQ-T131, RQ-B3, RQ-B13)."""
-    cluster, key = many(1000)
-    before = usage_tracker(cluster).evaluations
-    cluster.set_hard(key, **{"pods": "1", "requests.cpu": "1"})
-    cluster.advance(1)
-    assert cluster.used(key) == {"pods": "1k", "requests.cpu": "100"}
-    assert usage_tracker(cluster).evaluations == before
-
-
-def test_equal_contributions_are_shared() -> None:
-    """Pods of one template share one contribution (RQ-B4)."""
-    cluster, _ = many(1000)
-    namespace_usage = usage_tracker(cluster).index.namespace_usage("pods", "a")
-    assert namespace_usage is not None
-    assert len({id(each) for each in namespace_usage.records.values()}) == 1
-
-
 def test_a_recreated_object_replaces_the_old_one() -> None:
     """Deletion and creation arrive as one update (RQ-T132, RQ-B6)."""
     cluster, key = many(1)
@@ -79,8 +58,7 @@ def test_a_recreated_object_replaces_the_old_one() -> None:
 
 def being_deleted(cluster: QuotaCluster, seconds: int, **fields: Any) -> Manifest:
     """Return pod p with a deletion time this far ahead and a grace period of 30 s."""
-    when = dt.datetime.fromtimestamp(cluster.wall + seconds, tz=dt.UTC)
-    instant = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    instant = timestamp(cluster.wall + seconds)
     metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
     return pod("p", metadata=metadata, **fields)
 
@@ -123,13 +101,12 @@ def test_expirations_between_two_checks_are_found_once() -> None:
 def test_claims_of_expired_pods_are_charged_again() -> None:
     """The quota is written with the claims of all pods that expire at one time (RQ-191, RQ-B21)."""
     cluster = QuotaCluster()
-    spec = {"extendedResourceName": "example.com/gpu"}
-    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    cluster.declare("example.com/gpu")
     for namespace in "ab":
         gone = being_deleted(cluster, 10, namespace=namespace, requests={"example.com/gpu": "1"})
         gone["metadata"]["uid"] = "pod-uid"
         cluster.put(POD, gone)
-        cluster.put(RESOURCE_CLAIM, extended_claim("pod-uid", namespace))
+        cluster.put(RESOURCE_CLAIM, device_claim("c", namespace, pod_uid="pod-uid"))
     keys = [cluster.quota("requests.example.com/gpu", "pods", namespace=each) for each in "ab"]
     cluster.start()
     # Of two devices the pod is charged for one, and the claim for what is left.
@@ -150,29 +127,13 @@ def test_expirations_of_deleted_pods_are_removed() -> None:
     assert len(usage_tracker(cluster).expirations) == 0
 
 
-def extended_claim(pod_uid: str, namespace: str = "a") -> Manifest:
-    """Return a claim for two GPUs that was created for pod p."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    claim = named(
-        "c", namespace, spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    )
-    claim["metadata"] |= {
-        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
-        "ownerReferences": [owner],
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
-    return claim
-
-
 def test_a_claim_before_its_pod_is_charged_once() -> None:
     """First the claim is charged, then the pod, never both (RQ-T137, RQ-T90, RQ-B20)."""
     cluster = QuotaCluster()
-    spec = {"extendedResourceName": "example.com/gpu"}
-    cluster.put(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": spec})
+    cluster.declare("example.com/gpu")
     key = cluster.quota("requests.example.com/gpu")
     cluster.start()
-    cluster.put(RESOURCE_CLAIM, extended_claim("pod-uid"))
+    cluster.put(RESOURCE_CLAIM, device_claim(pod_uid="pod-uid"))
     cluster.advance(5)
     assert cluster.used(key) == {"requests.example.com/gpu": "2"}
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}
@@ -272,33 +233,6 @@ def test_a_namespace_without_quotas_is_not_audited() -> None:
     before = usage_tracker(cluster).evaluations
     cluster.advance(30)
     assert usage_tracker(cluster).evaluations == before
-
-
-def test_the_format_follows_what_is_left() -> None:
-    """Without any binary amount the text is decimal (RQ-T144, RQ-B26)."""
-    cluster, key = many(50, "memory", memory="200Mi")
-    cluster.put(POD, pod("decimal", requests={"memory": "100M"}))
-    cluster.advance(1)
-    for number in range(50):
-        cluster.delete(POD, Key(f"p{number}", "a"))
-    cluster.advance(1)
-    assert cluster.used(key) == {"memory": "100M"}
-
-
-def test_a_resource_that_is_not_synced_has_no_number() -> None:
-    """Until all its objects are applied its names keep their usage (RQ-T143, RQ-B22)."""
-    cluster = QuotaCluster()
-    hard = {"pods": "9", "services": "9"}
-    status = {"hard": hard, "used": {"pods": "3", "services": "0"}}
-    cluster.unlistable[POD] = "still listing"
-    cluster.put(SERVICE, named("s", spec={"type": "ClusterIP"}))
-    key = cluster.quota(hard=hard, status=status)
-    cluster.start()
-    evaluator = cluster.controller._replenishment.monitor.pods
-    half = Contribution((("pods", NANO, QuantityFormat.DECIMAL_SI),))
-    usage_tracker(cluster).index.apply(evaluator.resource, Key("p", "a"), half)
-    cluster.advance(20)
-    assert cluster.used(key) == {"pods": "3", "services": "1"}
 
 
 def test_an_undecodable_object_blocks_only_its_namespace() -> None:
