@@ -113,7 +113,7 @@ def _forget_survivors(folder: Path) -> None:
 
 def _configure(part: str) -> None:
     patterns, tests = PARTS[part]
-    settings = {
+    settings: dict[str, object] = {
         "source_paths": ["src"],
         "only_mutate": patterns,
         "also_copy": ["without_servers.py", "README.md"],

@@ -267,7 +267,7 @@ def test_the_claims_of_a_pod_are_those_that_were_made_for_it() -> None:
         extended(), extended(name="younger", created="2027-01-15T08:00:00Z"), claim(name="own")
     )
     evaluator = next(e for e in space.evaluators if isinstance(e, ResourceClaimEvaluator))
-    statuses = (naming("own"), naming("younger"), {})
+    statuses: tuple[Manifest, ...] = (naming("own"), naming("younger"), {})
     own, *others = (
         msgspec.json.decode(msgspec.json.encode(user(**each)), type=Pod) for each in statuses
     )
