@@ -97,7 +97,7 @@ class Cluster(ControllerHarness):
 
     def queued(self) -> list[str]:
         """Return the names of the keys that were queued since the last call."""
-        names = sorted({key.name for key in self.enqueued})
+        names = sorted(key.name for key in self.enqueued)
         self.enqueued.clear()
         return names
 
