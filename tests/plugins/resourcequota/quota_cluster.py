@@ -168,10 +168,6 @@ class QuotaCluster:
         """Return `status.used` as the server has it."""
         return dict(self.get(RESOURCE_QUOTA, key)["status"].get("used") or {})
 
-    def used_numbers(self, key: Key) -> dict[str, float]:
-        """Return `status.used` in numbers."""
-        return {name: Quantity.parse(text).nano / 10**9 for name, text in self.used(key).items()}
-
     def set_used(self, key: Key, **used: str) -> None:
         """Write `status.used` as another writer, with `status.hard` like the spec."""
         manifest = self.get(RESOURCE_QUOTA, key)

@@ -37,12 +37,14 @@ def test_requests_in_progress_are_left_alone() -> None:
 
 def test_stale_usage_is_released_after_the_settle_time() -> None:
     """Usage without an object stays for 10 s and not for minutes (RQ-T139, RQ-252, RQ-B32 b)."""
-    cluster, key = with_pods(2)
+    cluster, key = with_pods(2, "pods", "configmaps")
     cluster.admit(key, pods=1)
-    cluster.advance(9.9)
-    assert cluster.used(key) == {"pods": "3"}
+    cluster.advance(5)
+    cluster.admit(key, configmaps=1)
+    cluster.advance(4.9)
+    assert cluster.used(key) == {"pods": "3", "configmaps": "1"}
     cluster.advance(0.2)
-    assert cluster.used(key) == {"pods": "2"}
+    assert cluster.used(key) == {"pods": "2", "configmaps": "1"}, "names settle each for itself"
     metrics = cluster.controller._reconciler.metrics
     assert (metrics.leaks_repaired, metrics.writes["drift"]) == (1, 1)
 
@@ -192,6 +194,17 @@ def test_a_write_without_a_response_is_not_repeated_an_hour_later(answer: BaseEx
     cluster.admit(key, pods=1)
     cluster.advance(5)
     assert cluster.used(key) == {"pods": "5"}
+
+
+def test_a_write_that_was_lost_is_repeated_after_the_settle_time() -> None:
+    """Until then the difference could be a request in progress (F-5)."""
+    cluster, key = with_pods(5)
+    cluster.errors.append(Unreachable("no answer"))
+    cluster.delete(POD, Key("p0", "a"))
+    cluster.advance(9.9)
+    assert cluster.used(key) == {"pods": "5"}
+    cluster.advance(0.3)
+    assert cluster.used(key) == {"pods": "4"}
 
 
 def test_what_another_writer_subtracted_first_is_not_subtracted_again() -> None:

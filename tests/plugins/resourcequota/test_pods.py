@@ -1,10 +1,10 @@
 """The evaluator of pods: names, charging, and the stored form of a pod."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
+from plugins.resourcequota.quota_manifests import timestamp
 from plugins.resourcequota.quota_objects import (
     NOW,
     REQUESTS_GPU,
@@ -68,11 +68,6 @@ def leaving(name: str, seconds_ago: int | None, grace: int | None) -> dict[str, 
     if grace is not None:
         metadata["deletionGracePeriodSeconds"] = grace
     return pod(name=name, metadata=metadata)
-
-
-def timestamp(seconds: float) -> str:
-    """Return a time in the format of the server."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_expired_pods_are_only_counted() -> None:

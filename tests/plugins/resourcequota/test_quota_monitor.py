@@ -61,8 +61,8 @@ def test_an_object_enqueues_the_quotas_it_concerns() -> None:
     """
     cluster = QuotaCluster()
     cluster.put(POD, pod("p", requests={"cpu": "1"}))
-    concerned = [cluster.quota(name, name=f"q{n}") for n, name in enumerate(("pods", "count/pods"))]
     cluster.quota("services", name="services")
+    concerned = [cluster.quota(name, name=f"q{n}") for n, name in enumerate(("pods", "count/pods"))]
     cluster.quota("requests.example.com/gpu", name="gpu")
     cluster.quota("pods", name="scoped", scopes=["BestEffort"])
     cluster.quota("pods", name="elsewhere", namespace="b")
@@ -72,6 +72,14 @@ def test_an_object_enqueues_the_quotas_it_concerns() -> None:
     cluster.delete(POD, Key("p", "a"))
     cluster.advance(1)
     assert sorted(cluster.syncs, key=str) == concerned
+
+
+def test_quotas_count_themselves() -> None:
+    """They are watched a second time for that (RQ-T100, RQ-201)."""
+    cluster = QuotaCluster()
+    key = cluster.quota("resourcequotas", "count/resourcequotas")
+    cluster.start()
+    assert cluster.used(key) == {"resourcequotas": "1", "count/resourcequotas": "1"}
 
 
 def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:

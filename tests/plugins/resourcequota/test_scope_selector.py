@@ -29,11 +29,6 @@ def test_scopes_and_expressions_are_one_conjunction() -> None:
     )
 
 
-def test_no_scope_is_no_requirement() -> None:
-    """Without scopes there is no requirement, so every object counts (RQ-72)."""
-    assert selector_for() == selector_for([], []) == Selector()
-
-
 @pytest.mark.parametrize(
     ("operator", "values", "met_by"),
     [

@@ -41,7 +41,7 @@ def test_a_deleted_pod_costs_the_same_among_many(count: int) -> None:
     cluster.advance(1)
     assert usage_tracker(cluster).evaluations - before <= 1
     assert len(cluster.updates) - updates == 1
-    assert cluster.used_numbers(key)["pods"] == count - 1
+    assert cluster.used(key)["pods"] == str(count - 1)
 
 
 def test_a_recreated_object_replaces_the_old_one() -> None:
