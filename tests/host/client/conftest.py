@@ -32,6 +32,12 @@ class Pair:
     certificate: str
     key: str
 
+    @property
+    def user(self) -> dict[str, str]:
+        """The user of a kubeconfig in which it is embedded."""
+        data = {"certificate": self.certificate, "key": self.key}
+        return {f"client-{name}-data": encoded(text) for name, text in data.items()}
+
     def server(self, folder: Path, *, clients: "Authority | None" = None) -> ssl.SSLContext:
         """Return what a server shows; with `clients` it wants a certificate of that authority."""
         chain = folder / "server.pem"
@@ -87,10 +93,16 @@ def _encrypted(key: bytes, password: bytes) -> bytes:
 class Server:
     """A server on loopback that notes who asked; tokens in `refused` get a 401."""
 
+    authority: Authority
     url: str = ""
     port: int = 0
     seen: list[dict[str, str | None]] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
+
+    @property
+    def cluster(self) -> dict[str, str]:
+        """The cluster of a kubeconfig that trusts it."""
+        return {"server": self.url, "certificate-authority-data": encoded(self.authority.pem)}
 
     async def answer(self, request: web.Request) -> web.Response:
         assert request.transport is not None
@@ -106,7 +118,6 @@ class Server:
 Serve = Callable[..., Awaitable[Server]]
 WriteKubeconfig = Callable[..., Path]
 Connected = Callable[..., Connection]
-Ask = Callable[..., Awaitable[int]]
 
 
 @pytest.fixture
@@ -116,28 +127,29 @@ def authority() -> Authority:
 
 
 @pytest.fixture
-def server_pair(authority: Authority) -> Pair:
-    """A server certificate for 127.0.0.1."""
-    return authority.issue("api server")
+async def serve(tmp_path: Path, authority: Authority) -> AsyncIterator[Serve]:
+    """
+    Starts servers of the test's authority.
 
-
-@pytest.fixture
-async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """Starts servers, over TLS when given a pair and in plain HTTP when given None."""
+    With another `pair` than their own, without TLS, or such that want a certificate of `clients`.
+    """
     async with AsyncExitStack() as stack:
 
-        async def start(pair: Pair | None, **options: Authority) -> Server:
-            return await stack.enter_async_context(_serving(pair, tmp_path, **options))
+        async def start(
+            pair: Pair | None = None, *, tls: bool = True, clients: bool = False
+        ) -> Server:
+            context = None
+            if tls:
+                pair = pair or authority.issue("api server")
+                context = pair.server(tmp_path, clients=authority if clients else None)
+            return await stack.enter_async_context(_serving(authority, context))
 
         yield start
 
 
 @asynccontextmanager
-async def _serving(
-    pair: Pair | None, folder: Path, *, client_authority: Authority | None = None
-) -> AsyncIterator[Server]:
-    server = Server()
-    context = pair.server(folder, clients=client_authority) if pair is not None else None
+async def _serving(authority: Authority, context: ssl.SSLContext | None) -> AsyncIterator[Server]:
+    server = Server(authority)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
@@ -145,7 +157,7 @@ async def _serving(
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
     server.port = runner.addresses[0][1]
-    server.url = f"{'https' if pair else 'http'}://127.0.0.1:{server.port}"
+    server.url = f"{'https' if context else 'http'}://127.0.0.1:{server.port}"
     try:
         yield server
     finally:
@@ -188,23 +200,18 @@ def connected(kubeconfig: WriteKubeconfig) -> Connected:
     return make
 
 
-@pytest.fixture
-def ask() -> Ask:
-    """Sends one GET the way our sessions do and gives the status."""
-
-    async def get(connection: Connection, path: str = "/healthz") -> int:
-        access = await connection.credentials.current()
-        timeout = aiohttp.ClientTimeout(total=5)
-        async with (
-            aiohttp.ClientSession(connector=ConnectionPool(), timeout=timeout) as session,
-            session.get(
-                connection.base_url + path,
-                headers=access.headers,
-                ssl=access.ssl if access.ssl is not None else True,
-                proxy=connection.proxy.url if connection.proxy else None,
-                server_hostname=connection.tls_server_name,
-            ) as response,
-        ):
-            return response.status
-
-    return get
+async def ask(connection: Connection, path: str = "/healthz") -> int:
+    """Send one GET the way our sessions do and return the status."""
+    access = await connection.credentials.current()
+    timeout = aiohttp.ClientTimeout(total=5)
+    async with (
+        aiohttp.ClientSession(connector=ConnectionPool(), timeout=timeout) as session,
+        session.get(
+            connection.base_url + path,
+            headers=access.headers,
+            ssl=access.ssl if access.ssl is not None else True,
+            proxy=connection.proxy.url if connection.proxy else None,
+            server_hostname=connection.tls_server_name,
+        ) as response,
+    ):
+        return response.status

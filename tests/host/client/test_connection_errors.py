@@ -1,11 +1,10 @@
 """What the log says when no connection comes about."""
 
-import base64
 import dataclasses
 import socket
 
 import pytest
-from host.client.conftest import Authority, Connected, Serve
+from host.client.conftest import Connected, Serve
 
 from kcm_host.api.errors import Unreachable
 from kcm_host.client.rest import Client, user_agent_of
@@ -14,12 +13,11 @@ AGENT = user_agent_of("acme")
 
 
 async def test_error_of_a_connection_shows_no_object_of_python(
-    authority: Authority, serve: Serve, connected: Connected
+    serve: Serve, connected: Connected
 ) -> None:
     """A server that is gone is told by its address and the system's words (F-91)."""
-    server = await serve(authority.issue("api server"))
-    cluster = {"certificate-authority-data": base64.b64encode(authority.pem.encode()).decode()}
-    connection = connected(cluster={"server": server.url, **cluster}, user={"token": "t"})
+    server = await serve()
+    connection = connected(cluster=server.cluster, user={"token": "t"})
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     connection = dataclasses.replace(connection, base_url=f"https://127.0.0.1:{port}")

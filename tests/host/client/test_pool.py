@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from host.client.conftest import Authority, Pair
+from host.client.conftest import Authority
 
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
@@ -62,9 +62,9 @@ class SilentServer:
 
 
 @pytest.fixture
-def silent(tmp_path: Path, server_pair: Pair) -> Iterator[Callable[[bytes], SilentServer]]:
+def silent(tmp_path: Path, authority: Authority) -> Iterator[Callable[[bytes], SilentServer]]:
     """Start servers that fall silent after some bytes."""
-    context = server_pair.server(tmp_path)
+    context = authority.issue("api server").server(tmp_path)
     started: list[SilentServer] = []
 
     def start(answer: bytes) -> SilentServer:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from host.client.conftest import Authority, Connected, encoded
+from host.client.conftest import Authority, Connected
 
 from kcm_host.api.errors import ApiError
 from kcm_host.client.auth.connection import Connection
@@ -22,16 +22,9 @@ def showing(connected: Connected, authority: Authority) -> Showing:
     """Connects with a client certificate that is valid for so many days from now on."""
 
     def make(*, days: int, **user: str) -> Connection:
-        pair = authority.issue("me", days=days)
-        data = {
-            "client-certificate-data": encoded(pair.certificate),
-            "client-key-data": encoded(pair.key),
-        }
-        cluster = {
-            "server": "https://127.0.0.1:1",
-            "certificate-authority-data": encoded(authority.pem),
-        }
-        return connected(cluster=cluster, user={**data, **user})
+        issued = authority.issue("me", days=days)
+        cluster = {"server": "https://127.0.0.1:1"}
+        return connected(cluster=cluster, user={**issued.user, **user})
 
     return make
 

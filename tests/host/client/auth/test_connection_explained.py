@@ -3,13 +3,13 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from host.client.conftest import Ask, Authority, Connected, Pair, Serve, encoded
+from host.client.conftest import Authority, Connected, Serve, ask, encoded
 
 from kcm_host.api.errors import ApiError, Unreachable
 from kcm_host.client.auth.connection import Connection
@@ -18,23 +18,17 @@ from kcm_host.client.startup_probe import explain
 
 USER = {"token": "s3cr3t"}
 
-Explained = Callable[[Connection], Awaitable[tuple[str, int]]]
 Trusting = Callable[..., Connection]
 
 
-@pytest.fixture
-def explained(ask: Ask) -> Explained:
-    """Gives message and exit code for the failure of a first request."""
-
-    async def of(connection: Connection) -> tuple[str, int]:
-        with pytest.raises((aiohttp.ClientError, OSError)) as caught:
-            await ask(connection)
-        problem = explain(caught.value, connection)
-        assert "\n" not in str(problem)
-        assert "s3cr3t" not in str(problem)
-        return str(problem), problem.exit_code
-
-    return of
+async def explained(connection: Connection) -> tuple[str, int]:
+    """Return message and exit code for the failure of a first request."""
+    with pytest.raises((aiohttp.ClientError, OSError)) as caught:
+        await ask(connection)
+    problem = explain(caught.value, connection)
+    assert "\n" not in str(problem)
+    assert "s3cr3t" not in str(problem)
+    return str(problem), problem.exit_code
 
 
 @pytest.fixture
@@ -57,11 +51,9 @@ def free_port() -> int:
         return port
 
 
-async def test_a_certificate_of_another_authority(
-    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
-) -> None:
+async def test_a_certificate_of_another_authority(serve: Serve, trusting: Trusting) -> None:
     """An untrusted certificate names the authorities that counted: exit code 2."""
-    server = await serve(type(authority)().issue())
+    server = await serve(Authority().issue())
     message, code = await explained(trusting(server.url))
     assert (
         f"the certificate of {server.url} is not trusted by certificate-authority-data" in message
@@ -71,7 +63,7 @@ async def test_a_certificate_of_another_authority(
 
 
 async def test_a_certificate_for_another_name(
-    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
+    serve: Serve, authority: Authority, trusting: Trusting
 ) -> None:
     """A certificate for other names points to tls-server-name: exit code 2."""
     server = await serve(authority.issue(names=("kube.example",)))
@@ -82,7 +74,7 @@ async def test_a_certificate_for_another_name(
 
 
 async def test_an_expired_certificate(
-    serve: Serve, authority: Authority, trusting: Trusting, explained: Explained
+    serve: Serve, authority: Authority, trusting: Trusting
 ) -> None:
     """An expired server certificate is the server's fault: exit code 1."""
     server = await serve(authority.issue(days=-1))
@@ -91,7 +83,7 @@ async def test_an_expired_certificate(
     assert code == 1
 
 
-async def test_nobody_listens(trusting: Trusting, explained: Explained, free_port: int) -> None:
+async def test_nobody_listens(trusting: Trusting, free_port: int) -> None:
     """A refused connection names server and kubeconfig: exit code 1."""
     message, code = await explained(trusting(f"https://127.0.0.1:{free_port}"))
     assert f"cannot reach https://127.0.0.1:{free_port} (from kubeconfig" in message
@@ -99,28 +91,24 @@ async def test_nobody_listens(trusting: Trusting, explained: Explained, free_por
     assert code == 1
 
 
-async def test_a_name_without_address(trusting: Trusting, explained: Explained) -> None:
+async def test_a_name_without_address(trusting: Trusting) -> None:
     """A host name that does not resolve is said to have no address: exit code 1."""
     message, code = await explained(trusting("https://no-such-host.invalid"))
     assert "its name has no address" in message
     assert code == 1
 
 
-async def test_tls_to_a_server_without(
-    serve: Serve, trusting: Trusting, explained: Explained
-) -> None:
+async def test_tls_to_a_server_without(serve: Serve, trusting: Trusting) -> None:
     """https:// to a server that speaks plain HTTP suggests http://."""
-    server = await serve(None)
+    server = await serve(tls=False)
     message, code = await explained(trusting(f"https://127.0.0.1:{server.port}"))
     assert "does not use TLS" in message
     assert code == 2
 
 
-async def test_plain_http_to_a_server_with_tls(
-    serve: Serve, server_pair: Pair, connected: Connected, explained: Explained
-) -> None:
+async def test_plain_http_to_a_server_with_tls(serve: Serve, connected: Connected) -> None:
     """http:// to a server that wants TLS suggests https://."""
-    server = await serve(server_pair)
+    server = await serve()
     cluster = {"server": f"http://127.0.0.1:{server.port}"}
     message, code = await explained(connected(cluster=cluster, user=USER))
     assert "write https://" in message
@@ -128,11 +116,9 @@ async def test_plain_http_to_a_server_with_tls(
 
 
 @pytest.fixture
-async def strict_server(
-    authority: Authority, server_pair: Pair, tmp_path: Path
-) -> AsyncIterator[str]:
+async def strict_server(authority: Authority, tmp_path: Path) -> AsyncIterator[str]:
     """The URL of a TLS 1.2 server that insists on a client certificate and says so."""
-    context = server_pair.server(tmp_path, clients=authority)
+    context = authority.issue("api server").server(tmp_path, clients=authority)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
 
     def serve_one(listener: socket.socket) -> None:
@@ -148,9 +134,7 @@ async def strict_server(
         await serving
 
 
-async def test_a_missing_client_certificate(
-    strict_server: str, trusting: Trusting, explained: Explained
-) -> None:
+async def test_a_missing_client_certificate(strict_server: str, trusting: Trusting) -> None:
     """A server that insists on a client certificate is said to refuse ours."""
     message, code = await explained(trusting(strict_server))
     assert "refuses our client certificate" in message
@@ -174,9 +158,7 @@ def test_no_answer_in_time(trusting: Trusting) -> None:
         assert problem.exit_code == 1
 
 
-async def test_a_proxy_that_is_not_there(
-    trusting: Trusting, explained: Explained, free_port: int
-) -> None:
+async def test_a_proxy_that_is_not_there(trusting: Trusting, free_port: int) -> None:
     """An unreachable proxy is blamed instead of the server."""
     connection = trusting("https://127.0.0.1:1", **{"proxy-url": f"http://127.0.0.1:{free_port}"})
     message, code = await explained(connection)

@@ -1,12 +1,11 @@
 """Which proxy is used, and that requests really go through it."""
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
-from host.client.conftest import Ask, Authority, Connected, Pair, Serve
+from host.client.conftest import Connected, Serve, ask
 
 from kcm_host.client.auth.addresses import Proxy, proxy_from_environment
 from kcm_host.client.errors import ConnectionProblem
@@ -106,16 +105,12 @@ async def proxy() -> AsyncIterator[tuple[str, list[str]]]:
 
 async def test_requests_go_through_the_proxy(
     serve: Serve,
-    server_pair: Pair,
-    authority: Authority,
     connected: Connected,
-    ask: Ask,
     proxy: tuple[str, list[str]],
 ) -> None:
     """With proxy-url the server is reached through a tunnel of that proxy, still over TLS."""
-    server = await serve(server_pair)
+    server = await serve()
     url, targets = proxy
-    data = base64.b64encode(authority.pem.encode()).decode()
-    cluster = {"server": server.url, "certificate-authority-data": data, "proxy-url": url}
+    cluster = {**server.cluster, "proxy-url": url}
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
     assert targets == [f"127.0.0.1:{server.port}"]

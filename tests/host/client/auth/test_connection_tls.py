@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientConnectorError
-from host.client.conftest import Ask, Authority, Connected, Pair, Serve, WriteKubeconfig, encoded
+from host.client.conftest import Authority, Connected, Serve, WriteKubeconfig, ask, encoded
 from trustme import KeyType
 
 
@@ -22,12 +22,10 @@ def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-async def test_an_embedded_authority_is_trusted(
-    serve: Serve, server_pair: Pair, authority: Authority, connected: Connected, ask: Ask
-) -> None:
+async def test_an_embedded_authority_is_trusted(serve: Serve, connected: Connected) -> None:
     """A server whose authority stands in the kubeconfig is trusted, and gets the token."""
-    server = await serve(server_pair)
-    cluster = {"server": f"{server.url}/", "certificate-authority-data": encoded(authority.pem)}
+    server = await serve()
+    cluster = {**server.cluster, "server": f"{server.url}/"}
     connection = connected(cluster=cluster, user={"token": "abc"})
     assert connection.base_url == server.url
     assert await ask(connection) == 200
@@ -36,47 +34,39 @@ async def test_an_embedded_authority_is_trusted(
 
 async def test_an_authority_file_beside_the_kubeconfig(
     serve: Serve,
-    server_pair: Pair,
     authority: Authority,
     connected: Connected,
-    ask: Ask,
     tmp_path: Path,
 ) -> None:
     """A relative certificate-authority is found beside the kubeconfig."""
-    server = await serve(server_pair)
+    server = await serve()
     (tmp_path / "ca.crt").write_text(authority.pem)
     cluster = {"server": server.url, "certificate-authority": "ca.crt"}
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
 
 
 async def test_the_servers_own_certificate_can_be_the_authority(
-    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
+    serve: Serve, authority: Authority, connected: Connected
 ) -> None:
     """A listed certificate is an anchor even when no authority stands behind it, as in Go."""
-    server = await serve(server_pair)
-    cluster = {
-        "server": server.url,
-        "certificate-authority-data": encoded(server_pair.certificate),
-    }
+    pair = authority.issue("api server")
+    server = await serve(pair)
+    cluster = {"server": server.url, "certificate-authority-data": encoded(pair.certificate)}
     assert await ask(connected(cluster=cluster, user={"token": "abc"})) == 200
 
 
-async def test_without_an_authority_the_system_decides(
-    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
-) -> None:
+async def test_without_an_authority_the_system_decides(serve: Serve, connected: Connected) -> None:
     """Without certificate-authority the system's trust store counts, which knows no test CA."""
-    server = await serve(server_pair)
+    server = await serve()
     connection = connected(cluster={"server": server.url}, user={"token": "abc"})
     with pytest.raises(ClientConnectorError, match=r"self-signed|unable to get"):
         await ask(connection)
     assert server.seen == []
 
 
-async def test_checks_can_be_switched_off(
-    serve: Serve, server_pair: Pair, connected: Connected, ask: Ask
-) -> None:
+async def test_checks_can_be_switched_off(serve: Serve, connected: Connected) -> None:
     """insecure-skip-tls-verify accepts any certificate and gives a warning."""
-    server = await serve(server_pair)
+    server = await serve()
     cluster = {"server": server.url, "insecure-skip-tls-verify": True}
     connection = connected(cluster=cluster, user={"token": "abc"})
     assert await ask(connection) == 200
@@ -85,14 +75,15 @@ async def test_checks_can_be_switched_off(
 
 
 async def test_another_name_can_be_checked(
-    serve: Serve, authority: Authority, connected: Connected, ask: Ask
+    serve: Serve, authority: Authority, connected: Connected
 ) -> None:
     """tls-server-name is the name that the certificate must carry."""
     server = await serve(authority.issue(names=("kube.example",)))
-    cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
     with pytest.raises(ClientConnectorError, match=r"not valid for '127\.0\.0\.1'"):
-        await ask(connected(cluster=cluster, user={"token": "abc"}))
-    named = connected(cluster={**cluster, "tls-server-name": "kube.example"}, user={"token": "t"})
+        await ask(connected(cluster=server.cluster, user={"token": "abc"}))
+    named = connected(
+        cluster={**server.cluster, "tls-server-name": "kube.example"}, user={"token": "t"}
+    )
     assert await ask(named) == 200
 
 
@@ -100,51 +91,38 @@ async def test_another_name_can_be_checked(
 @pytest.mark.parametrize("place", ["data", "files"])
 async def test_a_client_certificate_is_shown(
     serve: Serve,
-    server_pair: Pair,
     authority: Authority,
     connected: Connected,
-    ask: Ask,
     tmp_path: Path,
     temp_folder: Path,
     key_type: KeyType,
     place: str,
 ) -> None:
     """Embedded or in files, EC or RSA: the server sees our certificate, and no file is left."""
-    server = await serve(server_pair, client_authority=authority)
+    server = await serve(clients=True)
     pair = authority.issue("me", key_type=key_type)
     if place == "data":
-        user = {
-            "client-certificate-data": encoded(pair.certificate),
-            "client-key-data": encoded(pair.key),
-        }
+        user = pair.user
     else:
         (tmp_path / "me.crt").write_text(pair.certificate)
         (tmp_path / "me.key").write_text(pair.key)
         user = {"client-certificate": "me.crt", "client-key": "me.key"}
-    cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
-    assert await ask(connected(cluster=cluster, user=user)) == 200
+    assert await ask(connected(cluster=server.cluster, user=user)) == 200
     assert server.seen == [{"path": "/healthz", "authorization": None, "certificate": "me"}]
     assert list(temp_folder.iterdir()) == []
 
 
 async def test_connecting_twice_with_embedded_keys(
     serve: Serve,
-    server_pair: Pair,
     authority: Authority,
     connected: Connected,
-    ask: Ask,
     temp_folder: Path,
 ) -> None:
     """The same embedded key can be loaded again after its first file was removed."""
-    server = await serve(server_pair, client_authority=authority)
-    pair = authority.issue("me")
-    user = {
-        "client-certificate-data": encoded(pair.certificate),
-        "client-key-data": encoded(pair.key),
-    }
-    cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
+    server = await serve(clients=True)
+    user = authority.issue("me").user
     for _ in range(2):
-        assert await ask(connected(cluster=cluster, user=user)) == 200
+        assert await ask(connected(cluster=server.cluster, user=user)) == 200
     assert list(temp_folder.iterdir()) == []
 
 
@@ -152,10 +130,7 @@ def test_nothing_is_left_when_building_fails(
     authority: Authority, connected: Connected, temp_folder: Path
 ) -> None:
     """A pair that does not fit leaves no file behind either."""
-    user = {
-        "client-certificate-data": encoded(authority.issue().certificate),
-        "client-key-data": encoded(authority.issue().key),
-    }
+    user = {**authority.issue().user, "client-key-data": authority.issue().user["client-key-data"]}
     with pytest.raises(Exception, match="do not belong together"):
         connected(cluster={"server": "https://127.0.0.1:1"}, user=user)
     assert list(temp_folder.iterdir()) == []
@@ -165,17 +140,7 @@ def test_a_killed_process_leaves_no_key(
     authority: Authority, kubeconfig: WriteKubeconfig, tmp_path: Path
 ) -> None:
     """SIGKILL right after connecting leaves no file in the temporary folder."""
-    pair = authority.issue("me")
-    path = kubeconfig(
-        cluster={
-            "server": "https://127.0.0.1:1",
-            "certificate-authority-data": encoded(authority.pem),
-        },
-        user={
-            "client-certificate-data": encoded(pair.certificate),
-            "client-key-data": encoded(pair.key),
-        },
-    )
+    path = kubeconfig(cluster={"server": "https://127.0.0.1:1"}, user=authority.issue("me").user)
     folder = tmp_path / "temporary"
     folder.mkdir()
     program = textwrap.dedent(
@@ -201,14 +166,12 @@ def test_a_killed_process_leaves_no_key(
 
 async def test_replaced_certificate_files_are_picked_up(
     serve: Serve,
-    server_pair: Pair,
     authority: Authority,
     connected: Connected,
-    ask: Ask,
     tmp_path: Path,
 ) -> None:
     """Five minutes after client certificate files were replaced the new pair is shown."""
-    server = await serve(server_pair, client_authority=authority)
+    server = await serve(clients=True)
     now = [1000.0]
 
     def put(name: str) -> None:
@@ -217,9 +180,8 @@ async def test_replaced_certificate_files_are_picked_up(
         (tmp_path / "me.key").write_text(pair.key)
 
     put("first")
-    cluster = {"server": server.url, "certificate-authority-data": encoded(authority.pem)}
     user = {"client-certificate": "me.crt", "client-key": "me.key"}
-    connection = connected(cluster=cluster, user=user, monotonic=lambda: now[0])
+    connection = connected(cluster=server.cluster, user=user, monotonic=lambda: now[0])
     first = await connection.credentials.current()
     now[0] += 301
     assert (await connection.credentials.current()).ssl is first.ssl
@@ -266,9 +228,9 @@ async def test_plain_http_to_another_machine_is_warned_about(connected: Connecte
     assert "abc" not in repr(access)
 
 
-async def test_name_and_password(serve: Serve, connected: Connected, ask: Ask) -> None:
+async def test_name_and_password(serve: Serve, connected: Connected) -> None:
     """User name and password are sent as basic authentication."""
-    server = await serve(None)
+    server = await serve(tls=False)
     user = {"username": "me", "password": "pass:word"}
     assert await ask(connected(cluster={"server": server.url}, user=user)) == 200
     assert server.seen[0]["authorization"] == f"Basic {encoded('me:pass:word')}"

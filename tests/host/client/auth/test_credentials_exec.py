@@ -1,7 +1,6 @@
 """Credentials that a program prints."""
 
 import asyncio
-import base64
 import json
 import os
 import shlex
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host.client.conftest import Ask, Authority, Connected, Pair, Serve, WriteKubeconfig
+from host.client.conftest import Authority, Connected, Serve, WriteKubeconfig, ask, encoded
 
 from kcm_host.client.auth.exec_plugin import exec_plugin
 from kcm_host.client.auth.kubeconfig import resolve_context
@@ -93,11 +92,9 @@ async def test_a_printed_token_is_sent(
 
 async def test_a_printed_certificate_is_shown(
     serve: Serve,
-    server_pair: Pair,
     authority: Authority,
     connected: Connected,
     printing: Plugin,
-    ask: Ask,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,14 +102,10 @@ async def test_a_printed_certificate_is_shown(
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    server = await serve(server_pair, client_authority=authority)
+    server = await serve(clients=True)
     pair = authority.issue("plugin's")
     text = credential(clientCertificateData=pair.certificate, clientKeyData=pair.key)
-    data = base64.b64encode(authority.pem.encode()).decode()
-    connection = connected(
-        cluster={"server": server.url, "certificate-authority-data": data},
-        user={"exec": printing(text)},
-    )
+    connection = connected(cluster=server.cluster, user={"exec": printing(text)})
     assert await ask(connection) == 200
     assert server.seen[0]["certificate"] == "plugin's"
     assert list(folder.iterdir()) == []
@@ -185,7 +178,7 @@ async def test_arguments_environment_and_cluster(
             "cluster": {
                 "server": "https://127.0.0.1:1",
                 "tls-server-name": "kube.example",
-                "certificate-authority-data": base64.b64encode(authority.pem.encode()).decode(),
+                "certificate-authority-data": encoded(authority.pem),
                 "config": {"audience": "a"},
             },
         },

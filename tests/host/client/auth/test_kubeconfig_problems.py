@@ -233,13 +233,9 @@ def test_a_certificate_alone_is_no_credential_for_plain_http(
     problem: Callable[[str], str], authority: Authority
 ) -> None:
     """A client certificate cannot be seen by an http:// server, so it does not count."""
-    pair = authority.issue()
     config = copy.deepcopy(GOOD)
     config["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
-    config["users"][0]["user"] = {
-        "client-certificate-data": base64.b64encode(pair.certificate.encode()).decode(),
-        "client-key-data": base64.b64encode(pair.key.encode()).decode(),
-    }
+    config["users"][0]["user"] = authority.issue().user
     assert "https only" in problem(yaml.safe_dump(config))
 
 
@@ -247,24 +243,16 @@ def test_an_encrypted_key_is_refused_without_asking(
     problem: Callable[[str], str], authority: Authority
 ) -> None:
     """A key with a passphrase is an error; nothing asks for it on the terminal."""
-    pair = authority.issue(password=b"x")
     config = copy.deepcopy(GOOD)
-    config["users"][0]["user"] = {
-        "client-certificate-data": base64.b64encode(pair.certificate.encode()).decode(),
-        "client-key-data": base64.b64encode(pair.key.encode()).decode(),
-    }
+    config["users"][0]["user"] = authority.issue(password=b"x").user
     assert "is encrypted" in problem(yaml.safe_dump(config))
 
 
 def test_a_key_of_another_certificate(problem: Callable[[str], str], authority: Authority) -> None:
     """Certificate and key that do not belong together are named as that."""
     config = copy.deepcopy(GOOD)
-    config["users"][0]["user"] = {
-        "client-certificate-data": base64.b64encode(
-            authority.issue().certificate.encode()
-        ).decode(),
-        "client-key-data": base64.b64encode(authority.issue().key.encode()).decode(),
-    }
+    key = authority.issue().user["client-key-data"]
+    config["users"][0]["user"] = {**authority.issue().user, "client-key-data": key}
     assert "do not belong together" in problem(yaml.safe_dump(config))
 
 
