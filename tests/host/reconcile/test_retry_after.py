@@ -93,16 +93,6 @@ async def test_without_a_time_the_error_goes_to_the_sync(
     assert error.value.status == status
 
 
-async def test_a_throttle_lets_a_burst_through_and_then_so_many_a_second(
-    live: MakeSender, namespace: str
-) -> None:
-    """With `qps` 10 and `burst` 2 the sixth write is sent no sooner than after 0.4 s (IQ-110)."""
-    sender = live(qps=10, burst=2)
-    begun = time.monotonic()
-    await asyncio.gather(*(sender.send(write(namespace, f"w{number}")) for number in range(6)))
-    assert time.monotonic() - begun >= 0.4
-
-
 async def test_retries_take_their_turn_in_the_throttle(
     live: MakeSender, fault_proxy: FaultProxy, namespace: str
 ) -> None:
@@ -111,16 +101,6 @@ async def test_retries_take_their_turn_in_the_throttle(
     begun = time.monotonic()
     await live(qps=5, burst=1).send(write(namespace, "slow"))
     assert time.monotonic() - begun >= 0.4
-
-
-async def test_without_qps_there_is_no_throttle(
-    live: MakeSender, fault_proxy: FaultProxy, namespace: str
-) -> None:
-    """Thirty writes at once are all on their way before the first one is answered."""
-    sender = live()
-    writes = [asyncio.create_task(sender.send(write(namespace, f"w{n}"))) for n in range(30)]
-    await asyncio.gather(*writes)
-    assert len(arrivals(fault_proxy, "w[0-9]+")) == 30
 
 
 @pytest.mark.parametrize("asked", ["31536000", "9" * 5000])

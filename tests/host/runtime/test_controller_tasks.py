@@ -1,4 +1,4 @@
-"""Tasks of a controller beside its workers: timers, synced watches, Events, metrics."""
+"""Tasks of a controller beside its workers: timers and synced watches."""
 
 import os
 import re
@@ -52,19 +52,12 @@ class Loop(Loop):
         return [Watch(kind=KIND, model=Thing, on_synced=self.all_known, **options)]
 
     def all_known(self, view):
-        ALL_KNOWN
         self.known += (sorted(key.name for key, _ in view.of(KIND, Thing).items()),)
         return [Key("all")]
 
     @hookimpl
     def kcm_status(self):
         return {"start": self.start, "synced": sorted(self.synced), "known": self.known}
-"""
-TELLING = """
-    @hookimpl
-    def kcm_writes(self):
-        from kcm_host.api import EVENT, Permission
-        return [Permission(kind=EVENT, verb="create"), Permission(kind=EVENT, verb="patch")]
 """
 
 
@@ -121,7 +114,7 @@ def test_synced_is_called_once(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
     """`Watch.on_synced` is called with all initial objects in the view; its keys are synced."""
-    source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", "pass")
+    source = AWARE.replace("NAMESPACE", namespace)
     site.plugin("aware", loop(namespace=namespace) + source)
     create_map(core, namespace, "a", "b")
     host = run_loops("aware")
@@ -129,56 +122,3 @@ def test_synced_is_called_once(
     create_map(core, namespace, "c")
     eventually(lambda: host.stream("configmaps")["objects"] == 3, "the change is seen")
     assert host.controller("aware")["status"]["known"] == [["a", "b"]]
-
-
-def test_an_exception_in_synced_restarts_the_controller(
-    run_loops: RunLoops, site: PluginSite, namespace: str
-) -> None:
-    """`Watch.on_synced` is a watch function like `keys`."""
-    failing = "if self.start == 1: raise ValueError('miscounted')"
-    source = AWARE.replace("NAMESPACE", namespace).replace("ALL_KNOWN", failing)
-    site.plugin("aware", loop(namespace=namespace) + source)
-    host = run_loops("aware")
-    (line,) = host.log("controller restarting")
-    assert re.fullmatch(
-        r"'on_synced' of watch '.*' raised ValueError: miscounted at .*\.py:\d+", line["problem"]
-    )
-    assert host.controller("aware")["status"]["start"] == 2
-
-
-def test_events_are_sent_while_the_controller_runs(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
-    """An event of a sync becomes a Kubernetes Event of the object."""
-    sync = 'writer.event(KIND, key, reason="Acme", message="something is missing")'
-    source = loop(namespace=namespace, sync=sync).replace(
-        "key, view):\n        w", "key, view, writer):\n        w"
-    )
-    site.plugin("telling", source + TELLING)
-    create_map(core, namespace, "a")
-    host = run_loops("telling")
-    (event,) = eventually(lambda: core.list_namespaced_event(namespace).items, "it is sent")
-    assert (event.involved_object.kind, event.involved_object.name) == ("ConfigMap", "a")
-    assert (event.type, event.reason) == ("Warning", "Acme")
-    assert event.source.component == "telling"
-    assert host.stop() == 0
-
-
-METRICS = """
-    @hookimpl
-    def kcm_metrics(self, view):
-        from kcm_host.api import Metric
-        count = float(len(view.of(KIND, Thing)))
-        series = (({"of": "acme"}, count),)
-        return [Metric(name="acme_maps", help="ConfigMaps.", type="gauge", series=series)]
-"""
-
-
-def test_metrics_of_a_plugin_are_shown(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
-    """They are beside the host's own, as they are at the moment of the scrape."""
-    site.plugin("counting", loop(namespace=namespace) + METRICS)
-    host = run_loops("counting")
-    create_map(core, namespace, "a", "b")
-    eventually(lambda: host.metrics()['acme_maps{of="acme"}'] == 2, "both are counted")
