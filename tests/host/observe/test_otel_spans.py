@@ -7,8 +7,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.api.sync import Cause
+from kcm_host.api.sync import Cause, SyncOutcome
 from kcm_host.api.writes import Write
 from kcm_host.observe.logging import JsonFormatter, TextFormatter
 from kcm_host.observe.tracing import SyncSpan, Tracing, start_tracing
@@ -44,15 +44,16 @@ class Collector(http.server.ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def spans(self) -> list[Span]:
-        """Return every span received so far."""
-        return [
-            span
+    @property
+    def spans(self) -> dict[str, Span]:
+        """The spans received so far, by name."""
+        return {
+            span.name: span
             for request in self.requests
             for resource in request.resource_spans
             for scope in resource.scope_spans
             for span in scope.spans
-        ]
+        }
 
     def close(self) -> None:
         self.shutdown()
@@ -86,18 +87,16 @@ def collector() -> Iterator[Collector]:
     collector.close()
 
 
-def traced(
-    collector: Collector, work: Callable[[Tracing], None], sample_ratio: float = 1.0
-) -> dict[str, Span]:
-    """Run `work` with tracing on, and give the spans that arrived by the time it has stopped."""
+@contextmanager
+def traced(collector: Collector, sample_ratio: float = 1.0) -> Iterator[Tracing]:
+    """Trace; at the end the collector has all spans."""
     tracing = start_tracing(
         "otlp", endpoint=collector.url, sample_ratio=sample_ratio, version="1.2.3"
     )
     try:
-        work(tracing)
+        yield tracing
     finally:
         tracing.stop(20)
-    return {span.name: span for span in collector.spans()}
 
 
 def begin(tracing: Tracing, *, causes: tuple[Cause, ...] = (), merged: int = 1) -> SyncSpan:
@@ -114,12 +113,9 @@ def values(holder: Any) -> dict[str, object]:
 
 def test_the_span_of_a_sync(collector: Collector) -> None:
     """A sync is one root span with its key, attempt, waiting time, reads and outcome."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing) as span:
-            span.finish("later", reads=3, retry_after_seconds=60.0)
-
-    span = traced(collector, work)["sync ttl"]
+    with traced(collector) as tracing, begin(tracing) as sync:
+        sync.finish("later", reads=3, retry_after_seconds=60.0)
+    span = collector.spans["sync ttl"]
     assert values(span) == {
         "kcm.controller": "ttl",
         "kcm.key": "n1",
@@ -137,12 +133,8 @@ def test_the_span_of_a_sync(collector: Collector) -> None:
 
 def test_resource_names_the_host(collector: Collector) -> None:
     """Spans belong to the service kcm-host of this version."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing):
-            pass
-
-    traced(collector, work)
+    with traced(collector) as tracing, begin(tracing):
+        pass
     [request] = collector.requests
     resource = values(request.resource_spans[0].resource)
     assert resource["service.name"] == "kcm-host"
@@ -160,11 +152,9 @@ def test_causes_are_events_at_the_time_they_came(collector: Collector) -> None:
     )
     expected = time.time() - 5.0
 
-    def work(tracing: Tracing) -> None:
-        with begin(tracing, causes=(cause,)):
-            pass
-
-    [event] = traced(collector, work)["sync ttl"].events
+    with traced(collector) as tracing, begin(tracing, causes=(cause,)):
+        pass
+    [event] = collector.spans["sync ttl"].events
     assert event.name == "updated"
     assert values(event) == {"kcm.kind": "Node", "kcm.object": "n1", "kcm.resource_version": "77"}
     assert event.time_unix_nano / 1e9 == pytest.approx(expected, abs=1.0)
@@ -177,11 +167,9 @@ def test_many_causes_end_in_a_count(collector: Collector) -> None:
         for i in range(16)
     )
 
-    def work(tracing: Tracing) -> None:
-        with begin(tracing, causes=causes, merged=40):
-            pass
-
-    events = traced(collector, work)["sync ttl"].events
+    with traced(collector) as tracing, begin(tracing, causes=causes, merged=40):
+        pass
+    events = collector.spans["sync ttl"].events
     assert len(events) == 17
     assert events[16].name == "more causes"
     assert values(events[16]) == {"kcm.causes": 24}
@@ -189,81 +177,56 @@ def test_many_causes_end_in_a_count(collector: Collector) -> None:
 
 def test_retry_links_to_the_sync_before_it(collector: Collector) -> None:
     """A cause with a link leads to the earlier sync; the same link twice is one."""
-    contexts: list[tuple[int, int]] = []
-
-    def work(tracing: Tracing) -> None:
+    with traced(collector) as tracing:
         with begin(tracing) as first:
-            assert first.context is not None
-            contexts.append(first.context)
-        retry = Cause(reason="retry", received=0.0, link=contexts[0])
-        timer = Cause(reason="timer", received=0.0, link=contexts[0])
+            pass
+        retry = Cause(reason="retry", received=0.0, link=first.context)
+        timer = Cause(reason="timer", received=0.0, link=first.context)
         with tracing.sync(
             "acme", Key("n1"), attempt=1, causes=(retry, timer), merged=2, queued_seconds=0.0
         ):
             pass
+    before, after = collector.spans["sync ttl"], collector.spans["sync acme"]
+    [link] = after.links
+    assert (link.trace_id, link.span_id) == (before.trace_id, before.span_id)
+    assert (int.from_bytes(link.trace_id), int.from_bytes(link.span_id)) == first.context
+    assert after.trace_id != before.trace_id
 
-    spans = traced(collector, work)
-    [link] = spans["sync acme"].links
-    assert (link.trace_id, link.span_id) == (spans["sync ttl"].trace_id, spans["sync ttl"].span_id)
-    assert (int.from_bytes(link.trace_id), int.from_bytes(link.span_id)) == contexts[0]
-    assert spans["sync acme"].trace_id != spans["sync ttl"].trace_id
 
-
-def test_failed_sync_is_an_error_with_its_message(collector: Collector) -> None:
-    """Errors and timeouts turn the status to ERROR, with the message."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing) as span:
-            span.finish("error", reads=0, error="KeyError: 'zone'", retry_after_seconds=0.005)
-
-    status = traced(collector, work)["sync ttl"].status
+@pytest.mark.parametrize("outcome", ["error", "terminal"])
+def test_failed_sync_is_an_error_with_its_message(
+    collector: Collector, outcome: SyncOutcome
+) -> None:
+    """Whether it is retried or has failed for good: the status is ERROR, with the message."""
+    with traced(collector) as tracing, begin(tracing) as sync:
+        sync.finish(outcome, reads=0, error="KeyError: 'zone'")
+    status = collector.spans["sync ttl"].status
     assert (status.code, status.message) == (ERROR, "KeyError: 'zone'")
 
 
 def test_exception_through_a_span_is_an_error(collector: Collector) -> None:
     """An exception that nobody reported still ends the span, as an error."""
-
-    def work(tracing: Tracing) -> None:
-        with pytest.raises(KeyError), begin(tracing):
-            raise KeyError("zone")
-
-    assert traced(collector, work)["sync ttl"].status.message == "KeyError: 'zone'"
-
-
-def test_a_terminal_failure_is_an_error(collector: Collector) -> None:
-    """A sync that failed for good has the status ERROR, with its text."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing) as span:
-            span.finish("terminal", reads=0, error="give a size")
-
-    span = traced(collector, work)["sync ttl"]
-    assert (span.status.code, span.status.message) == (ERROR, "give a size")
+    with traced(collector) as tracing, pytest.raises(KeyError), begin(tracing):
+        raise KeyError("zone")
+    assert collector.spans["sync ttl"].status.message == "KeyError: 'zone'"
 
 
 def test_cancelled_sync_is_no_error(collector: Collector) -> None:
     """A sync that is cancelled at the stop ends its span without blame."""
-
-    def work(tracing: Tracing) -> None:
-        with suppress(asyncio.CancelledError), begin(tracing) as span:
-            span.finish("cancelled", reads=0)
-            raise asyncio.CancelledError
-
-    span = traced(collector, work)["sync ttl"]
+    with traced(collector) as tracing, suppress(asyncio.CancelledError), begin(tracing) as sync:
+        sync.finish("cancelled", reads=0)
+        raise asyncio.CancelledError
+    span = collector.spans["sync ttl"]
     assert span.status.code != ERROR
     assert values(span)["kcm.outcome"] == "cancelled"
 
 
 def test_write_is_a_child_with_its_response(collector: Collector) -> None:
     """A write is a client span below its sync with verb, kind, object, status and attempts."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing) as span, span.write(PATCH) as write:
-            write.answered(200, attempts=3)
-
-    spans = traced(collector, work)
-    write = spans["patch nodes"]
-    assert write.parent_span_id == spans["sync ttl"].span_id
+    with traced(collector) as tracing, begin(tracing) as sync, sync.write(PATCH) as sent:
+        sent.answered(200, attempts=3)
+    write = collector.spans["patch nodes"]
+    assert write.parent_span_id == collector.spans["sync ttl"].span_id
     assert write.kind == CLIENT
     assert values(write) == {
         "kcm.verb": "patch",
@@ -276,12 +239,10 @@ def test_write_is_a_child_with_its_response(collector: Collector) -> None:
 
 def test_refused_write_is_an_error_with_its_status(collector: Collector) -> None:
     """A write that the server refuses has the status of the answer and the message."""
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing) as span, pytest.raises(Conflict), span.write(PATCH):
-            raise Conflict("the object has changed", status=409)
-
-    span = traced(collector, work)["patch nodes"]
+    refused = pytest.raises(Conflict)
+    with traced(collector) as tracing, begin(tracing) as sync, refused, sync.write(PATCH):
+        raise Conflict("the object has changed", status=409)
+    span = collector.spans["patch nodes"]
     assert values(span)["http.response.status_code"] == 409
     assert (span.status.code, span.status.message) == (ERROR, "Conflict: the object has changed")
 
@@ -309,17 +270,11 @@ async def test_span_is_current_in_its_own_task_alone(collector: Collector) -> No
 
 def test_unsampled_sync_sends_nothing_and_gives_no_context(collector: Collector) -> None:
     """A sync that is not sampled sends no span, its writes neither, and is no goal for links."""
-    contexts: list[tuple[int, int] | None] = []
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing, causes=(UPDATED,)) as span:
-            with span.write(PATCH) as write:
-                write.answered(200)
-            span.finish("done", reads=1)
-            contexts.append(span.context)
-
-    assert traced(collector, work, sample_ratio=0.0) == {}
-    assert contexts == [None]
+    with traced(collector, sample_ratio=0.0) as tracing, begin(tracing, causes=(UPDATED,)) as sync:
+        with sync.write(PATCH) as sent:
+            sent.answered(200)
+        sync.finish("done", reads=1)
+    assert (collector.spans, sync.context) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -347,11 +302,8 @@ def test_operators_name_the_service(collector: Collector, monkeypatch: pytest.Mo
     monkeypatch.setenv("OTEL_SERVICE_NAME", "quota-west")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=west,service.name=other")
 
-    def work(tracing: Tracing) -> None:
-        with begin(tracing):
-            pass
-
-    traced(collector, work)
+    with traced(collector) as tracing, begin(tracing):
+        pass
     [request] = collector.requests
     resource = values(request.resource_spans[0].resource)
     assert resource["service.name"] == "quota-west"
@@ -369,35 +321,28 @@ def test_log_lines_of_a_sync_name_its_span(collector: Collector) -> None:
     log.propagate = False
     log.handlers[:] = [handler]
 
-    def work(tracing: Tracing) -> None:
+    with traced(collector) as tracing:
         log.info("before")
-        with begin(tracing) as span:
+        with begin(tracing) as sync:
             log.info("in the sync")
-            with span.write(PATCH):
+            with sync.write(PATCH):
                 log.info("in the write")
             log.info("in the sync")
         log.info("after")
-
-    spans = traced(collector, work)
-    trace_id = spans["sync ttl"].trace_id.hex()
+    trace_id = collector.spans["sync ttl"].trace_id.hex()
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(one["event"], one.get("trace_id"), one.get("span_id")) for one in lines] == [
         ("before", None, None),
-        ("in the sync", trace_id, spans["sync ttl"].span_id.hex()),
-        ("in the write", trace_id, spans["patch nodes"].span_id.hex()),
-        ("in the sync", trace_id, spans["sync ttl"].span_id.hex()),
+        ("in the sync", trace_id, collector.spans["sync ttl"].span_id.hex()),
+        ("in the write", trace_id, collector.spans["patch nodes"].span_id.hex()),
+        ("in the sync", trace_id, collector.spans["sync ttl"].span_id.hex()),
         ("after", None, None),
     ]
 
 
 def test_log_lines_of_a_sync_that_is_not_sampled_name_none(collector: Collector) -> None:
     """An id that leads nowhere is no help (F-90)."""
-    shown: list[str] = []
-
-    def work(tracing: Tracing) -> None:
-        with begin(tracing):
-            record = logging.LogRecord("kcm_host", logging.INFO, "", 0, "event", None, None)
-            shown.append(TextFormatter().format(record))
-
-    traced(collector, work, sample_ratio=0.0)
-    assert shown[0].endswith("INFO  event")
+    with traced(collector, sample_ratio=0.0) as tracing, begin(tracing):
+        record = logging.LogRecord("kcm_host", logging.INFO, "", 0, "event", None, None)
+        shown = TextFormatter().format(record)
+    assert shown.endswith("INFO  event")
