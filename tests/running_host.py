@@ -139,8 +139,12 @@ class RunningHost:
 
     def stop(self, *, timeout_seconds: float = 60.0) -> int:
         """Ask it to end and give its exit code."""
+        os.kill(self.pid, signal.SIGTERM)
+        return self.ended(timeout_seconds=timeout_seconds)
+
+    def ended(self, *, timeout_seconds: float = 60.0) -> int:
+        """Return its exit code when it has ended."""
         process = self.process
-        os.kill(process.pid, signal.SIGTERM)
         eventually(
             lambda: not process.running, "the host has ended", timeout_seconds=timeout_seconds
         )

@@ -45,12 +45,6 @@ def host_of(
     return RunningHost(config, kubeconfig=server.kubeconfig(), environment=environment)
 
 
-def ended(host: RunningHost) -> int | None:
-    """Wait for its end and return the exit code."""
-    eventually(lambda: not host.process.running, "the host has ended")
-    return host.process.exit_code
-
-
 def syncing(host: RunningHost) -> None:
     """Return when a sync is under way."""
     eventually(lambda: host.controller("loop")["queue"]["processing"], "a sync is running")
@@ -93,7 +87,7 @@ def test_a_second_signal_ends_a_hanging_host_at_once(
         eventually(lambda: host.log("draining"), "the host drains")
         assert host.process.running
         os.kill(host.pid, signal.SIGINT)
-        assert ended(host) == 130
+        assert host.ended() == 130
 
 
 def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(

@@ -3,20 +3,16 @@
 import asyncio
 import json
 import logging
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from kubernetes import client as kubernetes
+from host.runtime.definitions import Definitions
 from logged import pairs_of
 
 from kcm_host.api.errors import ApiError
 from kcm_host.api.kinds import Discovery, Kind, Resource
-from kcm_host.client.auth.connection import connect
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import Client, user_agent_of
-from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Fault
 from kcm_host_testing.proxy import FaultProxy
 
@@ -27,56 +23,11 @@ OLD_LEASE = Kind(group="coordination.k8s.io", version="v1beta1", name="Lease", r
 WIDGET = Kind(group="acme.example", version="v1", name="Widget", resource="widgets")
 LIST_OF_GROUPS = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
 
-Define = Callable[..., Awaitable[None]]
-
-
-@pytest.fixture
-async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Return a client that goes through the proxy as admin."""
-    connection = connect(str(fault_proxy.kubeconfig()), environ={})
-    async with Client(connection, lambda _: None) as made:
-        yield made
-
 
 @pytest.fixture
 def discoverer(client: Client) -> CachedDiscoveryClient:
     """Return one that has not asked yet."""
     return CachedDiscoveryClient(client, user_agent=AGENT)
-
-
-@pytest.fixture
-def group() -> str:
-    """Return a API group that no other test uses."""
-    return f"g{secrets.token_hex(4)}.example"
-
-
-@pytest.fixture
-async def define(api_server: ApiServer, group: str) -> AsyncIterator[Define]:
-    """Create CustomResourceDefinitions in that group; deleted with the test."""
-    extensions: Any = kubernetes.ApiextensionsV1Api(api_server.client())
-    made = []
-
-    async def create(kind: str, *versions: str) -> None:
-        plural = f"{kind.lower()}s"
-        schema = {"openAPIV3Schema": {"type": "object"}}
-        definition = {
-            "metadata": {"name": f"{plural}.{group}"},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"kind": kind, "plural": plural},
-                "versions": [
-                    {"name": one, "served": True, "storage": one == versions[0], "schema": schema}
-                    for one in versions
-                ],
-            },
-        }
-        await asyncio.to_thread(extensions.create_custom_resource_definition, definition)
-        made.append(f"{plural}.{group}")
-
-    yield create
-    for name in made:
-        await asyncio.to_thread(extensions.delete_custom_resource_definition, name)
 
 
 async def until_served(discoverer: CachedDiscoveryClient, *kinds: Kind) -> None:
@@ -145,14 +96,14 @@ async def test_resources_come_with_scope_and_verbs(discoverer: CachedDiscoveryCl
 
 
 async def test_the_preferred_version_is_the_best_that_has_the_resource(
-    discoverer: CachedDiscoveryClient, group: str, define: Define
+    discoverer: CachedDiscoveryClient, definitions: Definitions
 ) -> None:
     """What the group's best version lacks is preferred in the next one (RQ-210)."""
-    await define("Widget", "v1", "v1beta1")
-    await define("Gadget", "v1beta1")
-    new = Kind(group=group, version="v1", name="Widget", resource="widgets")
-    old = Kind(group=group, version="v1beta1", name="Widget", resource="widgets")
-    gadget = Kind(group=group, version="v1beta1", name="Gadget", resource="gadgets")
+    definitions.create("Widget", versions=("v1", "v1beta1"))
+    definitions.create("Gadget", versions=("v1beta1",))
+    new = Kind(group=definitions.group, version="v1", name="Widget", resource="widgets")
+    old = Kind(group=definitions.group, version="v1beta1", name="Widget", resource="widgets")
+    gadget = Kind(group=definitions.group, version="v1beta1", name="Gadget", resource="gadgets")
     await until_served(discoverer, new, old, gadget)
     found = {resource.kind: resource.preferred for resource in discoverer.api_resources.resources()}
     assert (found[new], found[old], found[gadget]) == (True, False, True)
@@ -174,12 +125,12 @@ async def test_asking_again_is_cheap_while_nothing_changes(
 
 
 async def test_a_new_kind_is_a_change(
-    discoverer: CachedDiscoveryClient, group: str, define: Define
+    discoverer: CachedDiscoveryClient, definitions: Definitions
 ) -> None:
     """A kind that a CustomResourceDefinition adds is served as soon as the server says so."""
     await discoverer.fetch()
-    widget = Kind(group=group, version="v1", name="Widget", resource="widgets")
-    await define("Widget", "v1")
+    widget = Kind(group=definitions.group, version="v1", name="Widget", resource="widgets")
+    definitions.create("Widget", versions=("v1",))
     changed = False
     async with asyncio.timeout(60):
         while not discoverer.api_resources.serves(widget):

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,6 @@ from host.client.raw_servers import AGENT, client_of, get, saying
 from kcm_host.api.errors import ApiError, Unreadable
 from kcm_host.api.kinds import Kind
 from kcm_host.client import rest as wire_client
-from kcm_host.client.auth.connection import connect
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.errors import ConnectionProblem
 from kcm_host.client.rest import JSON, Client
@@ -28,14 +26,6 @@ OTHER_SHAPE = b'{"kind":1}'
 UNREADABLE = [NO_UTF8, NO_JSON, NESTED, OTHER_SHAPE]
 IDS = ["no UTF-8", "no JSON", "nested", "other shape"]
 MEBIBYTE = 1 << 20
-
-
-@pytest.fixture
-async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Return a client that goes through the proxy as admin."""
-    connection = connect(str(fault_proxy.kubeconfig()), environ={})
-    async with Client(connection, lambda _: None) as made:
-        yield made
 
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=IDS)

@@ -10,7 +10,6 @@ import pytest
 from host.reconcile.live_senders import MakeSender
 from host.reconcile.worker_rig import CLAIM
 from host.runtime.definitions import Definitions
-from kubernetes import client as official
 from view_stores import stores_of
 
 from kcm_host.api.errors import ApiError, Conflict
@@ -32,12 +31,6 @@ EVERYTHING = frozenset(
 
 class Held(msgspec.Struct, frozen=True):
     """What a sync reads."""
-
-
-@pytest.fixture
-def core(api_server: ApiServer) -> Any:
-    """The official client, as admin."""
-    return official.CoreV1Api(api_server.client())
 
 
 @pytest.fixture

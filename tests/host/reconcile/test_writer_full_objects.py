@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 from host.reconcile.live_senders import MakeSender
-from kubernetes import client as official
 
 from kcm_host.api import decode_object
 from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, Unreachable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission, Verb
 from kcm_host.reconcile.writer import SyncWriter
-from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Answer, Cut, Point
 from kcm_host_testing.proxy import FaultProxy
 
@@ -39,12 +37,6 @@ PERMISSIONS = frozenset(
 async def writer(live: MakeSender) -> SyncWriter:
     """The writer of one sync, with a live sender behind it."""
     return SyncWriter("quota", live(), PERMISSIONS)
-
-
-@pytest.fixture
-def core(api_server: ApiServer) -> Any:
-    """The official client, as admin."""
-    return official.CoreV1Api(api_server.client())
 
 
 @pytest.fixture

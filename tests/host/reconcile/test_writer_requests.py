@@ -41,12 +41,6 @@ async def writer(live: MakeSender) -> SyncWriter:
 
 
 @pytest.fixture
-def core(api_server: ApiServer) -> Any:
-    """The official client, as admin."""
-    return official.CoreV1Api(api_server.client())
-
-
-@pytest.fixture
 def rbac(api_server: ApiServer) -> Any:
     """The official client for roles, as admin."""
     return official.RbacAuthorizationV1Api(api_server.client())

@@ -1,21 +1,16 @@
 """Hosts with plugins of a test, and streams of their own, on a real API server."""
 
-import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from host.informer.reflector.running_reflector import ConfigMaps
-from host.runtime.definitions import Definitions
 from host.runtime.loops import RunLoops
-from kubernetes import client as kubernetes
 from plugin_site import PluginSite
 from running_host import RunningHost
 
-from kcm_host.client.auth.connection import connect
-from kcm_host.client.rest import Client
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -50,34 +45,6 @@ def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
 
 
 @pytest.fixture
-async def client(fault_proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Return a client that goes through the proxy as admin."""
-    connection = connect(str(fault_proxy.kubeconfig()), environ={})
-    async with Client(connection, lambda _: None) as made:
-        yield made
-
-
-@pytest.fixture
 def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
     """Return the ConfigMaps of the test's namespace."""
     return ConfigMaps(api_server, namespace)
-
-
-@pytest.fixture
-def core(api_server: ApiServer) -> Any:
-    """Return the official client of the core group, for tests that do not run on a loop."""
-    return kubernetes.CoreV1Api(api_server.client())
-
-
-@pytest.fixture
-def group() -> str:
-    """Return a unique API group."""
-    return f"g{secrets.token_hex(4)}.example"
-
-
-@pytest.fixture
-def definitions(api_server: ApiServer, group: str) -> Iterator[Definitions]:
-    """Return the definitions of that group, deleted with the test."""
-    made = Definitions(api_server, group)
-    yield made
-    made.delete_all()

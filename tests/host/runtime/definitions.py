@@ -10,7 +10,7 @@ from kcm_host_testing.api_server import ApiServer
 
 
 class Definitions:
-    """CustomResourceDefinitions of one API group, in version v1, and objects of their kinds."""
+    """CustomResourceDefinitions of one API group, and objects of their version v1."""
 
     def __init__(self, server: ApiServer, group: str) -> None:
         self.group = group
@@ -18,7 +18,7 @@ class Definitions:
         self._objects: Any = kubernetes.CustomObjectsApi(server.client())
         self._made: dict[str, str] = {}
 
-    def create(self, kind: str, *, plural: str = "") -> None:
+    def create(self, kind: str, *, plural: str = "", versions: tuple[str, ...] = ("v1",)) -> None:
         """Add a kind; the server serves it a moment later."""
         plural = plural or plural_of(kind)
         schema = {
@@ -30,7 +30,10 @@ class Definitions:
                 "group": self.group,
                 "scope": "Namespaced",
                 "names": {"kind": kind, "plural": plural},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+                "versions": [
+                    {"name": one, "served": True, "storage": one == versions[0], "schema": schema}
+                    for one in versions
+                ],
             },
         }
         self._extensions.create_custom_resource_definition(definition)

@@ -97,3 +97,9 @@ class RunLoops(Protocol):
 def until_synced(host: RunningHost, name: str, keys: list[str]) -> None:
     """Return when a loop has synced exactly these keys."""
     eventually(lambda: host.controller(name)["status"].get("synced") == keys, f"{name}: {keys}")
+
+
+def create_maps(core: Any, namespace: str, *names: str) -> None:
+    """Create ConfigMaps."""
+    for name in names:
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})

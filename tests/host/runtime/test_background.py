@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop, until_synced
+from host.runtime.loops import RunLoops, create_maps, loop, until_synced
 from logged import logged
 from plugin_site import PluginSite
 
@@ -168,7 +168,7 @@ def test_an_error_of_the_host_between_two_runs(
     """It only delays the next run (F-10)."""
     keys = "if self.start == 1: raise ValueError('restart')"
     site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_STOP)
-    core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+    create_maps(core, namespace, "a")
     host = run_loops("shaky", ready=False)
     until_synced(host, "shaky", ["a"])
     (line,) = host.log("background task ended")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import MODEL, RunLoops, loop
+from host.runtime.loops import MODEL, RunLoops, create_maps, loop, until_synced
 from plugin_site import PluginSite
-from running_host import RunningHost
 
 from kcm_host_testing.proxy import FaultProxy
 
@@ -20,42 +19,12 @@ if self.start == 1 and change.key.name == "poison":
 SHARED = "from acme_shared import Thing"
 
 
-class Maps:
-    """The ConfigMaps of one namespace."""
-
-    def __init__(self, core: Any, namespace: str) -> None:
-        self._core = core
-        self._namespace = namespace
-
-    def create(self, *names: str) -> None:
-        """Create some."""
-        for name in names:
-            self._core.create_namespaced_config_map(self._namespace, {"metadata": {"name": name}})
-
-
-@pytest.fixture
-def maps(core: Any, namespace: str) -> Maps:
-    """Return the ConfigMaps of the test's namespace."""
-    return Maps(core, namespace)
-
-
-def synced(host: RunningHost, name: str) -> list[str]:
-    """Return what the present instance of a controller has synced."""
-    found: list[str] = host.controller(name)["status"].get("synced", [])
-    return found
-
-
-def until_synced(host: RunningHost, controller: str, *names: str) -> None:
-    """Wait until the present instance has synced these and no others."""
-    eventually(lambda: synced(host, controller) == sorted(names), f"{controller} synced {names}")
-
-
 @pytest.mark.parametrize("shared", [False, True], ids=["own informer", "shared informer"])
 def test_a_failing_watch_function_restarts_its_controller_alone(
     run_loops: RunLoops,
     site: PluginSite,
     fault_proxy: FaultProxy,
-    maps: Maps,
+    core: Any,
     namespace: str,
     *,
     shared: bool,
@@ -65,10 +34,10 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     model = SHARED if shared else MODEL
     site.plugin("shaky", loop(namespace=namespace, model=model, keys=POISONED))
     site.plugin("steady", loop(namespace=namespace, model=model))
-    maps.create("a")
+    create_maps(core, namespace, "a")
     host = run_loops("shaky", "steady")
-    until_synced(host, "shaky", "a")
-    maps.create("poison")
+    until_synced(host, "shaky", ["a"])
+    create_maps(core, namespace, "poison")
     eventually(lambda: host.controller("shaky")["phase"] == "restarting", "shaky restarts")
     told = host.controller("shaky")
     failed = f"'keys' of watch 'configmaps' for '{namespace}/poison' raised ValueError: poisoned"
@@ -76,9 +45,9 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     assert not told["ready"]
     code, body = host.page("/readyz")
     assert (code, f"[-]shaky failed: {failed} at ".encode() in body) == (503, True)
-    maps.create("late")
-    until_synced(host, "steady", "a", "late", "poison")
-    until_synced(host, "shaky", "a", "late", "poison")
+    create_maps(core, namespace, "late")
+    until_synced(host, "steady", ["a", "late", "poison"])
+    until_synced(host, "shaky", ["a", "late", "poison"])
     shaky, steady = host.controller("shaky"), host.controller("steady")
     assert (shaky["status"]["start"], shaky["restarts"], shaky["phase"]) == (2, 1, "running")
     assert (steady["status"]["start"], steady["restarts"]) == (1, 0)
@@ -89,25 +58,25 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
 
 
 def test_running_syncs_of_a_failed_run_are_cancelled(
-    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
     """They must not write any more, because the state of their instance is not trusted."""
     hang = "if self.start == 1: await asyncio.sleep(3600)"
     site.plugin("shaky", loop(namespace=namespace, keys=POISONED, sync=hang))
-    maps.create("a")
+    create_maps(core, namespace, "a")
     host = run_loops("shaky")
     eventually(lambda: host.controller("shaky")["queue"]["processing"], "a sync is running")
-    maps.create("poison")
-    until_synced(host, "shaky", "a", "poison")
+    create_maps(core, namespace, "poison")
+    until_synced(host, "shaky", ["a", "poison"])
     assert host.metrics()['kcm_host_syncs_total{controller="shaky",outcome="cancelled"}'] == 1
 
 
 def test_repeated_failures_back_off(
-    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
     """A watch function that always raises restarts its controller with growing delays."""
     site.plugin("broken", loop(namespace=namespace, keys="raise KeyError('always')"))
-    maps.create("a")
+    create_maps(core, namespace, "a")
     host = run_loops("broken", ready=False)
     lines = eventually(lambda: _at_least(3, host.log("controller restarting")), "three restarts")
     assert host.controller("broken")["syncs"] == 0
@@ -117,15 +86,15 @@ def test_repeated_failures_back_off(
 
 @pytest.mark.parametrize("start", [1, 2], ids=["at the start", "at a restart"])
 def test_a_plugin_that_turns_out_broken_is_quarantined(
-    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str, start: int
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, start: int
 ) -> None:
     """When `kcm_watches` raises, the reason is logged and shown; the others run."""
     watches = f"if self.start == {start}: raise OSError('no such thing')"
     site.plugin("broken", loop(namespace=namespace, watches=watches, keys=POISONED))
     site.plugin("steady", loop(namespace=namespace))
     host = run_loops("broken", "steady", ready=False)
-    maps.create("poison")
-    until_synced(host, "steady", "poison")
+    create_maps(core, namespace, "poison")
+    until_synced(host, "steady", ["poison"])
     eventually(lambda: host.controller("broken")["phase"] == "quarantined", "it is quarantined")
     assert "no such thing" in host.controller("broken")["problem"]
     code, body = host.page("/readyz?verbose")
@@ -134,8 +103,8 @@ def test_a_plugin_that_turns_out_broken_is_quarantined(
     assert b"[-]broken failed: " in body
     (line,) = host.log("plugin quarantined")
     assert line["controller"] == "broken"
-    maps.create("later")
-    until_synced(host, "steady", "later", "poison")
+    create_maps(core, namespace, "later")
+    until_synced(host, "steady", ["later", "poison"])
     assert host.stop() == 0
 
 
@@ -145,8 +114,7 @@ def test_a_host_without_any_runnable_plugin_ends(
     """None left: exit code 1."""
     site.plugin("broken", loop(namespace=namespace, watches="raise OSError('no such thing')"))
     host = run_loops("broken", ready=False)
-    eventually(lambda: not host.process.running, "the host has ended")
-    assert host.process.exit_code == 1
+    assert host.ended() == 1
     assert host.log("no controller can run")
 
 
@@ -165,7 +133,7 @@ def _at_least(count: int, found: list[Any]) -> list[Any] | None:
 
 
 def test_only_the_status_endpoint_calls_kcm_status(
-    run_loops: RunLoops, site: PluginSite, maps: Maps, namespace: str
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
 ) -> None:
     """Probes and scrapes do not call `kcm_status` (F-40)."""
     asked = """
@@ -176,4 +144,4 @@ def test_only_the_status_endpoint_calls_kcm_status(
     host = run_loops("costly")
     for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
         assert host.page(path)[0] == 200
-    assert synced(host, "costly") == ["asked 1"]
+    assert host.controller("costly")["status"]["synced"] == ["asked 1"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, create_maps, loop
 from plugin_site import PluginSite
 from running_host import RunningHost
 
@@ -23,21 +23,9 @@ while not (folder / "go").exists():
 """
 
 
-def create(core: Any, namespace: str, *names: str) -> None:
-    """Create ConfigMaps."""
-    for name in names:
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
-
-
 def processing(host: RunningHost, name: str) -> int:
     """Return how many syncs of a controller are running."""
     return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
-
-
-def ended(host: RunningHost) -> int | None:
-    """Wait for the end of the process and return its exit code."""
-    eventually(lambda: not host.process.running, "the host has ended")
-    return host.process.exit_code
 
 
 def test_running_syncs_end_and_queued_keys_are_dropped(
@@ -46,15 +34,15 @@ def test_running_syncs_end_and_queued_keys_are_dropped(
     """After SIGTERM the one running sync finishes and no other begins: exit code 0 (H-61)."""
     sync = WAITING.replace("FOLDER", str(tmp_path))
     site.plugin("one", loop(namespace=namespace, sync=sync))
-    create(core, namespace, "a", "b", "c")
+    create_maps(core, namespace, "a", "b", "c")
     host = run_loops("one")
     eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: host.log("draining"), "the host drains")
     eventually(lambda: host.controller("one")["queue"]["depth"] == 0, "the queue is dropped")
-    create(core, namespace, "d")
+    create_maps(core, namespace, "d")
     (tmp_path / "go").touch()
-    assert ended(host) == 0
+    assert host.ended() == 0
     assert len(list(tmp_path.glob("*.begun"))) == 1
     assert len(list(tmp_path.glob("*.ended"))) == 1
     events = [line["event"] for line in host.log()]
@@ -70,13 +58,13 @@ def test_a_running_sync_may_still_write(
     source = loop(namespace=namespace, sync=sync)
     source = source.replace("key, view):\n        folder", "key, view, writer):\n        folder")
     site.plugin("one", source + PERMISSION)
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     host = run_loops("one")
     eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: host.log("draining"), "the host drains")
     (tmp_path / "go").touch()
-    assert ended(host) == 0
+    assert host.ended() == 0
     found = core.read_namespaced_config_map("a", namespace)
     assert found.metadata.annotations == {"acme": "written"}
 
@@ -100,7 +88,7 @@ def test_controllers_drain_independently(
     """A controller without running syncs stops; only the one that hangs is logged."""
     site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
     site.plugin("idle", loop(namespace=namespace))
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     host = run_loops("hanging", "idle", shutdownTimeout="300ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
     assert host.stop() == 1
@@ -115,12 +103,12 @@ def test_no_controller_restarts_during_a_drain(
     """A controller that waits for its next run stops (H-61)."""
     site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
     site.plugin("shaky", loop(namespace=namespace, keys="raise ValueError('always')"))
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     host = run_loops("hanging", "shaky", ready=False, shutdownTimeout="2500ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
     eventually(lambda: host.log("controller restarting"), "the other one has failed")
     os.kill(host.pid, signal.SIGTERM)
-    assert ended(host) == 1
+    assert host.ended() == 1
     events = host.log()
     drain = next(number for number, line in enumerate(events) if line["event"] == "draining")
     later = [line for line in events[drain:] if line.get("controller") == "shaky"]
@@ -151,7 +139,7 @@ def blocked(run_loops: RunLoops, site: PluginSite, core: Any, namespace: str) ->
     source = loop(namespace=namespace, sync="time.sleep(3600)") + IMPATIENT
     site.plugin("blocking", source)
     host = run_loops("blocking", shutdownTimeout="0s")
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     eventually(lambda: host.log("event loop stalled"), "the stall is logged")
     return host
 
@@ -165,7 +153,7 @@ def test_a_sync_that_blocks_the_loop_does_not_prevent_the_exit(blocked: RunningH
     eventually(lambda: blocked.page("/livez")[0] == 500, "/livez is red")
     assert b"controller 'blocking' blocks it" in blocked.page("/livez")[1]
     os.kill(blocked.pid, signal.SIGTERM)
-    assert ended(blocked) == 1
+    assert blocked.ended() == 1
     assert blocked.log("shutdown overdue")
 
 
@@ -173,4 +161,4 @@ def test_a_second_signal_ends_a_blocked_host(blocked: RunningHost) -> None:
     """Two signals end it at once with exit code 130 (H-61)."""
     os.kill(blocked.pid, signal.SIGTERM)
     os.kill(blocked.pid, signal.SIGINT)
-    assert ended(blocked) == 130
+    assert blocked.ended() == 130

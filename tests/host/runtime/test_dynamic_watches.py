@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop, until_synced
+from host.runtime.loops import RunLoops, create_maps, loop, until_synced
 from plugin_site import PluginSite
 from plugins.granted_roles import granted
 from running_host import RunningHost
@@ -105,11 +105,6 @@ def until_counted(host: RunningHost, **expected: Any) -> None:
     eventually(lambda: counts(host) == expected, f"{expected} are counted")
 
 
-def create_map(core: Any, namespace: str, name: str) -> None:
-    """Create a ConfigMap."""
-    core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
-
-
 def asked_at(host: RunningHost) -> list[float]:
     """Return the times at which `kcm_dynamic_watches` was called."""
     found: list[float] = host.controller("counting")["status"]["asked"]
@@ -149,10 +144,10 @@ def test_a_plugin_may_change_its_watches_at_any_time(
 ) -> None:
     """After a `RefreshWatches` the hook is called again, without any change of discovery."""
     site.plugin("counting", counting(namespace, NAMED, keys=REFRESH))
-    create_map(core, namespace, "accounts")
+    create_maps(core, namespace, "accounts")
     host = run_loops("counting")
     eventually(lambda: "ServiceAccount" in counts(host), "the first watch is followed")
-    create_map(core, namespace, "secrets")
+    create_maps(core, namespace, "secrets")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
     eventually(lambda: counts(host).get("Secret") == 1, "the secret is counted")
     core.delete_namespaced_config_map("accounts", namespace)
@@ -205,9 +200,9 @@ def test_a_changed_declaration_replaces_the_watch(
         )
 
     until_shown(["labelled", "plain"], None)
-    create_map(core, namespace, "indexed")
+    create_maps(core, namespace, "indexed")
     until_shown(["labelled", "plain"], ["labelled", "plain"])
-    create_map(core, namespace, "labelled")
+    create_maps(core, namespace, "labelled")
     until_shown(["labelled"], ["labelled"])
     core.delete_namespaced_config_map("indexed", namespace)
     until_shown(["labelled"], None)
@@ -229,7 +224,7 @@ def test_calls_of_the_hook_are_limited(
     site.plugin("counting", source)
     host = run_loops("counting")
     for number in range(40):
-        create_map(core, namespace, f"m{number}")
+        create_maps(core, namespace, f"m{number}")
     eventually(lambda: host.controller("counting")["syncs"] >= 40, "all are synced")
     eventually(lambda: len(asked_at(host)) > 1, "asked again")
     gaps = [later - sooner for sooner, later in pairwise(asked_at(host))]
@@ -257,7 +252,7 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
         assert told["ready"]
         assert remedy in told["problem"]
         assert host.page("/readyz")[0] == 200
-        create_map(core, namespace, "a")
+        create_maps(core, namespace, "a")
         eventually(lambda: "a" in host.controller("counting")["status"]["synced"], "it syncs")
         grant([CONFIG_MAPS, accounts, SECRETS])
         until_counted(host, Secret=0, ServiceAccount=0)
@@ -286,7 +281,7 @@ def test_an_exception_restarts_the_controller(
     site.plugin("counting", source)
     host = run_loops("counting")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
-    create_map(core, namespace, "a")
+    create_maps(core, namespace, "a")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "t"}})
     eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
     (line,) = host.log("controller restarting")
@@ -311,9 +306,9 @@ def test_an_invalid_result_changes_nothing(
     site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REFRESH))
     host = run_loops("counting")
     until_counted(host, Secret=0, ServiceAccount=0)
-    create_map(core, namespace, "a")
+    create_maps(core, namespace, "a")
     eventually(lambda: host.controller("counting")["problem"], "the answer is refused")
-    create_map(core, namespace, "b")
+    create_maps(core, namespace, "b")
     core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
     until_counted(host, Secret=1, ServiceAccount=0)
     told = host.controller("counting")
@@ -332,6 +327,6 @@ def test_a_request_without_the_hook_has_no_effect(
     """A `RefreshWatches` is ignored without `kcm_dynamic_watches`."""
     site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REFRESH))
     host = run_loops("plain")
-    create_map(core, namespace, "a")
+    create_maps(core, namespace, "a")
     until_synced(host, "plain", ["a"])
     assert host.controller("plain")["ready"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop, until_synced
+from host.runtime.loops import RunLoops, create_maps, loop, until_synced
 from plugin_site import PluginSite
 from plugins.granted_roles import granted
 from running_host import RunningHost
@@ -37,7 +37,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
     site.plugin("secretive", loop(namespace=namespace, kind=("", "Secret", "secrets")))
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
         host = run_loops("maps", "secretive", user="bob", ready=False)
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+        create_maps(core, namespace, "a")
         until_synced(host, "maps", ["a"])
         remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
         eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
@@ -67,7 +67,7 @@ def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
     site.plugin("maps", loop(namespace=namespace))
     site.plugin("widgets", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
     host = run_loops("maps", "widgets", ready=False)
-    core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+    create_maps(core, namespace, "a")
     until_synced(host, "maps", ["a"])
     kind = f"{namespace}/widgets.{definitions.group}"
     remedy = f"does not serve '{kind}': install it or disable the controller"
@@ -96,7 +96,7 @@ def test_a_kind_that_is_not_required_holds_up_nothing(
     site.plugin("maps", loop(namespace=namespace, watches=aside.replace("NAMESPACE", namespace)))
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
         host = run_loops("maps", user="bob")
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
+        create_maps(core, namespace, "a")
         until_synced(host, "maps", ["a"])
         eventually(lambda: "grant list and watch" in host.controller("maps")["problem"], "told")
         assert is_ready(host)

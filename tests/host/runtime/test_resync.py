@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.copying import NODE, Copying
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, create_maps, loop
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import logged
@@ -282,8 +282,7 @@ def test_a_missed_request_is_counted_once_on_a_server(
     site.plugin("careful", marking(namespace, "c"))
     often = {"workers": 1, "resyncPeriod": "200ms"}
     host = run_loops(controllers={"forgetful": often, "careful": often})
-    for name in ("told", "missed"):
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+    create_maps(core, namespace, "told", "missed")
     eventually(lambda: missed(host, "forgetful"), "the missed wake-up is counted")
     labels = core.read_namespaced_config_map("missed", namespace).metadata.labels
     assert labels["f"] == "seen"

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, create_maps, loop
 from plugin_site import PluginSite
-from running_host import RunningHost
 
 #: Ends when the test says so, and notes that it did.
 WAITING = """
@@ -22,30 +21,19 @@ Path("FOLDER/ended").touch()
 """
 
 
-def create(core: Any, namespace: str) -> None:
-    """Create a ConfigMap."""
-    core.create_namespaced_config_map(namespace, {"metadata": {"name": "a"}})
-
-
-def ended(host: RunningHost) -> int | None:
-    """Return the exit code once the host has ended."""
-    eventually(lambda: not host.process.running, "the host has ended", timeout_seconds=60)
-    return host.process.exit_code
-
-
 def test_a_hangup_drains(
     run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
 ) -> None:
     """A running sync may end, then the host does, as after SIGTERM (F-93)."""
     sync = WAITING.replace("FOLDER", str(tmp_path))
     site.plugin("one", loop(namespace=namespace, sync=sync))
-    create(core, namespace)
+    create_maps(core, namespace, "a")
     host = run_loops("one", shutdownTimeout="1m")
     eventually((tmp_path / "begun").exists, "a sync has begun")
     os.kill(host.pid, signal.SIGHUP)
     eventually(lambda: host.log("draining"), "the host drains")
     (tmp_path / "go").touch()
-    assert ended(host) == 0
+    assert host.ended() == 0
     assert (tmp_path / "ended").exists()
     assert host.log("drained")
 
@@ -55,13 +43,13 @@ def test_a_second_signal_of_another_sort_ends_it(
 ) -> None:
     """SIGHUP counts like SIGTERM also there (F-93)."""
     site.plugin("one", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
-    create(core, namespace)
+    create_maps(core, namespace, "a")
     host = run_loops("one", shutdownTimeout="1h")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     os.kill(host.pid, signal.SIGHUP)
     eventually(lambda: host.log("draining"), "the host drains")
     os.kill(host.pid, signal.SIGTERM)
-    assert ended(host) == 130
+    assert host.ended() == 130
 
 
 @pytest.mark.parametrize(
@@ -87,7 +75,7 @@ def test_stacks_are_shown_on_request(
     """SIGUSR1 logs the stacks of all tasks and threads, and the host goes on (F-93)."""
     begun = f"Path('{tmp_path}/begun').touch()\n"
     site.plugin("one", loop(namespace=namespace, sync=begun + sync))
-    create(core, namespace)
+    create_maps(core, namespace, "a")
     host = run_loops("one", ready=False, shutdownTimeout="0s")
     eventually((tmp_path / "begun").exists, "a sync has begun")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import RunLoops, create_maps, loop
 from plugin_site import PluginSite
 from running_host import RunningHost
 
@@ -38,12 +38,6 @@ def source(namespace: str, tmp_path: Path) -> str:
     )
 
 
-def create(core: Any, namespace: str, *names: str) -> None:
-    """Create ConfigMaps."""
-    for name in names:
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
-
-
 def synced(host: RunningHost, name: str) -> bool:
     """Return whether the present instance has synced a key."""
     return name in host.controller("one")["status"].get("synced", ())
@@ -55,7 +49,7 @@ def test_it_is_shown_and_its_worker_replaced(
     """Until it ends, the controller is not ready and its problem has the key (F-4)."""
     site.plugin("one", source + HASTY)
     host = run_loops("one")
-    create(core, namespace, "deaf", "other")
+    create_maps(core, namespace, "deaf", "other")
     eventually(lambda: host.page("/readyz")[0] == 503, "it is not ready")
     assert b"syncs go on though they were cancelled: 1 (" in host.page("/readyz")[1]
     (line,) = host.log("sync stuck after its cancellation")
@@ -72,10 +66,10 @@ def test_a_restart_does_not_wait_for_it(
 ) -> None:
     """The next instance begins without it, and is not ready before it ends (F-4)."""
     site.plugin("one", source.replace('"deaf"', '"deaf" and self.start == 1') + HASTY)
-    create(core, namespace, "deaf")
+    create_maps(core, namespace, "deaf")
     host = run_loops("one", ready=False)
     eventually(lambda: host.log("sync stuck after its cancellation"), "it is told")
-    create(core, namespace, "fail")
+    create_maps(core, namespace, "fail")
     eventually(lambda: host.controller("one")["status"].get("start") == 2, "it started again")
     eventually(lambda: synced(host, "fail"), "the new instance syncs")
     assert "syncs go on" in host.controller("one")["problem"]
@@ -90,7 +84,7 @@ def test_a_stop_names_it(
     """The exit code is 1, and the log names the sync and not the event loop (F-4)."""
     site.plugin("one", source)
     host = run_loops("one", shutdownTimeout="300ms")
-    create(core, namespace, "deaf")
+    create_maps(core, namespace, "deaf")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
     (line,) = host.log("sync stuck after its cancellation")
@@ -113,7 +107,7 @@ def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
     """
     site.plugin("one", loop(namespace=namespace, sync=sync))
     host = run_loops("one")
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     eventually(lambda: synced(host, "a"), "the key was synced after its failure")
     (line,) = host.log("sync failed")
     assert line["error"] == "CancelledError: "
@@ -128,7 +122,7 @@ def test_a_stop_does_not_wait_for_threads(
     sync = "await asyncio.to_thread(time.sleep, 3600)"
     site.plugin("one", loop(namespace=namespace, sync=sync))
     host = run_loops("one", shutdownTimeout="300ms")
-    create(core, namespace, "a")
+    create_maps(core, namespace, "a")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
     (line,) = host.log("syncs cancelled after the shutdown timeout")
