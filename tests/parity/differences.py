@@ -158,10 +158,7 @@ DIFFERENCES = (
         _counted_by_another,
     ),
     Difference(
-        "resourcequota b",
-        "RQ-50",
-        "A write that changes nothing is not sent.",
-        _empty_left_alone,
+        "resourcequota b", "RQ-50", "A write that changes nothing is not sent.", _empty_left_alone
     ),
     Difference(
         "resourcequota c",

@@ -85,11 +85,7 @@ class TheHost:
     ) -> Running:
         """Describe a host."""
         named = {name: _with(cluster.settings.get(name)) for name in controllers}
-        config = {
-            "controllers": named,
-            "serviceAccountCredentials": True,
-            "startTimeout": "60s",
-        }
+        config = {"controllers": named, "serviceAccountCredentials": True, "startTimeout": "60s"}
         return _Host(RunningHost(config, kubeconfig=kubeconfig))
 
 

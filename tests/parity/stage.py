@@ -96,10 +96,7 @@ class Stage:
         if self._proxy is None:
             raise ValueError(f"'{refuse}' needs a cluster with proxied=True")
         return self._proxy.add(
-            _refusal(refuse.status),
-            method=refuse.method,
-            path=f"^{path}$",
-            times=refuse.times,
+            _refusal(refuse.status), method=refuse.method, path=f"^{path}$", times=refuse.times
         )
 
     def _restart_server(self) -> None:

@@ -28,8 +28,7 @@ def sum_of(*texts: str) -> Quantity:
 
 
 @pytest.mark.parametrize(
-    ("addends", "text", "kind"),
-    [pytest.param(*fields, id=vector) for vector, *fields in SUMS],
+    ("addends", "text", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in SUMS]
 )
 def test_sums(addends: str, text: str, kind: QuantityFormat) -> None:
     """Number and format of a sum are those of the vectors (RQ-303, RQ-304, D-16)."""
@@ -39,8 +38,7 @@ def test_sums(addends: str, text: str, kind: QuantityFormat) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "text", "kind"),
-    [pytest.param(*fields, id=vector) for vector, *fields in DIFFERENCES],
+    ("terms", "text", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in DIFFERENCES]
 )
 def test_differences(terms: str, text: str, kind: QuantityFormat) -> None:
     """Number and format of a difference are those of the vectors (RQ-303)."""
@@ -49,8 +47,7 @@ def test_differences(terms: str, text: str, kind: QuantityFormat) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rounded", "kind"),
-    [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED],
+    ("text", "rounded", "kind"), [pytest.param(*fields, id=vector) for vector, *fields in ROUNDED]
 )
 def test_rounding_up(text: str, rounded: str, kind: QuantityFormat) -> None:
     """The next whole number away from 0, in the same format (RQ-302)."""

@@ -12,10 +12,7 @@ from host.cli.conftest import Command
 UNCHECKED = "the certificate of https://127.0.0.1:1 is not checked"
 UNENCRYPTED = "credentials travel unencrypted to http://kube.example"
 ODD_CLUSTERS = {
-    "unchecked": (
-        {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True},
-        UNCHECKED,
-    ),
+    "unchecked": ({"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}, UNCHECKED),
     "unencrypted": ({"server": "http://kube.example"}, UNENCRYPTED),
 }
 V1 = "client.authentication.k8s.io/v1"

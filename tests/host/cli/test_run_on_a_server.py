@@ -36,11 +36,7 @@ def host_of(
     server: ApiServer, installed: PluginSite, *, level: str = "info", **more: Any
 ) -> RunningHost:
     """Describe a host that runs the plugin `loop` of the site."""
-    config = {
-        "controllers": {"loop": {}},
-        "log": {"format": "json", "level": level},
-        **more,
-    }
+    config = {"controllers": {"loop": {}}, "log": {"format": "json", "level": level}, **more}
     environment = installed.environment
     return RunningHost(config, kubeconfig=server.kubeconfig(), environment=environment)
 

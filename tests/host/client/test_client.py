@@ -251,11 +251,7 @@ async def test_requests_refused_together_fetch_once(
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 @pytest.mark.parametrize("point", list(Point), ids=str)
 async def test_no_answer_is_unreachable_and_counted(
-    client: Client,
-    fault_proxy: FaultProxy,
-    records: list[RequestRecord],
-    point: Point,
-    method: str,
+    client: Client, fault_proxy: FaultProxy, records: list[RequestRecord], point: Point, method: str
 ) -> None:
     """A cut call raises Unreachable, is counted with status 0 and never sent again (H-75)."""
     fault_proxy.add(Cut(point))

@@ -93,9 +93,7 @@ def test_a_call_that_is_given_up_leaves_no_connection(
 
     async def give_up() -> None:
         connection = Connection(
-            base_url=server.url,
-            origin="a test",
-            credentials=Credentials(trusting),
+            base_url=server.url, origin="a test", credentials=Credentials(trusting)
         )
         async with Client(connection, lambda record: None) as client:
             call = asyncio.create_task(
@@ -131,9 +129,7 @@ def test_after_a_burst_one_connection_is_enough() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         connection = Connection(
-            base_url=f"http://127.0.0.1:{port}",
-            origin="a test",
-            credentials=Credentials(nobody),
+            base_url=f"http://127.0.0.1:{port}", origin="a test", credentials=Credentials(nobody)
         )
         async with server, Client(connection, lambda record: None) as client:
 

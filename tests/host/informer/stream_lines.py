@@ -69,12 +69,7 @@ def undecodable_entry(version: str, *, uid: str = "u1") -> Entry[Pod]:
 
 def pod(key: Key, version: str, *, uid: str = "u1", **fields: Any) -> bytes:
     """Return the JSON of a pod."""
-    meta = {
-        "name": key.name,
-        "namespace": key.namespace,
-        "uid": uid,
-        "resourceVersion": version,
-    }
+    meta = {"name": key.name, "namespace": key.namespace, "uid": uid, "resourceVersion": version}
     return msgspec.json.encode({"kind": "Pod", "apiVersion": "v1", "metadata": meta, **fields})
 
 

@@ -12,13 +12,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from kcm_host.observe.states import (
-    ControllerState,
-    FailingKey,
-    HostState,
-    QueueState,
-    StreamState,
-)
+from kcm_host.observe.states import ControllerState, FailingKey, HostState, QueueState, StreamState
 
 DEADLINE_SECONDS = 60.0
 

@@ -109,10 +109,7 @@ def test_one_address_does_not_evict_others(loop_thread: LoopThread, state: HostS
 
 def test_all_addresses_together_are_limited(loop_thread: LoopThread, state: HostState) -> None:
     """Many addresses share one limit, and a probe has a response (F-15)."""
-    with (
-        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
-        ExitStack() as held,
-    ):
+    with serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints, ExitStack() as held:
         for peer in OTHER_PEERS:
             held.enter_context(silent(endpoints, LIMITS.connections_per_peer, peer))
         assert get(endpoints, "/livez")[0] == 200

@@ -106,10 +106,7 @@ def test_dynamic_watches_are_returned_as_declared(site: Site, good: str) -> None
     """They are validated like those of kcm_watches, at each call."""
     watch = "Watch(kind=NODE, model=Other, keys=print, name='others')"
     more = hook(
-        "kcm_dynamic_watches(self, view)",
-        f"[{watch}] * view",
-        "class Other(Node):",
-        "    pass",
+        "kcm_dynamic_watches(self, view)", f"[{watch}] * view", "class Other(Node):", "    pass"
     )
     instance = loaded(site, good + more)
     instance.watches(NOTHING)

@@ -59,22 +59,13 @@ def recorder_of(server: Server) -> EventRecorder:
     """Return a recorder on the loop's clock whose first wait is a half of the longest."""
     loop = asyncio.get_running_loop()
     return EventRecorder(
-        server,
-        clock=loop.time,
-        wall_nanoseconds=lambda: int(loop.time() * 1e9),
-        jitter=lambda: 0.5,
+        server, clock=loop.time, wall_nanoseconds=lambda: int(loop.time() * 1e9), jitter=lambda: 0.5
     )
 
 
 def record(recorder: EventRecorder, message: str = "full", **fields: Any) -> None:
     """Record a warning about a node."""
-    usual = {
-        "uid": "u-1",
-        "version": "7",
-        "reason": "Full",
-        "warning": True,
-        "component": "acme",
-    }
+    usual = {"uid": "u-1", "version": "7", "reason": "Full", "warning": True, "component": "acme"}
     recorder.record(NODE, fields.pop("key", Key("n1")), **{**usual, "message": message, **fields})
 
 

@@ -57,11 +57,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
 
 
 def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
-    run_loops: RunLoops,
-    site: PluginSite,
-    core: Any,
-    namespace: str,
-    definitions: Definitions,
+    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, definitions: Definitions
 ) -> None:
     """`/readyz` names the kind; the controller runs once it is served."""
     site.plugin("maps", loop(namespace=namespace))

@@ -23,8 +23,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 REQUESTS = st.lists(
-    st.builds(Request, gap=st.integers(0, 12), timeout=st.none() | st.integers(0, 60)),
-    max_size=40,
+    st.builds(Request, gap=st.integers(0, 12), timeout=st.none() | st.integers(0, 60)), max_size=40
 )
 
 

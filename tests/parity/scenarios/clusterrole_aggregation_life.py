@@ -142,12 +142,7 @@ SCENARIOS = (
         delete("clusterroles/$s2"),
         role("late", selectors=[AX]),
         Machine.START,
-        before=(
-            S1,
-            role("s2", R5, labels={"a": "x"}),
-            AGG,
-            role("was", selectors=[AX]),
-        ),
+        before=(S1, role("s2", R5, labels={"a": "x"}), AGG, role("was", selectors=[AX])),
         counted=False,
     ),
     made_of("a restart writes nothing", "CRA-15, CRA-27", Quiet(), *RESTART, before=(S1, AGG)),

@@ -256,8 +256,7 @@ OF_GROUPS = (
         "RC-57, T-75",
         claim(),
         *allocate(
-            "c",
-            {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"},
+            "c", {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
         ),
         cluster=GROUPS,
     ),

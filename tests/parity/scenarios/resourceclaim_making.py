@@ -38,10 +38,7 @@ SCENARIOS = (
         pod(),
     ),
     story(
-        "a template with alternatives",
-        "RC-39, T-5",
-        template(firstAvailable=ALTERNATIVES),
-        pod(),
+        "a template with alternatives", "RC-39, T-5", template(firstAvailable=ALTERNATIVES), pod()
     ),
     story(
         "several entries are recorded at once",

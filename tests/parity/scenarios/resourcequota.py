@@ -63,12 +63,7 @@ SCENARIOS = (
         gone("p"),
         differs=("resourcequota c",),
     ),
-    story(
-        "a quota without limits",
-        "RQ-T15, RQ-50, RQ-46",
-        quota(),
-        differs=("resourcequota b",),
-    ),
+    story("a quota without limits", "RQ-T15, RQ-50, RQ-46", quota(), differs=("resourcequota b",)),
     story(
         "a quota of unknown names alone",
         "RQ-T16, RQ-50",
@@ -158,11 +153,7 @@ SCENARIOS = (
         patch("pods/$ns/$p0", {"metadata": {"labels": {"x": "y"}}}),
         phase("p0", "Running", message="hello"),
         patch("configmaps/$ns/$c", {"data": {"x": "y"}}),
-        before=(
-            pods(1),
-            some("configmaps", "c"),
-            quota("pods", "cpu", "configmaps"),
-        ),
+        before=(pods(1), some("configmaps", "c"), quota("pods", "cpu", "configmaps")),
     ),
     story(
         "the limit is reached",
@@ -246,11 +237,7 @@ SCENARIOS = (
         service("node", "NodePort", port(80), port(81), port(82)),
         service("balanced", "LoadBalancer", port(80), port(81)),
         service(
-            "unallocated",
-            "LoadBalancer",
-            port(80),
-            port(81),
-            allocateLoadBalancerNodePorts=False,
+            "unallocated", "LoadBalancer", port(80), port(81), allocateLoadBalancerNodePorts=False
         ),
         service("name", "ExternalName", externalName="example.com"),
         service("both", "NodePort", port(53), port(54, protocol="UDP")),

@@ -84,11 +84,7 @@ SCENARIOS = (
         claim("a", exactly("gpu", 2)),
         pod("p", ONE_GPU, priorityClassName="$high"),
         Quiet(),
-        quota(
-            f"requests.{GPU}",
-            "pods",
-            scopeSelector=scope("PriorityClass", "Exists"),
-        ),
+        quota(f"requests.{GPU}", "pods", scopeSelector=scope("PriorityClass", "Exists")),
         before=(GPU_CLASS, create("priorityclasses/$high", {"value": 1000})),
         tolerant=True,
     ),

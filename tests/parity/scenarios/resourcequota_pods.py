@@ -188,10 +188,7 @@ SCENARIOS = (
             **of_status(allocatedResources={"cpu": "1"}, resources={"requests": {"cpu": "1"}}),
         ),
         Look("there"),
-        patch(
-            "pods/$ns/$down",
-            {"metadata": {"labels": {"x": "y"}}},
-        ),
+        patch("pods/$ns/$down", {"metadata": {"labels": {"x": "y"}}}),
         before=(
             pod("up", {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}),
             pod("down", asking(cpu="1")),
@@ -216,10 +213,7 @@ SCENARIOS = (
             for name, reason in (("never", "Infeasible"), ("later", "Deferred"))
         ),
         phase(
-            "bare",
-            "Running",
-            **of_status(allocatedResources={"cpu": "2"}),
-            **resize("Infeasible"),
+            "bare", "Running", **of_status(allocatedResources={"cpu": "2"}), **resize("Infeasible")
         ),
         phase("unknown", "Running", **resize("Infeasible")),
         Quiet(),
@@ -334,10 +328,7 @@ SCENARIOS = (
         "affinity to other namespaces",
         "RQ-T59, RQ-85",
         pod("a", affinity=affinity("podAffinity", {"namespaces": ["other"]})),
-        pod(
-            "b",
-            affinity=affinity("podAntiAffinity", {"namespaceSelector": {}}, preferred=True),
-        ),
+        pod("b", affinity=affinity("podAntiAffinity", {"namespaceSelector": {}}, preferred=True)),
         pod("c", affinity=affinity("podAffinity", {})),
         pod("d", affinity=affinity("podAntiAffinity", {"namespaces": ["$ns"]})),
         Quiet(),

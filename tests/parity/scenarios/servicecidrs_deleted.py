@@ -96,20 +96,8 @@ SCENARIOS = (
         meanwhile=(address("10.$.0.9"),),
         later=(no_address("10.$.0.9"),),
     ),
-    story(
-        "a new parent frees it",
-        "SC-T12, SC-20",
-        A4,
-        held=S7,
-        later=(cidr("b", LARGE),),
-    ),
-    story(
-        "a new equal one frees it",
-        "SC-41, SC-92, SC-20",
-        A4,
-        held=S7,
-        later=(cidr("b", V4),),
-    ),
+    story("a new parent frees it", "SC-T12, SC-20", A4, held=S7, later=(cidr("b", LARGE),)),
+    story("a new equal one frees it", "SC-41, SC-92, SC-20", A4, held=S7, later=(cidr("b", V4),)),
     story(
         "a new small one frees it when the address is in it",
         "SC-T14, SC-20, SC-96",
@@ -230,12 +218,7 @@ SCENARIOS = (
         meanwhile=(say("$a", *READY),),
         later=(say("$a", "Unknown", "Other", "other"),),
     ),
-    story(
-        "a free one is not told of",
-        "SC-63, SC-66",
-        A4,
-        meanwhile=(say("$a", *TERMINATING),),
-    ),
+    story("a free one is not told of", "SC-63, SC-66", A4, meanwhile=(say("$a", *TERMINATING),)),
     story(
         "a kept one whose finalizer is taken away is gone",
         "SC-22, SC-66",
@@ -244,12 +227,7 @@ SCENARIOS = (
         meanwhile=(finalize("a"),),
         later=(cidr("a", V4, finalizers=(FINALIZER,)),),
     ),
-    story(
-        "one that comes back is a new one",
-        "SC-T27, SC-22",
-        A4,
-        later=(cidr("a", LARGE),),
-    ),
+    story("one that comes back is a new one", "SC-T27, SC-22", A4, later=(cidr("a", LARGE),)),
     story(
         "a parent that is being deleted counts, and is kept itself",
         "SC-44, SC-92",

@@ -47,11 +47,7 @@ SCENARIOS = (
     ),
     ttl("a value taken away comes back", "TTL-33", node("n"), Quiet(), annotate("n", None)),
     ttl(
-        "an equal value by hand keeps its text",
-        "TTL-42",
-        node("n"),
-        Quiet(),
-        annotate("n", "+000"),
+        "an equal value by hand keeps its text", "TTL-42", node("n"), Quiet(), annotate("n", "+000")
     ),
     ttl(
         "a change of something else writes nothing",

@@ -235,14 +235,7 @@ def scenario(name: str, drawn: Moves) -> Scenario:
         else:
             steps += [*first, Quiet(), *second, Look(f"after move {number}") if move else Quiet()]
     before = tuple(step for step in drawn[0] if isinstance(step, Ask | Together | Refuse))
-    return story(
-        name,
-        "RC-35 to RC-62",
-        *steps,
-        before=before,
-        counted=False,
-        tolerant=True,
-    )
+    return story(name, "RC-35 to RC-62", *steps, before=before, counted=False, tolerant=True)
 
 
 def _halves(move: Move) -> Iterator[Move]:

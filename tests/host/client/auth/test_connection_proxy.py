@@ -104,9 +104,7 @@ async def proxy() -> AsyncIterator[tuple[str, list[str]]]:
 
 
 async def test_requests_go_through_the_proxy(
-    serve: Serve,
-    connected: Connected,
-    proxy: tuple[str, list[str]],
+    serve: Serve, connected: Connected, proxy: tuple[str, list[str]]
 ) -> None:
     """With proxy-url the server is reached through a tunnel of that proxy, still over TLS."""
     server = await serve()

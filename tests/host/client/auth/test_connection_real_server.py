@@ -20,11 +20,7 @@ async def test_a_token_is_accepted(api_server: ApiServer) -> None:
 
 @pytest.mark.parametrize(("user", "status"), [("alice", 403), ("admin", 200)])
 async def test_a_token_file_is_accepted(
-    api_server: ApiServer,
-    kubeconfig: WriteKubeconfig,
-    tmp_path: Path,
-    user: str,
-    status: int,
+    api_server: ApiServer, kubeconfig: WriteKubeconfig, tmp_path: Path, user: str, status: int
 ) -> None:
     """A token file of that user identifies that user."""
     (tmp_path / "token").write_text(f"{api_server.token(user)}\n")

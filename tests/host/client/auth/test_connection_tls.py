@@ -33,10 +33,7 @@ async def test_an_embedded_authority_is_trusted(serve: Serve, connected: Connect
 
 
 async def test_an_authority_file_beside_the_kubeconfig(
-    serve: Serve,
-    authority: Authority,
-    connected: Connected,
-    tmp_path: Path,
+    serve: Serve, authority: Authority, connected: Connected, tmp_path: Path
 ) -> None:
     """A relative certificate-authority is found beside the kubeconfig."""
     server = await serve()
@@ -113,10 +110,7 @@ async def test_a_client_certificate_is_shown(
 
 
 async def test_connecting_twice_with_embedded_keys(
-    serve: Serve,
-    authority: Authority,
-    connected: Connected,
-    temp_folder: Path,
+    serve: Serve, authority: Authority, connected: Connected, temp_folder: Path
 ) -> None:
     """The same embedded key can be loaded again after its first file was removed."""
     server = await serve(clients=True)
@@ -165,10 +159,7 @@ def test_a_killed_process_leaves_no_key(
 
 
 async def test_replaced_certificate_files_are_picked_up(
-    serve: Serve,
-    authority: Authority,
-    connected: Connected,
-    tmp_path: Path,
+    serve: Serve, authority: Authority, connected: Connected, tmp_path: Path
 ) -> None:
     """Five minutes after client certificate files were replaced the new pair is shown."""
     server = await serve(clients=True)

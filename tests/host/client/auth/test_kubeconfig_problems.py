@@ -106,9 +106,7 @@ def test_a_file_that_is_no_kubeconfig(problem: Callable[[str], str], text: str, 
             id="unknown context",
         ),
         pytest.param(
-            setting(["contexts", 0, "context"], {"user": "u"}),
-            "names no cluster",
-            id="no cluster",
+            setting(["contexts", 0, "context"], {"user": "u"}), "names no cluster", id="no cluster"
         ),
         pytest.param(
             setting(["contexts", 0, "context"], {"cluster": "c"}), "names no user", id="no user"

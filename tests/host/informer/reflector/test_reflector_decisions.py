@@ -167,10 +167,7 @@ async def test_a_server_that_is_away_is_told_once(caplog: pytest.LogCaptureFixtu
     run = await run_script(
         REFUSED, REFUSED, Unreachable("away", refused=True), LASTED, silent_seconds=2
     )
-    assert warnings(caplog) == [
-        "watch failed, retrying refused",
-        "watch failed, retrying away",
-    ]
+    assert warnings(caplog) == ["watch failed, retrying refused", "watch failed, retrying away"]
     assert warnings(caplog, logging.INFO) == ["watch recovered"]
     assert (run.reflector.phase, run.reflector.error) == ("watching", "")
 
