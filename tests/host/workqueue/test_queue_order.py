@@ -3,34 +3,83 @@
 import asyncio
 
 import pytest
-from host.workqueue.queue_steps import A, B, C, drain_keys, settle, why
+from host.workqueue.queue_steps import A, B, C, drain_keys, why
 
 from kcm_host.api.kinds import Key
+from kcm_host.api.watch import Priority
 from kcm_host.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.virtual_time
 
-
-async def test_first_added_is_first_served(queue: WorkQueue) -> None:
-    """Keys are handed out in the order in which they were added (IQ-71, IQ-73)."""
-    for key in (B, A, C):
-        queue.add(key, why())
-    assert [(await queue.get()).key for _ in range(3)] == [B, A, C]
+Add = tuple[Key, float, Priority]
 
 
-async def test_adds_before_a_worker_comes_are_one_sync(queue: WorkQueue) -> None:
-    """A key added five times is handed out once, at its first place (IQ-70, IQ-T14)."""
-    for key in (A, B, A, A, A, A):
-        queue.add(key, why())
-    assert len(queue) == 2
-    assert await drain_keys(queue, seconds=1) == [(0, A), (0, B)]
+def add(key: Key, after: float = 0, priority: Priority = Priority.NORMAL) -> Add:
+    """Return one add."""
+    return key, after, priority
 
 
-async def test_three_keys_of_fifty_events_each_are_three_syncs(queue: WorkQueue) -> None:
-    """A hundred and fifty events about three roles before any worker runs: three (CRA-T19)."""
-    for number in range(150):
-        queue.add((A, B, C)[number % 3], why(str(number)))
-    assert [key for _, key in await drain_keys(queue, seconds=1)] == [A, B, C]
+IDLE, URGENT = Priority.IDLE, Priority.URGENT
+NAMES = [Key("a"), Key("a", "x"), Key("a", "x", "role"), Key("a", kind="role")]
+#: Adds before any worker comes, and the keys that come, with their times.
+ADDED: dict[str, tuple[list[Add], list[tuple[float, Key]]]] = {
+    "first added, first served (IQ-71, IQ-73)": (
+        [add(B), add(A), add(C)],
+        [(0, B), (0, A), (0, C)],
+    ),
+    "once, at the first place (IQ-70, IQ-T14)": ([add(A), add(B), *[add(A)] * 4], [(0, A), (0, B)]),
+    "fifty events of each of three roles are three syncs (CRA-T19)": (
+        [add(A), add(B), add(C)] * 50,
+        [(0, A), (0, B), (0, C)],
+    ),
+    "keys are name, namespace and kind (IQ-55)": (
+        [add(key) for key in NAMES * 2],
+        [(0, key) for key in NAMES],
+    ),
+    "of several delays the earliest (IQ-85, IQ-T16)": (
+        [add(A, 10), add(A, 1), add(A, 5)],
+        [(1, A)],
+    ),
+    "now, and again when a delayed add is due (IQ-86, IQ-T17)": (
+        [add(A, 1), add(A)],
+        [(0, A), (1, A)],
+    ),
+    "a delay that is over is none (IQ-85)": (
+        [add(A, 0), add(B, -1), add(C, -1000)],
+        [(0, A), (0, B), (0, C)],
+    ),
+    "each at its own time (IQ-88)": ([add(A, 3), add(B, 1), add(C, 2)], [(1, B), (2, C), (3, A)]),
+    "due together, in the order of their adds (IQ-73, IQ-88)": (
+        [add(C, 2), add(A, 2), add(B, 2)],
+        [(2, C), (2, A), (2, B)],
+    ),
+    "urgent ones first, idle ones last (RQ-B52)": (
+        [add(A, 0, IDLE), add(B), add(C, 0, URGENT)],
+        [(0, C), (0, B), (0, A)],
+    ),
+    "in order within a priority (IQ-73)": (
+        [add(C, 0, IDLE), add(A, 0, IDLE), add(B, 0, IDLE)],
+        [(0, C), (0, A), (0, B)],
+    ),
+    "once, with the higher of two priorities (D-14)": (
+        [add(A, 0, IDLE), add(B), add(A, 0, URGENT)],
+        [(0, A), (0, B)],
+    ),
+    "a priority is not lowered": (
+        [add(A, 0, URGENT), add(B, 0, URGENT), add(A, 0, IDLE)],
+        [(0, A), (0, B)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("adds", "come"), ADDED.values(), ids=ADDED)
+async def test_the_order_of_keys(
+    queue: WorkQueue, adds: list[Add], come: list[tuple[float, Key]]
+) -> None:
+    """Keys come once each, by time, priority and first add."""
+    for key, after, priority in adds:
+        queue.add(key, why(), after=after, priority=priority)
+    assert await drain_keys(queue, seconds=1000) == come
 
 
 async def test_a_key_that_a_worker_has_goes_to_no_other(queue: WorkQueue) -> None:
@@ -54,55 +103,6 @@ async def test_changes_during_a_sync_are_exactly_one_more(queue: WorkQueue) -> N
     queue.add(A, why())
     queue.done(A)
     assert await drain_keys(queue, seconds=1000) == [(0, A)]
-
-
-async def test_a_changed_key_queues_up_behind_the_others(queue: WorkQueue) -> None:
-    """A key that changed during its sync joins the end of the list when it is done (IQ-72)."""
-    queue.add(A, why())
-    await queue.get()
-    queue.add(A, why())
-    queue.add(B, why())
-    queue.done(A)
-    assert [key for _, key in await drain_keys(queue, seconds=1)] == [B, A]
-
-
-async def test_a_sync_without_changes_is_the_last(queue: WorkQueue) -> None:
-    """After `done` of a key that did not change, nothing is queued (IQ-72)."""
-    queue.add(A, why())
-    queue.done((await queue.get()).key)
-    assert await drain_keys(queue, seconds=1000) == []
-
-
-async def test_length_counts_what_can_be_taken(queue: WorkQueue) -> None:
-    """Keys in the hands of workers, changed meanwhile or waiting, are not counted (IQ-74)."""
-    queue.add(A, why())
-    queue.add(B, why())
-    await queue.get()
-    queue.add(A, why())
-    queue.add(C, why(), after=5)
-    assert len(queue) == 1
-
-
-async def test_each_add_wakes_one_waiting_worker(queue: WorkQueue) -> None:
-    """Three workers wait; two keys wake the two that waited longest (IQ-70)."""
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settle()
-    queue.add(A, why())
-    queue.add(B, why())
-    await settle()
-    assert [worker.done() for worker in workers] == [True, True, False]
-    assert [workers[0].result().key, workers[1].result().key] == [A, B]
-    queue.shut_down()
-    await asyncio.wait(workers)
-    workers[2].exception()
-
-
-async def test_keys_are_equal_by_name_namespace_and_kind(queue: WorkQueue) -> None:
-    """Keys that differ in any of the three parts are separate pieces of work (IQ-55)."""
-    keys = [Key("a"), Key("a", "x"), Key("a", "x", "role"), Key("a", kind="role")]
-    for key in (*keys, *keys):
-        queue.add(key, why())
-    assert [key for _, key in await drain_keys(queue, seconds=1)] == keys
 
 
 async def test_done_without_get_is_an_error(queue: WorkQueue) -> None:

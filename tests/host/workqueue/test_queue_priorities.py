@@ -10,21 +10,6 @@ from kcm_host.workqueue.queue import STARVATION_LIMIT, WorkQueue
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_urgent_keys_go_first_and_idle_ones_last(queue: WorkQueue) -> None:
-    """Whatever the order of their adds: urgent, normal, idle (RQ-B52)."""
-    queue.add(A, why(), priority=Priority.IDLE)
-    queue.add(B, why())
-    queue.add(C, why(), priority=Priority.URGENT)
-    assert await drain_keys(queue, seconds=1) == [(0, C), (0, B), (0, A)]
-
-
-async def test_within_a_priority_first_added_is_first_served(queue: WorkQueue) -> None:
-    """Keys of one priority are in FIFO order (IQ-73)."""
-    for key in (C, A, B):
-        queue.add(key, why(), priority=Priority.IDLE)
-    assert [key for _, key in await drain_keys(queue, seconds=1)] == [C, A, B]
-
-
 async def test_a_lower_priority_is_never_starved(queue: WorkQueue) -> None:
     """After eight urgent keys one normal and one idle key follow."""
     urgent = [Key(f"urgent-{number}") for number in range(2 * STARVATION_LIMIT + 2)]
@@ -62,27 +47,6 @@ async def test_starvation_is_counted_from_the_first_key(queue: WorkQueue) -> Non
     queue.add(A, why())
     order = [key for _, key in await drain_keys(queue, seconds=1)]
     assert order.index(A) == STARVATION_LIMIT
-
-
-async def test_the_priority_of_a_queued_key_is_raised(queue: WorkQueue) -> None:
-    """It is synced once, with the higher priority, for both causes (D-14)."""
-    queue.add(A, why("1"), priority=Priority.IDLE)
-    queue.add(B, why())
-    queue.add(A, why("2"), priority=Priority.URGENT)
-    assert len(queue) == 2
-    item = await queue.get()
-    assert item.key == A
-    assert item.merged == 2
-    queue.done(A)
-    assert await drain_keys(queue, seconds=1) == [(0, B)]
-
-
-async def test_the_priority_of_a_queued_key_is_not_lowered(queue: WorkQueue) -> None:
-    """A later add with a lower priority changes nothing."""
-    queue.add(A, why(), priority=Priority.URGENT)
-    queue.add(B, why(), priority=Priority.URGENT)
-    queue.add(A, why(), priority=Priority.IDLE)
-    assert await drain_keys(queue, seconds=1) == [(0, A), (0, B)]
 
 
 async def test_a_raised_key_can_be_queued_with_a_low_priority_again(queue: WorkQueue) -> None:
