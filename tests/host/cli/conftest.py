@@ -18,6 +18,9 @@ from plugin_site import PluginSite
 from kcm_host.cli.commands import kcm_host
 from kcm_host.observe.logging import HostHandler
 
+Cli = Callable[..., Result]
+WriteFile = Callable[..., Path]
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -75,7 +78,7 @@ def command(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     """Run a verb in this process: `cli("check", "-c", file)`; whatever it logs is undone."""
     for name in filter(_configures, tuple(os.environ)):
         monkeypatch.delenv(name)
@@ -104,7 +107,7 @@ def site(tmp_path: Path, command: Command) -> PluginSite:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Callable[..., Path]:
+def config(tmp_path: Path) -> WriteFile:
     """Write a config file: `config(ttl={})`, other keys of the file in `more`."""
 
     def write(*, more: Mapping[str, Any] | None = None, **controllers: Any) -> Path:
@@ -131,7 +134,7 @@ def silent_port() -> Iterator[int]:
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path, silent_port: int) -> Callable[..., Path]:
+def kubeconfig(tmp_path: Path, silent_port: int) -> WriteFile:
     """Write a kubeconfig: `kubeconfig({"token": "t"})`; its server refuses connections."""
 
     def write(user: Mapping[str, Any] | None = None, **cluster: Any) -> Path:

@@ -1,11 +1,9 @@
 """Broken plugins: the output and the exit code of each command."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from host.cli.conftest import Command
+from host.cli.conftest import Command, WriteFile
 from plugin_site import EXTENSIONS, PluginSite, controller
 
 STRANGE_SETTINGS = """
@@ -32,7 +30,7 @@ def broken(site: PluginSite) -> None:
 
 @pytest.mark.usefixtures("broken")
 def test_check_fails_when_a_plugin_is_broken(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """Exit code 1, and the table has the name, the reason and the remedy."""
     ended = command("check", "-c", config(ttl={}, broken={}), "--kubeconfig", kubeconfig())
@@ -46,7 +44,7 @@ def test_check_fails_when_a_plugin_is_broken(
 
 @pytest.mark.usefixtures("broken")
 def test_check_ignores_broken_plugins_that_are_not_enabled(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """Installed is not enabled (design 4)."""
     assert command("check", "-c", config(), "--kubeconfig", kubeconfig()).code == 0
@@ -54,7 +52,7 @@ def test_check_ignores_broken_plugins_that_are_not_enabled(
 
 @pytest.mark.usefixtures("broken")
 def test_a_host_without_a_sound_plugin_ends(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """Every enabled plugin is broken: exit code 1, the reason is in the log (design 4)."""
     ended = command("run", "-c", config(broken={}), "--kubeconfig", kubeconfig())
@@ -68,7 +66,7 @@ def test_a_host_without_a_sound_plugin_ends(
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("level", ["debug", "info"])
 def test_the_stack_of_a_broken_plugin_is_shown_at_debug(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path], level: str
+    command: Command, config: WriteFile, kubeconfig: WriteFile, level: str
 ) -> None:
     """Level debug shows the plugin's own stack, other levels one line."""
     options = ["--kubeconfig", kubeconfig(), "--log-format", "json", "--log-level", level]
@@ -80,11 +78,7 @@ def test_the_stack_of_a_broken_plugin_is_shown_at_debug(
 
 @pytest.mark.parametrize("verb", ["check", "run"])
 def test_a_validator_that_crashes_is_the_plugins_fault(
-    command: Command,
-    site: PluginSite,
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    verb: str,
+    command: Command, site: PluginSite, config: WriteFile, kubeconfig: WriteFile, verb: str
 ) -> None:
     """An exception that pydantic does not expect quarantines the plugin; no traceback is shown."""
     site.plugin("strange", controller(settings=STRANGE_SETTINGS))
@@ -127,7 +121,7 @@ def test_the_schema_leaves_out_what_is_broken(command: Command) -> None:
 
 
 def test_check_lists_extensions_apart(
-    command: Command, site: PluginSite, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, site: PluginSite, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """JSON has controllers and extensions, each with its state."""
     site.plugin(

@@ -1,13 +1,10 @@
 """`kcm-host check` reports the errors of a start, without a cluster."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from host.cli.conftest import Command
+from host.cli.conftest import Cli, Command, WriteFile
 
 UNCHECKED = "the certificate of https://127.0.0.1:1 is not checked"
 UNENCRYPTED = "credentials travel unencrypted to http://kube.example"
@@ -20,11 +17,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 @pytest.mark.parametrize(("cluster", "fact"), ODD_CLUSTERS.values(), ids=ODD_CLUSTERS)
 def test_check_warns_of_an_unsafe_connection(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    cluster: dict[str, Any],
-    fact: str,
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile, cluster: dict[str, Any], fact: str
 ) -> None:
     """The warning has a prefix for people and is one of the warnings of the JSON (F-87)."""
     path = kubeconfig(**cluster)
@@ -40,11 +33,7 @@ def test_check_warns_of_an_unsafe_connection(
 
 @pytest.mark.parametrize(("cluster", "fact"), ODD_CLUSTERS.values(), ids=ODD_CLUSTERS)
 def test_run_logs_the_same_warning(
-    command: Command,
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    cluster: dict[str, Any],
-    fact: str,
+    command: Command, config: WriteFile, kubeconfig: WriteFile, cluster: dict[str, Any], fact: str
 ) -> None:
     """A run logs once what `check` warns of (F-87)."""
     path = kubeconfig(**cluster, **{"proxy-url": "http://127.0.0.1:1"})
@@ -57,10 +46,7 @@ def test_run_logs_the_same_warning(
 
 @pytest.mark.parametrize("verb", ["check", "run"])
 def test_an_exec_command_that_is_not_there_is_found(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    verb: str,
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile, verb: str
 ) -> None:
     """An exec plugin that is not on PATH is an error before anything is started (F-87)."""
     user = {"exec": {"apiVersion": V1, "command": "no-such-plugin", "interactiveMode": "Never"}}
@@ -72,9 +58,7 @@ def test_an_exec_command_that_is_not_there_is_found(
     assert "is not on PATH" in line
 
 
-def test_check_offline_needs_no_kubeconfig(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_check_offline_needs_no_kubeconfig(cli: Cli, config: WriteFile) -> None:
     """Settings and plugins are checked without a kubeconfig, as in a pipeline (F-87)."""
     assert cli("check", "-c", config()).exit_code == 2
     shown = cli("check", "-c", config(), "--offline")
@@ -86,18 +70,14 @@ def test_check_offline_needs_no_kubeconfig(
     assert [one["name"] for one in found["controllers"]] == ["ttl"]
 
 
-def test_check_offline_still_finds_wrong_settings(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_check_offline_still_finds_wrong_settings(cli: Cli, config: WriteFile) -> None:
     """Offline leaves out the kubeconfig and nothing else (F-87)."""
     broken = cli("check", "-c", config(resourcequota={"settings": {"x": 1}}), "--offline")
     assert broken.exit_code == 2
     assert "unknown key 'x'" in broken.stderr
 
 
-def test_check_shows_what_a_controller_may_write(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_check_shows_what_a_controller_may_write(cli: Cli, config: WriteFile) -> None:
     """Each write is named in the words of RBAC (F-68)."""
     shown = cli("check", "-c", config(), "--offline", "-o", "json")
     (ttl,) = json.loads(shown.stdout)["controllers"]

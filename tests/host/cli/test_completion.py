@@ -4,12 +4,10 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from host.cli.conftest import Command
+from host.cli.conftest import Cli, Command
 
 WORDS = {
     "verbs": (["p"], ["plugins"]),
@@ -77,7 +75,7 @@ def test_other_shells_get_their_protocol(on_path: dict[str, str], shell: str) ->
     assert {"info", "list"} <= set(answer.replace(",", " ").replace("\t", " ").split())
 
 
-def test_a_shell_that_nobody_knows_is_refused(cli: Callable[..., Result]) -> None:
+def test_a_shell_that_nobody_knows_is_refused(cli: Cli) -> None:
     """The choice is named."""
     result = cli("completion", "tcsh")
     assert result.exit_code == 2

@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from host.cli.conftest import Command
+from host.cli.conftest import Cli, Command, WriteFile
 from plugin_site import PluginSite
 
 WRONG_ARGUMENTS = {
@@ -67,7 +67,7 @@ def one_error(result: Result, code: int = 2) -> str:
     ("arguments", "fact", "remedy"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS
 )
 def test_a_wrong_argument_is_one_line(
-    cli: Callable[..., Result], arguments: tuple[str, ...], fact: str, remedy: str
+    cli: Cli, arguments: tuple[str, ...], fact: str, remedy: str
 ) -> None:
     """One line has the argument and the help command, without usage (design 5: exit code 2)."""
     line = one_error(cli(*arguments))
@@ -78,12 +78,7 @@ def test_a_wrong_argument_is_one_line(
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("config", "show")], ids="-".join)
 @pytest.mark.parametrize(("content", "fact", "remedy"), WRONG_FILES.values(), ids=WRONG_FILES)
 def test_a_wrong_config_file_is_one_line(
-    cli: Callable[..., Result],
-    tmp_path: Path,
-    verb: tuple[str, ...],
-    content: bytes | None,
-    fact: str,
-    remedy: str,
+    cli: Cli, tmp_path: Path, verb: tuple[str, ...], content: bytes | None, fact: str, remedy: str
 ) -> None:
     """Every command with a config file reports its place, the fact and the remedy (design 7)."""
     path = tmp_path / "kcm-host.yaml"
@@ -95,7 +90,7 @@ def test_a_wrong_config_file_is_one_line(
     assert remedy in line
 
 
-def test_a_folder_is_no_config_file(cli: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_folder_is_no_config_file(cli: Cli, tmp_path: Path) -> None:
     """A folder is named as one (design 7)."""
     line = one_error(cli("run", "-c", tmp_path))
     assert line == f"error: {tmp_path}: this is a directory; name a file inside it"
@@ -103,7 +98,7 @@ def test_a_folder_is_no_config_file(cli: Callable[..., Result], tmp_path: Path) 
 
 @pytest.mark.parametrize(("text", "fact", "remedy"), WRONG_OVERRIDES.values(), ids=WRONG_OVERRIDES)
 def test_a_wrong_override_is_one_line(
-    cli: Callable[..., Result], config: Callable[..., Path], text: str, fact: str, remedy: str
+    cli: Cli, config: WriteFile, text: str, fact: str, remedy: str
 ) -> None:
     """The flag is the place (design 7)."""
     line = one_error(cli("check", "-c", config(), "--set", text))
@@ -112,9 +107,7 @@ def test_a_wrong_override_is_one_line(
     assert line.endswith(remedy) or remedy in line
 
 
-def test_every_mistake_is_told_at_once(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_every_mistake_is_told_at_once(cli: Cli, config: WriteFile) -> None:
     """Several problems are a line each, so that one edit mends them all (design 7)."""
     result = cli("check", "-c", config(), "--set", "logg=1", "--set", "http.bind=x")
     assert result.exit_code == 2
@@ -133,7 +126,7 @@ JSON_LINES = {
 
 @pytest.mark.parametrize(("arguments", "env"), JSON_LINES.values(), ids=JSON_LINES)
 def test_under_json_logging_mistakes_are_json(
-    cli: Callable[..., Result], arguments: tuple[str, ...], env: dict[str, str]
+    cli: Cli, arguments: tuple[str, ...], env: dict[str, str]
 ) -> None:
     """Whoever reads JSON lines reads the last error too, also that of a wrong flag (F-88)."""
     ended = cli(*arguments, env=env)
@@ -143,15 +136,13 @@ def test_under_json_logging_mistakes_are_json(
     assert all(line["error"] and line["code"] == 2 for line in lines)
 
 
-def test_a_flag_wins_over_the_variable_for_mistakes_too(cli: Callable[..., Result]) -> None:
+def test_a_flag_wins_over_the_variable_for_mistakes_too(cli: Cli) -> None:
     """`--log-format text` takes precedence over a variable (F-88)."""
     env = {"KCM_HOST_LOG__FORMAT": "json"}
     one_error(cli("run", "--log-format", "text", "--frobnicate", env=env))
 
 
-def test_a_file_that_asks_for_json_gets_its_mistakes_so(
-    cli: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_a_file_that_asks_for_json_gets_its_mistakes_so(cli: Cli, tmp_path: Path) -> None:
     """Mistakes in a file and warnings about one follow its own log format (F-88)."""
     path = tmp_path / "kcm-host.yaml"
     path.write_text("controllers: {ttl: {}}\nlog: {format: json}\n")
@@ -189,9 +180,7 @@ def as_nobody() -> Iterator[None]:
     ],
     ids=["config file", "kubeconfig"],
 )
-def test_a_file_of_somebody_else_is_named(
-    cli: Callable[..., Result], arguments: tuple[str, ...], told: str
-) -> None:
+def test_a_file_of_somebody_else_is_named(cli: Cli, arguments: tuple[str, ...], told: str) -> None:
     """The error of an unreadable file has fact, place and remedy (F-88)."""
     cli("check", "--offline", "--set", "controllers.ttl={}")  # nobody can import nothing more
     with TemporaryDirectory() as folder:
@@ -207,7 +196,7 @@ def test_a_file_of_somebody_else_is_named(
 
 
 def test_a_kubeconfig_with_a_section_twice_is_one_line(
-    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """Of two lists of users one would be lost, so both lines are named (F-88)."""
     path = kubeconfig()
@@ -224,7 +213,7 @@ def test_a_kubeconfig_with_a_section_twice_is_one_line(
 
 
 def test_a_closed_stderr_is_told_on_stdout(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """Without stderr the host runs, with a warning that nothing is logged (F-88)."""
     ended = command(
@@ -235,9 +224,7 @@ def test_a_closed_stderr_is_told_on_stdout(
     assert ended.out == "warning: stderr is closed, so nothing is logged; give it a file: 2>FILE\n"
 
 
-def test_variables_and_stdin_are_a_configuration(
-    command: Command, config: Callable[..., Path]
-) -> None:
+def test_variables_and_stdin_are_a_configuration(command: Command, config: WriteFile) -> None:
     """No file is needed when variables enable controllers; `-` reads one from stdin (F-85)."""
     command.environment["KCM_HOST_CONTROLLERS"] = "{ttl: {}}"
     by_variable = command("check", "--offline", "-o", "json")
@@ -253,9 +240,9 @@ def test_variables_and_stdin_are_a_configuration(
     ("user", "fact", "remedy"), WRONG_KUBECONFIGS.values(), ids=WRONG_KUBECONFIGS
 )
 def test_an_unusable_kubeconfig_is_one_line(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
+    cli: Cli,
+    config: WriteFile,
+    kubeconfig: WriteFile,
     verb: str,
     user: dict[str, Any],
     fact: str,
@@ -272,18 +259,14 @@ def test_an_unusable_kubeconfig_is_one_line(
     assert "Traceback" not in result.stderr
 
 
-def test_a_missing_kubeconfig_is_one_line(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_a_missing_kubeconfig_is_one_line(cli: Cli, config: WriteFile) -> None:
     """The file is named, and the flag to name another (design 5)."""
     line = one_error(cli("check", "-c", config(), "--kubeconfig", "nowhere"))
     assert "'nowhere'" in line
     assert "--kubeconfig" in line
 
 
-def test_no_way_to_a_server_is_one_line(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_no_way_to_a_server_is_one_line(cli: Cli, config: WriteFile) -> None:
     """Without any kubeconfig the places that were tried are listed (design 7)."""
     line = one_error(cli("check", "-c", config()))
     assert "$KUBECONFIG is not set" in line
@@ -291,7 +274,7 @@ def test_no_way_to_a_server_is_one_line(
 
 
 def test_a_server_out_of_reach_is_one_line(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path], silent_port: int
+    command: Command, config: WriteFile, kubeconfig: WriteFile, silent_port: int
 ) -> None:
     """After `startTimeout` the error has the address and the cause (H-41, design 5)."""
     ended = command("run", "-c", config(), "--kubeconfig", kubeconfig(), "--log-level", "error")
@@ -302,7 +285,7 @@ def test_a_server_out_of_reach_is_one_line(
 
 
 def test_a_port_in_use_is_one_line(
-    command: Command, config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """An address that cannot be bound is a failure with key and remedy."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -319,11 +302,7 @@ def test_a_port_in_use_is_one_line(
 
 @pytest.mark.parametrize("verb", ["run", "check"])
 def test_traces_without_their_package_are_one_line(
-    command: Command,
-    site: PluginSite,
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    verb: str,
+    command: Command, site: PluginSite, config: WriteFile, kubeconfig: WriteFile, verb: str
 ) -> None:
     """The extra to install is named, by `check` already (design 7)."""
     site.module(

@@ -1,11 +1,10 @@
 """The help of every command."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 import pytest
-from click.testing import Result
-from host.cli.conftest import Command
+from host.cli.conftest import Cli, Command
 
 from kcm_host import __version__
 from kcm_host.cli.commands import COMMANDS, kcm_host
@@ -29,7 +28,7 @@ BY_PATH = {" ".join(path) or "kcm-host": (path, command) for path, command in ev
 @pytest.mark.parametrize(("path", "command"), BY_PATH.values(), ids=BY_PATH)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help(
-    cli: Callable[..., Result], path: tuple[str, ...], command: click.Command, flag: str
+    cli: Cli, path: tuple[str, ...], command: click.Command, flag: str
 ) -> None:
     """`--help` works everywhere, fits 80 columns, and cuts no sentence short."""
     result = cli(*path, flag)
@@ -50,14 +49,14 @@ def test_the_list_of_commands_agrees_with_their_help(command: str) -> None:
     assert len(COMMANDS[command]) <= 60
 
 
-def test_help_without_arguments_is_the_help(cli: Callable[..., Result]) -> None:
+def test_help_without_arguments_is_the_help(cli: Cli) -> None:
     """Bare `kcm-host` shows how to begin, as the error it is."""
     result = cli()
     assert result.exit_code == 2
     assert "kcm-host run -c kcm-host.yaml" in result.output
 
 
-def test_the_version_is_told(cli: Callable[..., Result]) -> None:
+def test_the_version_is_told(cli: Cli) -> None:
     """`--version` names program and version."""
     assert cli("--version").stdout == f"kcm-host, version {__version__}\n"
 

@@ -2,12 +2,11 @@
 
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from eventually import eventually
-from host.cli.conftest import Command
+from host.cli.conftest import Command, WriteFile
 from plugin_site import PluginSite, controller
 
 BLOCKED = """
@@ -42,11 +41,7 @@ def test_in_the_first_imports(command: Command, site: PluginSite) -> None:
 
 @pytest.mark.parametrize("verb", ["run", "check"])
 def test_while_plugins_are_loaded(
-    command: Command,
-    site: PluginSite,
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    verb: str,
+    command: Command, site: PluginSite, config: WriteFile, kubeconfig: WriteFile, verb: str
 ) -> None:
     """A slow import of a plugin can be interrupted: exit code 130, no traceback."""
     marker = site.plugin("slow", BLOCKED).with_suffix(".reached")
@@ -60,8 +55,8 @@ def test_while_plugins_are_loaded(
 def test_while_the_server_is_awaited(
     command: Command,
     site: PluginSite,
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
+    config: WriteFile,
+    kubeconfig: WriteFile,
     number: signal.Signals,
 ) -> None:
     """A host that has not found its server yet has nothing to drain: exit code 0 (H-41, H-61)."""

@@ -11,8 +11,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from host.cli.conftest import Command
+from host.cli.conftest import Cli, Command, WriteFile
 
 OURS = ["clusterrole-aggregation", "resourceclaim", "resourcequota", "servicecidrs", "ttl"]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -96,7 +95,7 @@ def test_error_colours_need_consent(terminal: Terminal, command: Command) -> Non
     assert terminal("rnu", stream="stderr").startswith("error: there is no command")
 
 
-def test_info_as_json_is_one_object(cli: Callable[..., Result]) -> None:
+def test_info_as_json_is_one_object(cli: Cli) -> None:
     """A script reads a plugin's facts by name."""
     record = json.loads(cli("plugins", "info", "ttl", "-o", "json").stdout)
     assert record["name"] == "ttl"
@@ -108,7 +107,7 @@ def test_info_as_json_is_one_object(cli: Callable[..., Result]) -> None:
     assert record["problem"] is None
 
 
-def test_list_as_json_has_every_fact(cli: Callable[..., Result]) -> None:
+def test_list_as_json_has_every_fact(cli: Cli) -> None:
     """A list of objects like those of `info`."""
     found = json.loads(cli("plugins", "list", "-o", "json").stdout)
     assert [one["name"] for one in found] == OURS
@@ -116,10 +115,7 @@ def test_list_as_json_has_every_fact(cli: Callable[..., Result]) -> None:
 
 
 def test_check_as_json_says_everything(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    silent_port: int,
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile, silent_port: int
 ) -> None:
     """It has server, origin, warnings and controllers; stderr is empty."""
     file = config(more={"leaderElection": None}, ttl={"workers": 2})
@@ -136,10 +132,7 @@ def test_check_as_json_says_everything(
 
 
 def test_check_tells_people_the_server_and_warnings(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    silent_port: int,
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile, silent_port: int
 ) -> None:
     """The server is above the table, warnings are on stderr."""
     file = config(more={"leaderElection": None})
@@ -148,9 +141,7 @@ def test_check_tells_people_the_server_and_warnings(
     assert result.stderr.startswith("warning: 'leaderElection' is left out")
 
 
-def test_settings_are_shown_with_their_origins(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_settings_are_shown_with_their_origins(cli: Cli, config: WriteFile) -> None:
     """`config show --origin` shows file and line, variable, flag or default of each value."""
     file = config(ttl={"workers": 2})
     result = cli(
@@ -166,9 +157,7 @@ def test_settings_are_shown_with_their_origins(
     assert plain[0].split() == ["PATH", "VALUE"]
 
 
-def test_settings_that_mean_nothing_are_warned_of(
-    cli: Callable[..., Result], config: Callable[..., Path]
-) -> None:
+def test_settings_that_mean_nothing_are_warned_of(cli: Cli, config: WriteFile) -> None:
     """A variable that is no setting is named on stderr, the table is not disturbed."""
     result = cli("config", "show", "-c", config(), env={"KCM_HOST_LOGG__LEVEL": "debug"})
     assert result.exit_code == 0
@@ -176,7 +165,7 @@ def test_settings_that_mean_nothing_are_warned_of(
 
 
 def test_the_config_file_may_be_named_by_a_variable(
-    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """KCM_HOST_CONFIG sets the path of the file, and is no setting."""
     env = {"KCM_HOST_CONFIG": str(config())}
@@ -185,7 +174,7 @@ def test_the_config_file_may_be_named_by_a_variable(
     assert not result.stderr
 
 
-def test_the_schema_is_json(cli: Callable[..., Result]) -> None:
+def test_the_schema_is_json(cli: Cli) -> None:
     """`config schema` has the installed controllers under all their names (H-16)."""
     schema = json.loads(cli("config", "schema").stdout)
     names = schema["properties"]["controllers"]["properties"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.cli.conftest import Command
+from host.cli.conftest import Command, WriteFile
 from plugin_site import PluginSite, controller
 from running_host import RunningHost
 
@@ -112,7 +112,7 @@ def unknown(known: dict[str, Any]) -> None:
 def test_a_server_that_will_never_do_is_one_line(
     api_server: ApiServer,
     command: Command,
-    config: Callable[..., Path],
+    config: WriteFile,
     tmp_path: Path,
     change: Callable[[dict[str, Any]], None],
     fact: str,

@@ -1,12 +1,11 @@
 """A controller that is named but not installed: which advice helps whom."""
 
-from collections.abc import Callable
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from host.cli.conftest import Cli, WriteFile
 
 from kcm_host.plugins import finder
 
@@ -46,11 +45,7 @@ def small_installation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("name", "advice"), ADVICE.values(), ids=ADVICE)
 def test_the_advice_fits_the_name(
-    cli: Callable[..., Result],
-    config: Callable[..., Path],
-    kubeconfig: Callable[..., Path],
-    name: str,
-    advice: str,
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile, name: str, advice: str
 ) -> None:
     """A close name is suggested; pip is named for our own distributions only (H-16, F-94)."""
     path = config(**{name: {}})
@@ -61,7 +56,7 @@ def test_the_advice_fits_the_name(
 
 
 def test_missing_plugins_are_told_in_the_order_of_the_file(
-    cli: Callable[..., Result], tmp_path: Path, kubeconfig: Callable[..., Path]
+    cli: Cli, tmp_path: Path, kubeconfig: WriteFile
 ) -> None:
     """Each line has its place: file, line and column; extensions in a list too."""
     path = tmp_path / "kcm-host.yaml"
@@ -72,7 +67,7 @@ def test_missing_plugins_are_told_in_the_order_of_the_file(
 
 
 def test_an_upstream_name_runs_the_plugin(
-    cli: Callable[..., Result], config: Callable[..., Path], kubeconfig: Callable[..., Path]
+    cli: Cli, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
     """`ttl-controller` is `ttl` wherever a name is accepted (H-16)."""
     path = config(**{"ttl-controller": {}})

@@ -10,6 +10,9 @@ from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import Loaded, load_settings
 
+Load = Callable[..., Loaded]
+Problems = Callable[..., list[str]]
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str], Path]:
@@ -24,7 +27,7 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def load(write: Callable[[str], Path]) -> Callable[..., Loaded]:
+def load(write: Callable[[str], Path]) -> Load:
     """Loads a text as the config file; keywords as for `load_settings`, by default no variables."""
     defaults = {"environ": {}, "names": controller_names()}
 
@@ -35,7 +38,7 @@ def load(write: Callable[[str], Path]) -> Callable[..., Loaded]:
 
 
 @pytest.fixture
-def problems(load: Callable[..., Loaded], tmp_path: Path) -> Callable[..., list[str]]:
+def problems(load: Load, tmp_path: Path) -> Problems:
     """Loads an invalid configuration and returns the error text, without the folder."""
 
     def failing(text: str, **layers: Any) -> list[str]:

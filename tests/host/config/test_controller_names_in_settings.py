@@ -1,12 +1,10 @@
 """Controllers have the names of their entry points, whichever alias is written."""
 
-from collections.abc import Callable
-
 import pytest
+from host.config.conftest import Load, Problems
 
 from kcm_host import __version__
 from kcm_host.cli.installed import controller_names
-from kcm_host.config.load import Loaded
 from kcm_host.plugins.finder import find
 from kcm_host.plugins.hookimpls import CONTROLLER
 from kcm_host.plugins.loader import load as load_plugins
@@ -25,7 +23,7 @@ ALIASES = {
 
 
 @pytest.mark.parametrize(("alias", "short"), ALIASES.items(), ids=ALIASES)
-def test_alias_means_the_name(load: Callable[..., Loaded], alias: str, short: str) -> None:
+def test_alias_means_the_name(load: Load, alias: str, short: str) -> None:
     """A controller under an upstream name is loaded under its own one (H-16, design 2)."""
     names = controller_names()
     assert names.name_of(alias) == short
@@ -35,12 +33,12 @@ def test_alias_means_the_name(load: Callable[..., Loaded], alias: str, short: st
 
 
 @pytest.mark.parametrize("name", [*NAMES, "backup", "TTL"])
-def test_other_names_stay_as_they_are(load: Callable[..., Loaded], name: str) -> None:
+def test_other_names_stay_as_they_are(load: Load, name: str) -> None:
     """Names of entry points and unknown names are taken as written (design 2)."""
     assert list(load(f"controllers: {{{name}: }}").settings.controllers) == [name]
 
 
-def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
+def test_two_spellings_of_one_controller_are_an_error(problems: Problems) -> None:
     """Alias and short name together are refused, and both lines are named (design 7)."""
     text = "controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n"
     assert problems(text) == [
@@ -51,7 +49,7 @@ def test_two_spellings_of_one_controller_are_an_error(problems: Callable[..., li
     ]
 
 
-def test_two_aliases_of_one_controller_are_an_error(problems: Callable[..., list[str]]) -> None:
+def test_two_aliases_of_one_controller_are_an_error(problems: Problems) -> None:
     """Two upstream names of one controller are refused like alias and short name (design 7)."""
     text = "controllers: {service-cidr-controller: , service-cidrs-controller: }"
     [problem] = problems(text)

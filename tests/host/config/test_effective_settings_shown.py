@@ -1,10 +1,10 @@
 """Effective settings as a table, and the schema of the file."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated
 
+from host.config.conftest import Load
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
@@ -31,7 +31,7 @@ def shown(loaded: Loaded, **plugins: BaseModel) -> dict[str, tuple[object, str]]
     }
 
 
-def test_rows_have_value_and_origin_of_every_leaf(load: Callable[..., Loaded]) -> None:
+def test_rows_have_value_and_origin_of_every_leaf(load: Load) -> None:
     """Each leaf is there once, as a plain value, with file and line, variable, flag or default."""
     loaded = load(
         "controllers:\n  ttl: {workers: 2}\nstartTimeout: 90s\n",
@@ -48,7 +48,7 @@ def test_rows_have_value_and_origin_of_every_leaf(load: Callable[..., Loaded]) -
     assert table.keys() == loaded.origins.keys()
 
 
-def test_rows_show_a_plugins_defaults_and_variables(load: Callable[..., Loaded]) -> None:
+def test_rows_show_a_plugins_defaults_and_variables(load: Load) -> None:
     """With the validated settings of a plugin its defaults and variables are shown (design 7)."""
     variable = "KCM_HOST_CONTROLLERS__TTL__SETTINGS__WORD"
     loaded = load("controllers: {ttl: {settings: {pin: '12'}}}", environ={variable: "hello"})
@@ -58,7 +58,7 @@ def test_rows_show_a_plugins_defaults_and_variables(load: Callable[..., Loaded])
     assert table["controllers.ttl.settings.pin"] == ("**********", "config.yaml:1")
 
 
-def test_rows_show_how_many_workers_there_are_in_the_end(load: Callable[..., Loaded]) -> None:
+def test_rows_show_how_many_workers_there_are_in_the_end(load: Load) -> None:
     """Without it the number is the plugin's or the host's, and the origin is the default."""
     loaded = load("controllers:\n  ttl: {workers: 2}\n  backup: {}\n  gone: {}\n")
     table = {row.path: row for row in rows(loaded, workers={"ttl": 2, "backup": 10})}
@@ -72,7 +72,7 @@ def test_rows_show_how_many_workers_there_are_in_the_end(load: Callable[..., Loa
     assert table["controllers.gone.workers"].value is None
 
 
-def test_rows_mask_what_looks_secret(load: Callable[..., Loaded]) -> None:
+def test_rows_mask_what_looks_secret(load: Load) -> None:
     """Unchecked settings under telling keys and passwords in URLs are not shown (design 7)."""
     loaded = load(
         "controllers: {a: {settings: {db: {password: p1}, apiKey: p2, tokens: [p3], "

@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
+from host.config.conftest import Load
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic.alias_generators import to_camel
 
 from kcm_host.api import Invalid
 from kcm_host.api.settings import Duration
 from kcm_host.config.errors import ConfigError
-from kcm_host.config.load import Loaded, plugin_warnings, validate_plugin_settings
+from kcm_host.config.load import plugin_warnings, validate_plugin_settings
 
 
 class Colour(StrEnum):
@@ -66,11 +67,12 @@ class Needy(BaseModel):
     zone: str
 
 
+MakeOwn = Callable[..., Own]
 HEAD = "controllers:\n  mine:\n    settings: "
 
 
 @pytest.fixture
-def own(load: Callable[..., Loaded]) -> Callable[..., Own]:
+def own(load: Load) -> MakeOwn:
     """Loads settings of the controller and validates them."""
 
     def validating(text: str = "", **layers: Any) -> Own:
@@ -136,7 +138,7 @@ WRONG = {
 }
 
 
-def test_valid_settings_become_the_model(own: Callable[..., Own]) -> None:
+def test_valid_settings_become_the_model(own: MakeOwn) -> None:
     """The plugin gets an instance of its own model (design 4 and 7)."""
     settings = own("{resyncPeriod: 1h, inner: {maxSize: 3}, word: }")
     assert settings.resync_period == timedelta(hours=1)
@@ -144,15 +146,13 @@ def test_valid_settings_become_the_model(own: Callable[..., Own]) -> None:
     assert settings.word is None
 
 
-def test_no_settings_mean_the_models_defaults(own: Callable[..., Own]) -> None:
+def test_no_settings_mean_the_models_defaults(own: MakeOwn) -> None:
     """Empty settings are the defaults of the model (design 7)."""
     assert own() == own("{}") == Own()
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
-def test_wrong_settings_name_line_path_and_remedy(
-    own: Callable[..., Own], text: str, problem: str
-) -> None:
+def test_wrong_settings_name_line_path_and_remedy(own: MakeOwn, text: str, problem: str) -> None:
     """A plugin's settings get errors as good as the host's; secrets stay out (design 7)."""
     with pytest.raises(ConfigError) as caught:
         own(text)
@@ -161,7 +161,7 @@ def test_wrong_settings_name_line_path_and_remedy(
     assert "hunter2" not in found
 
 
-def test_each_way_of_a_union_is_reported_at_the_value(own: Callable[..., Own]) -> None:
+def test_each_way_of_a_union_is_reported_at_the_value(own: MakeOwn) -> None:
     """A value that is valid for no member of a union has its place in the file (design 7)."""
     with pytest.raises(ConfigError) as caught:
         own("{either: x}")
@@ -170,7 +170,7 @@ def test_each_way_of_a_union_is_reported_at_the_value(own: Callable[..., Own]) -
 
 
 @pytest.mark.parametrize("text", ["", "{}"])
-def test_missing_setting_names_the_controller(load: Callable[..., Loaded], text: str) -> None:
+def test_missing_setting_names_the_controller(load: Load, text: str) -> None:
     """A missing required setting is an error with its path, at the controller (design 7)."""
     with pytest.raises(ConfigError) as caught:
         validate_plugin_settings(load(HEAD + text), "mine", Needy)
@@ -179,7 +179,7 @@ def test_missing_setting_names_the_controller(load: Callable[..., Loaded], text:
     assert problem.line == (3 if text else 2)
 
 
-def test_plugin_without_model_takes_no_settings(load: Callable[..., Loaded]) -> None:
+def test_plugin_without_model_takes_no_settings(load: Load) -> None:
     """Settings for a plugin that has none are an error at their line (design 7)."""
     with pytest.raises(ConfigError) as caught:
         validate_plugin_settings(load(HEAD + "{a: 1}"), "mine", None)
@@ -189,13 +189,13 @@ def test_plugin_without_model_takes_no_settings(load: Callable[..., Loaded]) -> 
     validate_plugin_settings(load(HEAD + "{}"), "mine", None)
 
 
-def test_controller_is_found_under_its_alias(load: Callable[..., Loaded]) -> None:
+def test_controller_is_found_under_its_alias(load: Load) -> None:
     """An upstream name does for the controller here too (H-16)."""
     loaded = load("controllers: {ttl: {settings: {word: a}}}")
     assert validate_plugin_settings(loaded, "ttl-controller", Own).word == "a"
 
 
-def test_controller_that_does_not_run_is_an_error(load: Callable[..., Loaded]) -> None:
+def test_controller_that_does_not_run_is_an_error(load: Load) -> None:
     """Asking for a controller that is not configured suggests those that are (design 7)."""
     with pytest.raises(ConfigError, match="did you mean 'mine'"):
         validate_plugin_settings(load(HEAD), "mien", Own)
@@ -214,14 +214,14 @@ def test_controller_that_does_not_run_is_an_error(load: Callable[..., Loaded]) -
     ],
 )
 def test_variable_matches_the_models_keys(
-    own: Callable[..., Own], name: str, value: str, expected: dict[str, object]
+    own: MakeOwn, name: str, value: str, expected: dict[str, object]
 ) -> None:
     """Variables set keys of the plugin's model (design 7)."""
     settings = own(environ={f"KCM_HOST_CONTROLLERS__MINE__SETTINGS__{name}": value})
     assert {key: getattr(settings, key) for key in expected} == expected
 
 
-def test_variable_matches_keys_of_the_file(own: Callable[..., Own]) -> None:
+def test_variable_matches_keys_of_the_file(own: MakeOwn) -> None:
     """If the model allows any key, a variable sets those in the file (design 7)."""
     settings = own(
         "{named: {my-shelf: {maxSize: 1}}}",
@@ -230,7 +230,7 @@ def test_variable_matches_keys_of_the_file(own: Callable[..., Own]) -> None:
     assert settings.named["my-shelf"].max_size == 9
 
 
-def test_flag_wins_over_variable_in_plugin_settings(own: Callable[..., Own]) -> None:
+def test_flag_wins_over_variable_in_plugin_settings(own: MakeOwn) -> None:
     """The order of layers holds for a plugin's settings too (design 7)."""
     variable = {"KCM_HOST_CONTROLLERS__MINE__SETTINGS__WORD": "variable"}
     flag = ["controllers.mine.settings.word=flag"]
@@ -239,7 +239,7 @@ def test_flag_wins_over_variable_in_plugin_settings(own: Callable[..., Own]) -> 
     assert own("{word: file}", environ=variable, overrides=flag).word == "flag"
 
 
-def test_wrong_value_in_a_variable_names_it(own: Callable[..., Own]) -> None:
+def test_wrong_value_in_a_variable_names_it(own: MakeOwn) -> None:
     """A variable with a wrong value is the place of the problem (design 7)."""
     name = "KCM_HOST_CONTROLLERS__MINE__SETTINGS__INNER__MAXSIZE"
     with pytest.raises(ConfigError) as caught:
@@ -250,7 +250,7 @@ def test_wrong_value_in_a_variable_names_it(own: Callable[..., Own]) -> None:
     )
 
 
-def test_variable_without_a_key_is_a_warning(load: Callable[..., Loaded]) -> None:
+def test_variable_without_a_key_is_a_warning(load: Load) -> None:
     """A variable that matches no key is a warning with the closest name (design 7)."""
     name = "KCM_HOST_CONTROLLERS__MINE__SETTINGS__RESYNCPERIODE"
     loaded = load(HEAD, environ={name: "5m"})

@@ -1,10 +1,9 @@
 """Environment variables override the file, whatever way they spell a key."""
 
-from collections.abc import Callable
-
 import pytest
+from host.config.conftest import Load, Problems
 
-from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.load import load_settings
 
 FILE = """
 controllers:
@@ -84,16 +83,14 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("name", "value", "path"), SET.values(), ids=SET)
-def test_variable_sets_the_key_it_means(
-    load: Callable[..., Loaded], name: str, value: str, path: str
-) -> None:
+def test_variable_sets_the_key_it_means(load: Load, name: str, value: str, path: str) -> None:
     """Segments match keys ignoring case, dash and underscore; the origin names it (design 7)."""
     loaded = load(FILE, environ={name: value})
     assert str(loaded.origins[path]) == f"variable {name}"
     assert loaded.warnings == ()
 
 
-def test_values_have_the_type_that_yaml_gives_them(load: Callable[..., Loaded]) -> None:
+def test_values_have_the_type_that_yaml_gives_them(load: Load) -> None:
     """Numbers, truths and durations in variables need no further marks (design 7)."""
     settings = load(
         FILE,
@@ -112,9 +109,7 @@ def test_values_have_the_type_that_yaml_gives_them(load: Callable[..., Loaded]) 
 
 
 @pytest.mark.parametrize(("name", "value"), IGNORED.values(), ids=IGNORED)
-def test_variable_of_others_says_nothing(
-    load: Callable[..., Loaded], name: str, value: str
-) -> None:
+def test_variable_of_others_says_nothing(load: Load, name: str, value: str) -> None:
     """Unset settings and what Kubernetes adds for a Service called kcm-host pass silently."""
     loaded = load(FILE, environ={name: value})
     assert loaded.warnings == ()
@@ -122,9 +117,7 @@ def test_variable_of_others_says_nothing(
 
 
 @pytest.mark.parametrize(("name", "warning"), UNKNOWN.values(), ids=UNKNOWN)
-def test_unknown_variable_is_a_warning(
-    load: Callable[..., Loaded], name: str, warning: str
-) -> None:
+def test_unknown_variable_is_a_warning(load: Load, name: str, warning: str) -> None:
     """An unknown variable with our prefix is a warning and has no effect (design 7)."""
     loaded = load(FILE, environ={name: "1"})
     [found] = loaded.warnings
@@ -132,7 +125,7 @@ def test_unknown_variable_is_a_warning(
     assert loaded.settings == load(FILE).settings
 
 
-def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Loaded]) -> None:
+def test_variable_reaches_a_controller_that_a_flag_adds(load: Load) -> None:
     """Variables may set up a controller that `--set` adds (design 7)."""
     loaded = load(
         FILE,
@@ -142,7 +135,7 @@ def test_variable_reaches_a_controller_that_a_flag_adds(load: Callable[..., Load
     assert loaded.settings.controllers["resourcequota"].workers == 7
 
 
-def test_ambiguous_segment_sets_nothing(load: Callable[..., Loaded]) -> None:
+def test_ambiguous_segment_sets_nothing(load: Load) -> None:
     """A variable that matches two controllers is a warning and changes neither (design 7)."""
     loaded = load(
         "controllers: {a-b: {}, a_b: {}}\nleaderElection: {enabled: false}",
@@ -152,14 +145,14 @@ def test_ambiguous_segment_sets_nothing(load: Callable[..., Loaded]) -> None:
     assert len(loaded.warnings) == 1
 
 
-def test_more_specific_variable_wins(load: Callable[..., Loaded]) -> None:
+def test_more_specific_variable_wins(load: Load) -> None:
     """A variable for one key wins over one for its whole section (design 7)."""
     environ = {"KCM_HOST_LOG__LEVEL": "error", "KCM_HOST_LOG": "{level: debug, format: json}"}
     log = load(FILE, environ=environ).settings.log
     assert (log.level, log.format) == ("error", "json")
 
 
-def test_two_variables_for_one_key_are_a_warning(load: Callable[..., Loaded]) -> None:
+def test_two_variables_for_one_key_are_a_warning(load: Load) -> None:
     """Two spellings of one variable are named, with the one that wins (design 7)."""
     loaded = load(FILE, environ={"KCM_HOST_STARTTIMEOUT": "1s", "KCM_HOST_START_TIMEOUT": "2s"})
     assert loaded.warnings == (
@@ -171,7 +164,7 @@ def test_two_variables_for_one_key_are_a_warning(load: Callable[..., Loaded]) ->
     assert loaded.settings.start_timeout.total_seconds() == 2
 
 
-def test_wrong_value_names_the_variable(problems: Callable[..., list[str]]) -> None:
+def test_wrong_value_names_the_variable(problems: Problems) -> None:
     """A wrong value is reported at the variable, not at the file's line (design 7)."""
     assert problems(FILE, environ={"KCM_HOST_CONTROLLERS__TTL__WORKERS": "many"}) == [
         (
@@ -181,7 +174,7 @@ def test_wrong_value_names_the_variable(problems: Callable[..., list[str]]) -> N
     ]
 
 
-def test_key_twice_in_a_value_is_a_problem(problems: Callable[..., list[str]]) -> None:
+def test_key_twice_in_a_value_is_a_problem(problems: Problems) -> None:
     """A mapping in a variable follows the rules of the file (design 7)."""
     assert problems(FILE, environ={"KCM_HOST_LOG": "{level: info, level: debug}"}) == [
         "variable KCM_HOST_LOG: key 'level' stands here twice; remove one of them"
@@ -199,9 +192,7 @@ def test_reserved_variable_is_left_to_the_caller() -> None:
     assert loaded.warnings == ()
 
 
-def test_process_environment_is_not_read(
-    load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_environment_is_not_read(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the passed variables are used, not those that pydantic-settings finds (design 7)."""
     monkeypatch.setenv("KUBECONFIG", "/elsewhere")
     monkeypatch.setenv("LOG", '{"level": "debug"}')

@@ -1,12 +1,11 @@
 """The optional parts of a file, and their defaults."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from host.config.conftest import Load
 
-from kcm_host.config.load import Loaded
 from kcm_host.config.models import ControllerSettings, HostSettings
 
 SAMPLE = """
@@ -22,9 +21,7 @@ telemetry: {traces: {exporter: otlp, endpoint: http://127.0.0.1:4318, sampleRati
 """
 
 
-def test_sample_of_the_design_loads(
-    load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sample_of_the_design_loads(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """The documented file loads with its values and without a warning (design 7)."""
     monkeypatch.setenv("HOME", "/home/ada")
     loaded = load(SAMPLE)
@@ -39,13 +36,13 @@ def test_sample_of_the_design_loads(
     assert settings.telemetry.traces.sample_ratio == 0.1
 
 
-def test_sample_survives_a_round_trip(load: Callable[..., Loaded]) -> None:
+def test_sample_survives_a_round_trip(load: Load) -> None:
     """Effective settings written as JSON load to the same settings (design 7)."""
     settings = load(SAMPLE).settings
     assert load(settings.model_dump_json(by_alias=True)).settings == settings
 
 
-def test_defaults_hold_where_nothing_is_said(load: Callable[..., Loaded]) -> None:
+def test_defaults_hold_where_nothing_is_said(load: Load) -> None:
     """One named controller is a whole configuration (design 5 and 7)."""
     settings = load("controllers: {ttl: }").settings
     assert settings.kubeconfig is None
@@ -57,7 +54,7 @@ def test_defaults_hold_where_nothing_is_said(load: Callable[..., Loaded]) -> Non
     assert settings.start_timeout == settings.shutdown_timeout == timedelta(seconds=10)
 
 
-def test_empty_sections_mean_defaults(load: Callable[..., Loaded]) -> None:
+def test_empty_sections_mean_defaults(load: Load) -> None:
     """A key without a value is as good as none (design 7)."""
     sparse = load(
         "controllers: {ttl: {workers: , settings: }}\nhttp:\nlog: {level: }\nstartTimeout:\n"
@@ -67,13 +64,13 @@ def test_empty_sections_mean_defaults(load: Callable[..., Loaded]) -> None:
 
 
 @pytest.mark.parametrize("section", ["", "leaderElection:", "leaderElection: {}"])
-def test_leader_election_left_out_is_one_warning(load: Callable[..., Loaded], section: str) -> None:
+def test_leader_election_left_out_is_one_warning(load: Load, section: str) -> None:
     """Without `leaderElection` it is off, with one warning (design 7)."""
     [warning] = load(f"controllers: {{ttl: }}\n{section}").warnings
     assert "'leaderElection' is left out, so it is off: run one replica only" in warning
 
 
-def test_leader_election_off_needs_no_warning(load: Callable[..., Loaded]) -> None:
+def test_leader_election_off_needs_no_warning(load: Load) -> None:
     """With `enabled: false` there is no warning (design 7)."""
     assert load("controllers: {ttl: }\nleaderElection: {enabled: false}").warnings == ()
 
@@ -87,9 +84,7 @@ def test_leader_election_off_needs_no_warning(load: Callable[..., Loaded]) -> No
         ("localhost:8080", ("localhost", 8080)),
     ],
 )
-def test_bind_takes_host_and_port(
-    load: Callable[..., Loaded], bind: str, address: tuple[str, int]
-) -> None:
+def test_bind_takes_host_and_port(load: Load, bind: str, address: tuple[str, int]) -> None:
     """Port 0 is valid, and IPv6 has brackets (design 7)."""
     assert load(f"controllers: {{ttl: }}\nhttp: {{bind: {bind}}}").settings.http.address == address
 
@@ -103,12 +98,12 @@ def test_burst_follows_qps(qps: float | None, burst: int | None, size: int | Non
     assert ControllerSettings(qps=qps, burst=burst).burst_size == size
 
 
-def test_home_is_expanded_only_at_the_front(load: Callable[..., Loaded]) -> None:
+def test_home_is_expanded_only_at_the_front(load: Load) -> None:
     """A path without a leading `~` is left alone (design 7)."""
     assert load("controllers: {a: }\nkubeconfig: a/~/b").settings.kubeconfig == "a/~/b"
 
 
-def test_anchors_and_merge_keys_work(load: Callable[..., Loaded], tmp_path: Path) -> None:
+def test_anchors_and_merge_keys_work(load: Load, tmp_path: Path) -> None:
     """YAML aliases repeat a value; keys beside `<<` take precedence over it (design 7)."""
     loaded = load(
         "controllers:\n"
@@ -144,19 +139,19 @@ def test_anchors_and_merge_keys_work(load: Callable[..., Loaded], tmp_path: Path
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_scalars_follow_yaml_1_2(load: Callable[..., Loaded], text: str, value: object) -> None:
+def test_scalars_follow_yaml_1_2(load: Load, text: str, value: object) -> None:
     """Only `true` and `false` are truths; dates and base 60 are texts (design 7)."""
     loaded = load(f"controllers: {{a: {{settings: {{x: {text}}}}}}}")
     assert loaded.settings.controllers["a"].settings == {"x": value}
 
 
-def test_keys_are_texts(load: Callable[..., Loaded]) -> None:
+def test_keys_are_texts(load: Load) -> None:
     """A key is a string, also where YAML has a number or a boolean (design 7)."""
     loaded = load("controllers: {a: {settings: {on: 1, 1: 2, null: 3}}}")
     assert loaded.settings.controllers["a"].settings == {"on": 1, "1": 2, "null": 3}
 
 
-def test_settings_cannot_be_changed(load: Callable[..., Loaded]) -> None:
+def test_settings_cannot_be_changed(load: Load) -> None:
     """Loaded settings are frozen all the way down to a controller's own (design 7)."""
     settings = load("controllers: {ttl: }").settings
     parts = [(settings, "log"), (settings.log, "level"), (settings.controllers["ttl"], "workers")]
@@ -171,7 +166,7 @@ def test_settings_can_be_made_from_keywords() -> None:
     assert made.controllers["ttl"].workers == 3
 
 
-def test_the_slow_sweep_is_every_ten_hours_or_as_said(load: Callable[..., Loaded]) -> None:
+def test_the_slow_sweep_is_every_ten_hours_or_as_said(load: Load) -> None:
     """`resyncPeriod` of a controller is the host's; `0s` switches the sweep off (F-52)."""
     loaded = load("controllers: {a: {}, b: {resyncPeriod: 90m}, c: {resyncPeriod: 0s}}")
     found = {name: one.resync_period for name, one in loaded.settings.controllers.items()}

@@ -2,14 +2,15 @@
 
 import io
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from host.config.conftest import Load, Problems
 
 from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
-from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.load import load_settings
 from kcm_host.config.yaml import STDIN
 
 NO_CONTROLLER = (
@@ -88,7 +89,7 @@ def test_no_controller_is_one_line_with_a_way_out(
     assert [str(problem) for problem in caught.value.problems] == told
 
 
-def test_a_variable_adds_to_the_file(load: Callable[..., Loaded]) -> None:
+def test_a_variable_adds_to_the_file(load: Load) -> None:
     """Controllers of the variable run beside those of the file (F-85)."""
     loaded = load(
         "controllers: {ttl: {workers: 1}}\nleaderElection: {enabled: false}",
@@ -102,13 +103,13 @@ def test_a_variable_adds_to_the_file(load: Callable[..., Loaded]) -> None:
     assert loaded.warnings == ()
 
 
-def test_a_file_without_controllers_is_completed_by_a_variable(load: Callable[..., Loaded]) -> None:
+def test_a_file_without_controllers_is_completed_by_a_variable(load: Load) -> None:
     """No error contradicts the variable (F-85)."""
     loaded = load("{}", environ={"KCM_HOST_CONTROLLERS": "{ttl: {}}"})
     assert list(loaded.settings.controllers) == ["ttl"]
 
 
-def test_a_flag_with_two_names_is_refused(problems: Callable[..., list[str]]) -> None:
+def test_a_flag_with_two_names_is_refused(problems: Problems) -> None:
     """One controller under two names is an error in a flag as well as in a file (F-85)."""
     [told] = problems("{}", overrides=["controllers={ttl: {}, ttl-controller: {}}"])
     assert told.startswith("flag --set controllers: controllers: 'ttl-controller' is the")
@@ -153,7 +154,7 @@ def test_a_file_called_dash_is_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("form", ["json", "text", None])
-def test_an_error_knows_the_log_format(load: Callable[..., Loaded], form: str | None) -> None:
+def test_an_error_knows_the_log_format(load: Load, form: str | None) -> None:
     """Errors of a file that sets JSON logs are JSON lines (F-88)."""
     said = f"log: {{format: {form}}}\n" if form else ""
     with pytest.raises(ConfigError) as caught:

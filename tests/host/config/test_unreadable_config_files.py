@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from host.config.conftest import Load, Problems
 
 from kcm_host.config.errors import ConfigError
-from kcm_host.config.load import Loaded, load_settings
+from kcm_host.config.load import load_settings
 
 BROKEN = {
     "list not closed": (
@@ -81,13 +82,13 @@ BROKEN = {
 
 @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
 def test_broken_yaml_is_one_problem_with_its_line(
-    problems: Callable[..., list[str]], text: str, problem: str
+    problems: Problems, text: str, problem: str
 ) -> None:
     """Each broken file is one line with place, fact and remedy (design 7)."""
     assert problems(text) == [problem]
 
 
-def test_aliases_that_multiply_are_refused(problems: Callable[..., list[str]]) -> None:
+def test_aliases_that_multiply_are_refused(problems: Problems) -> None:
     """Aliases of aliases that unfold to millions of values end in an error at once (design 7)."""
     rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 9)]
@@ -141,7 +142,7 @@ def test_no_folder_in_place_of_a_file(write: Callable[[str], Path]) -> None:
         load_settings(file=write("a: 1") / "config.yaml", environ={})
 
 
-def test_json_loads_like_yaml(load: Callable[..., Loaded]) -> None:
+def test_json_loads_like_yaml(load: Load) -> None:
     """A JSON file, also with tabs, has the same settings (design 7)."""
     value = {"controllers": {"ttl": {"workers": 3, "qps": 0.5}}, "http": {"bind": "[::1]:0"}}
     from_json = load(json.dumps(value, indent="\t")).settings

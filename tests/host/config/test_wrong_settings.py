@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from host.config.conftest import Problems
 from wrong_configs import RUNS, WRONG, WRONG_CONTROLLERS
 
 from kcm_host.config.errors import ConfigError
@@ -12,7 +13,7 @@ from kcm_host.config.load import load_settings
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
 def test_wrong_value_names_line_path_and_remedy(
-    problems: Callable[..., list[str]], text: str, problem: str
+    problems: Problems, text: str, problem: str
 ) -> None:
     """An invalid key or value is one line with place, path, fact and remedy (design 7)."""
     [found] = problems(RUNS + text)
@@ -21,14 +22,14 @@ def test_wrong_value_names_line_path_and_remedy(
 
 @pytest.mark.parametrize(("text", "problem"), WRONG_CONTROLLERS.values(), ids=WRONG_CONTROLLERS)
 def test_wrong_controller_names_line_path_and_remedy(
-    problems: Callable[..., list[str]], text: str, problem: str
+    problems: Problems, text: str, problem: str
 ) -> None:
     """A wrong entry of a controller, or none at all, is reported in the same form (design 7)."""
     [found] = problems(text)
     assert found.startswith(f"config.yaml:{problem}")
 
 
-def test_all_problems_come_together_in_order(problems: Callable[..., list[str]]) -> None:
+def test_all_problems_come_together_in_order(problems: Problems) -> None:
     """File, variables and flags are all validated; the file's problems are first, by line."""
     found = problems(
         "http: {bnd: 1}\ncontrollers:\n  x: {workers: 0}\n  x: {}\nlog: {level: 1, level: 2}\n",
@@ -60,23 +61,21 @@ def test_problem_has_its_parts_apart(write: Callable[[str], Path]) -> None:
     assert problem.remedy == "did you mean 'workers'?"
 
 
-def test_thousands_of_mistakes_are_a_hundred_lines(problems: Callable[..., list[str]]) -> None:
+def test_thousands_of_mistakes_are_a_hundred_lines(problems: Problems) -> None:
     """The number of reported errors is limited, and the last line says so."""
     told = problems("\n".join([RUNS.strip(), *(f"k{number}: 1" for number in range(5000))]))
     assert len(told) == 101
     assert told[-1].endswith(": there are more mistakes; correct those above first")
 
 
-def test_what_was_pasted_by_mistake_is_not_repeated_whole(
-    problems: Callable[..., list[str]],
-) -> None:
+def test_what_was_pasted_by_mistake_is_not_repeated_whole(problems: Problems) -> None:
     """A key or a value of a megabyte is shown with its middle left out."""
     found = problems(f"{RUNS}? {'k' * 500_000}\n: 1\nstartTimeout: '{'9' * 500_000}'\n")
     assert [line.split(":")[1] for line in found] == ["2", "4"]
     assert all(len(line) < 2000 for line in found)
 
 
-def test_bytes_that_are_no_text_are_told(problems: Callable[..., list[str]]) -> None:
+def test_bytes_that_are_no_text_are_told(problems: Problems) -> None:
     """Bytes beyond UTF-8 in a variable or a flag are an error with its name."""
     environ = {"KCM_HOST_LOG__LEVEL": "\udcff"}
     assert problems(RUNS, environ=environ, overrides=["log.format=\udcfe"]) == [
