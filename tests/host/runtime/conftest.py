@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from host.informer.reflector.running_reflector import ConfigMaps
-from host.runtime.loops import RunLoops
+from host.runtime.loops import Loops
 from plugin_site import PluginSite
 from running_host import RunningHost
 
@@ -24,27 +24,21 @@ def site(tmp_path: Path) -> PluginSite:
 
 
 @pytest.fixture
-def run_loops(fault_proxy: FaultProxy, site: PluginSite) -> Iterator[RunLoops]:
-    """Start hosts behind the proxy; they end with the test."""
-    with ExitStack() as stack:
-
-        def run(*names: str, user: str = "admin", ready: bool = True, **config: Any) -> RunningHost:
-            full_config: Mapping[str, Any] = {
-                "controllers": {name: {"workers": 1} for name in names},
-                **config,
-            }
-            host = RunningHost(
-                full_config,
-                kubeconfig=fault_proxy.kubeconfig(user),
-                ready=ready,
-                environment=site.environment,
-            )
-            return stack.enter_context(host)
-
-        yield run
-
-
-@pytest.fixture
 def config_maps(api_server: ApiServer, namespace: str) -> ConfigMaps:
     """Return the ConfigMaps of the test's namespace."""
     return ConfigMaps(api_server, namespace)
+
+
+@pytest.fixture
+def loops(fault_proxy: FaultProxy, site: PluginSite, core: Any, namespace: str) -> Iterator[Loops]:
+    """Return loops of the test's namespace, without any yet."""
+    with ExitStack() as stack:
+
+        def start(config: Mapping[str, Any], *, user: str, ready: bool) -> RunningHost:
+            kubeconfig = fault_proxy.kubeconfig(user)
+            host = RunningHost(
+                config, kubeconfig=kubeconfig, ready=ready, environment=site.environment
+            )
+            return stack.enter_context(host)
+
+        yield Loops(site, core, namespace, start)

@@ -1,9 +1,11 @@
 """Small controllers for other processes, each with one thing that a test wants of it."""
 
+from collections.abc import Callable
 from textwrap import dedent, indent
-from typing import Any, Protocol
+from typing import Any
 
 from eventually import eventually
+from plugin_site import PluginSite
 from running_host import RunningHost
 
 MODEL = """
@@ -85,21 +87,34 @@ def loop(
     return source.replace('"NAME"', f'"{name}"')
 
 
-class RunLoops(Protocol):
-    """Runs a host with all plugins of the site."""
-
-    def __call__(
-        self, *names: str, user: str = "admin", ready: bool = True, **config: Any
-    ) -> RunningHost:
-        """Start it with these controllers."""
-
-
 def until_synced(host: RunningHost, name: str, keys: list[str]) -> None:
     """Return when a loop has synced exactly these keys."""
     eventually(lambda: host.controller(name)["status"].get("synced") == keys, f"{name}: {keys}")
 
 
-def create_maps(core: Any, namespace: str, *names: str) -> None:
-    """Create ConfigMaps."""
-    for name in names:
-        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+class Loops:
+    """Loops of one namespace: their plugins, hosts that run them, and the ConfigMaps they see."""
+
+    def __init__(
+        self, site: PluginSite, core: Any, namespace: str, start: Callable[..., RunningHost]
+    ) -> None:
+        self.site = site
+        self.core = core
+        self.namespace = namespace
+        self._start = start
+
+    def plugin(self, name: str, *, after: str = "", **parts: Any) -> None:
+        """Install a loop with these statements; `after` stands at its end."""
+        self.site.plugin(name, loop(namespace=self.namespace, **parts) + after)
+
+    def run(
+        self, *names: str, user: str = "admin", ready: bool = True, **config: Any
+    ) -> RunningHost:
+        """Start a host behind the proxy with these controllers; it ends with the test."""
+        controllers = {name: {"workers": 1} for name in names}
+        return self._start({"controllers": controllers, **config}, user=user, ready=ready)
+
+    def create(self, *names: str) -> None:
+        """Create ConfigMaps."""
+        for name in names:
+            self.core.create_namespaced_config_map(self.namespace, {"metadata": {"name": name}})

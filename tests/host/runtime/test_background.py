@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, create_maps, loop, until_synced
+from host.runtime.loops import Loops, loop, until_synced
 from logged import logged
-from plugin_site import PluginSite
 
 from kcm_host.retries import keep_running
 
@@ -131,19 +130,19 @@ return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] i
 
 
 def test_new_kinds_are_found_after_an_error_of_the_poller(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+    loops: Loops, definitions: Definitions
 ) -> None:
     """The poller goes on after an unexpected error (F-10)."""
-    watches = CHOOSING.replace("GROUP", definitions.group).replace("NAMESPACE", namespace)
-    source = loop(namespace=namespace, watches=watches)
+    watches = CHOOSING.replace("GROUP", definitions.group).replace("NAMESPACE", loops.namespace)
+    source = loop(namespace=loops.namespace, watches=watches)
     source = source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
-    site.plugin("choosing", source + BROKEN_DISCOVERY)
-    host = run_loops("choosing")
+    loops.site.plugin("choosing", source + BROKEN_DISCOVERY)
+    host = loops.run("choosing")
     (line,) = eventually(lambda: host.log("background task ended"), "the failure is logged")
     assert (line["task"], line["level"]) == ("discovery", "error")
     assert line["problem"] == "it raised RuntimeError: broken once"
     definitions.create("Widget")
-    definitions.create_objects("Widget", namespace, "w")
+    definitions.create_objects("Widget", loops.namespace, "w")
     until_synced(host, "choosing", ["w"])
 
 
@@ -162,14 +161,12 @@ ControllerRun.stop = broken_once
 """
 
 
-def test_an_error_of_the_host_between_two_runs(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_an_error_of_the_host_between_two_runs(loops: Loops) -> None:
     """It only delays the next run (F-10)."""
     keys = "if self.start == 1: raise ValueError('restart')"
-    site.plugin("shaky", loop(namespace=namespace, keys=keys) + BROKEN_STOP)
-    create_maps(core, namespace, "a")
-    host = run_loops("shaky", ready=False)
+    loops.plugin("shaky", keys=keys, after=BROKEN_STOP)
+    loops.create("a")
+    host = loops.run("shaky", ready=False)
     until_synced(host, "shaky", ["a"])
     (line,) = host.log("background task ended")
     assert (line["task"], line["problem"]) == ("shaky", "it raised RuntimeError: broken once")

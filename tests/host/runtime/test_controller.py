@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import MODEL, RunLoops, create_maps, loop, until_synced
-from plugin_site import PluginSite
+from host.runtime.loops import MODEL, Loops, until_synced
 
 from kcm_host_testing.proxy import FaultProxy
 
@@ -21,31 +20,27 @@ SHARED = "from acme_shared import Thing"
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own informer", "shared informer"])
 def test_a_failing_watch_function_restarts_its_controller_alone(
-    run_loops: RunLoops,
-    site: PluginSite,
-    fault_proxy: FaultProxy,
-    core: Any,
-    namespace: str,
-    *,
-    shared: bool,
+    loops: Loops, fault_proxy: FaultProxy, *, shared: bool
 ) -> None:
     """A new instance begins with all objects; the other controller is not affected."""
-    site.module("acme_shared", f"import msgspec\n{MODEL}")
+    loops.site.module("acme_shared", f"import msgspec\n{MODEL}")
     model = SHARED if shared else MODEL
-    site.plugin("shaky", loop(namespace=namespace, model=model, keys=POISONED))
-    site.plugin("steady", loop(namespace=namespace, model=model))
-    create_maps(core, namespace, "a")
-    host = run_loops("shaky", "steady")
+    loops.plugin("shaky", model=model, keys=POISONED)
+    loops.plugin("steady", model=model)
+    loops.create("a")
+    host = loops.run("shaky", "steady")
     until_synced(host, "shaky", ["a"])
-    create_maps(core, namespace, "poison")
+    loops.create("poison")
     eventually(lambda: host.controller("shaky")["phase"] == "restarting", "shaky restarts")
     told = host.controller("shaky")
-    failed = f"'keys' of watch 'configmaps' for '{namespace}/poison' raised ValueError: poisoned"
+    failed = (
+        f"'keys' of watch 'configmaps' for '{loops.namespace}/poison' raised ValueError: poisoned"
+    )
     assert re.fullmatch(rf"{failed} at .*\.py:\d+", told["problem"])
     assert not told["ready"]
     code, body = host.page("/readyz")
     assert (code, f"[-]shaky failed: {failed} at ".encode() in body) == (503, True)
-    create_maps(core, namespace, "late")
+    loops.create("late")
     until_synced(host, "steady", ["a", "late", "poison"])
     until_synced(host, "shaky", ["a", "late", "poison"])
     shaky, steady = host.controller("shaky"), host.controller("steady")
@@ -57,27 +52,23 @@ def test_a_failing_watch_function_restarts_its_controller_alone(
     assert len(fault_proxy.requests(path="/configmaps$")) == (1 if shared else 2)
 
 
-def test_running_syncs_of_a_failed_run_are_cancelled(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_running_syncs_of_a_failed_run_are_cancelled(loops: Loops) -> None:
     """They must not write any more, because the state of their instance is not trusted."""
     hang = "if self.start == 1: await asyncio.sleep(3600)"
-    site.plugin("shaky", loop(namespace=namespace, keys=POISONED, sync=hang))
-    create_maps(core, namespace, "a")
-    host = run_loops("shaky")
+    loops.plugin("shaky", keys=POISONED, sync=hang)
+    loops.create("a")
+    host = loops.run("shaky")
     eventually(lambda: host.controller("shaky")["queue"]["processing"], "a sync is running")
-    create_maps(core, namespace, "poison")
+    loops.create("poison")
     until_synced(host, "shaky", ["a", "poison"])
     assert host.metrics()['kcm_host_syncs_total{controller="shaky",outcome="cancelled"}'] == 1
 
 
-def test_repeated_failures_back_off(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_repeated_failures_back_off(loops: Loops) -> None:
     """A watch function that always raises restarts its controller with growing delays."""
-    site.plugin("broken", loop(namespace=namespace, keys="raise KeyError('always')"))
-    create_maps(core, namespace, "a")
-    host = run_loops("broken", ready=False)
+    loops.plugin("broken", keys="raise KeyError('always')")
+    loops.create("a")
+    host = loops.run("broken", ready=False)
     lines = eventually(lambda: _at_least(3, host.log("controller restarting")), "three restarts")
     assert host.controller("broken")["syncs"] == 0
     assert all("KeyError: 'always'" in line["problem"] for line in lines)
@@ -85,15 +76,13 @@ def test_repeated_failures_back_off(
 
 
 @pytest.mark.parametrize("start", [1, 2], ids=["at the start", "at a restart"])
-def test_a_plugin_that_turns_out_broken_is_quarantined(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, start: int
-) -> None:
+def test_a_plugin_that_turns_out_broken_is_quarantined(loops: Loops, start: int) -> None:
     """When `kcm_watches` raises, the reason is logged and shown; the others run."""
     watches = f"if self.start == {start}: raise OSError('no such thing')"
-    site.plugin("broken", loop(namespace=namespace, watches=watches, keys=POISONED))
-    site.plugin("steady", loop(namespace=namespace))
-    host = run_loops("broken", "steady", ready=False)
-    create_maps(core, namespace, "poison")
+    loops.plugin("broken", watches=watches, keys=POISONED)
+    loops.plugin("steady")
+    host = loops.run("broken", "steady", ready=False)
+    loops.create("poison")
     until_synced(host, "steady", ["poison"])
     eventually(lambda: host.controller("broken")["phase"] == "quarantined", "it is quarantined")
     assert "no such thing" in host.controller("broken")["problem"]
@@ -103,27 +92,23 @@ def test_a_plugin_that_turns_out_broken_is_quarantined(
     assert b"[-]broken failed: " in body
     (line,) = host.log("plugin quarantined")
     assert line["controller"] == "broken"
-    create_maps(core, namespace, "later")
+    loops.create("later")
     until_synced(host, "steady", ["later", "poison"])
     assert host.stop() == 0
 
 
-def test_a_host_without_any_runnable_plugin_ends(
-    run_loops: RunLoops, site: PluginSite, namespace: str
-) -> None:
+def test_a_host_without_any_runnable_plugin_ends(loops: Loops) -> None:
     """None left: exit code 1."""
-    site.plugin("broken", loop(namespace=namespace, watches="raise OSError('no such thing')"))
-    host = run_loops("broken", ready=False)
+    loops.plugin("broken", watches="raise OSError('no such thing')")
+    host = loops.run("broken", ready=False)
     assert host.ended() == 1
     assert host.log("no controller can run")
 
 
-def test_a_status_that_raises_is_an_error_in_the_status(
-    run_loops: RunLoops, site: PluginSite, namespace: str
-) -> None:
+def test_a_status_that_raises_is_an_error_in_the_status(loops: Loops) -> None:
     """`/status` shows the error instead; the controller stays ready."""
-    site.plugin("shy", loop(namespace=namespace, status="raise ValueError('no comment')"))
-    host = run_loops("shy")
+    loops.plugin("shy", status="raise ValueError('no comment')")
+    host = loops.run("shy")
     assert host.controller("shy")["status"] == {"error": "kcm_status raised ValueError: no comment"}
     assert host.page("/readyz")[0] == 200
 
@@ -132,16 +117,14 @@ def _at_least(count: int, found: list[Any]) -> list[Any] | None:
     return found if len(found) >= count else None
 
 
-def test_only_the_status_endpoint_calls_kcm_status(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_only_the_status_endpoint_calls_kcm_status(loops: Loops) -> None:
     """Probes and scrapes do not call `kcm_status` (F-40)."""
     asked = """
     self.asked = getattr(self, "asked", 0) + 1
     self.synced.add(f"asked {self.asked}")
     """
-    site.plugin("costly", loop(namespace=namespace, status=asked))
-    host = run_loops("costly")
+    loops.plugin("costly", status=asked)
+    host = loops.run("costly")
     for path in ("/livez", "/readyz", "/readyz?verbose", "/metrics"):
         assert host.page(path)[0] == 200
     assert host.controller("costly")["status"]["synced"] == ["asked 1"]

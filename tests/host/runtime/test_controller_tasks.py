@@ -4,11 +4,9 @@ import os
 import re
 import signal
 from pathlib import Path
-from typing import Any
 
 from eventually import eventually
-from host.runtime.loops import RunLoops, create_maps, loop, until_synced
-from plugin_site import PluginSite
+from host.runtime.loops import Loops, loop, until_synced
 
 #: Enqueues a key every 50 ms; the status has the number of times.
 TIMED = """
@@ -61,22 +59,20 @@ class Loop(Loop):
 """
 
 
-def test_timers_enqueue_keys(run_loops: RunLoops, site: PluginSite, namespace: str) -> None:
+def test_timers_enqueue_keys(loops: Loops) -> None:
     """Their keys are synced, again and again, without any change of an object."""
-    site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", "pass"))
-    host = run_loops("timed")
+    loops.plugin("timed", after=TIMED.replace("TICK", "pass"))
+    host = loops.run("timed")
     eventually(lambda: host.controller("timed")["status"]["ticks"] > 2, "it ticks")
     until_synced(host, "timed", ["tick"])
     assert host.stop() == 0
 
 
-def test_a_timer_that_fails_restarts_its_controller(
-    run_loops: RunLoops, site: PluginSite, namespace: str
-) -> None:
+def test_a_timer_that_fails_restarts_its_controller(loops: Loops) -> None:
     """The reason names the timer; the next instance has its own timers."""
     tick = "if self.start == 1: raise ValueError('no time')"
-    site.plugin("timed", loop(namespace=namespace) + TIMED.replace("TICK", tick))
-    host = run_loops("timed", ready=False)
+    loops.plugin("timed", after=TIMED.replace("TICK", tick))
+    host = loops.run("timed", ready=False)
     eventually(lambda: host.controller("timed")["status"].get("ticks"), "it ticks")
     (line,) = host.log("controller restarting")
     assert re.fullmatch(
@@ -85,15 +81,13 @@ def test_a_timer_that_fails_restarts_its_controller(
     assert host.controller("timed")["status"]["start"] == 2
 
 
-def test_timers_end_when_the_host_drains(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_timers_end_when_the_host_drains(loops: Loops, tmp_path: Path) -> None:
     """While the last sync runs, no plugin code is called for new keys any more (H-61)."""
     sync = DRAINED.replace("FOLDER", str(tmp_path))
-    source = loop(namespace=namespace, sync=sync) + TIMED.replace("TICK", "pass")
-    site.plugin("timed", source)
-    create_maps(core, namespace, "a")
-    host = run_loops("timed")
+    source = loop(namespace=loops.namespace, sync=sync) + TIMED.replace("TICK", "pass")
+    loops.site.plugin("timed", source)
+    loops.create("a")
+    host = loops.run("timed")
     eventually(lambda: host.controller("timed")["queue"]["processing"], "a sync is running")
     eventually(lambda: host.controller("timed")["status"]["ticks"], "it ticks")
     os.kill(host.pid, signal.SIGTERM)
@@ -103,15 +97,13 @@ def test_timers_end_when_the_host_drains(
     assert (tmp_path / "ticks").read_text() == "0"
 
 
-def test_synced_is_called_once(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_synced_is_called_once(loops: Loops) -> None:
     """`Watch.on_synced` is called with all initial objects in the view; its keys are synced."""
-    source = AWARE.replace("NAMESPACE", namespace)
-    site.plugin("aware", loop(namespace=namespace) + source)
-    create_maps(core, namespace, "a", "b")
-    host = run_loops("aware")
+    source = AWARE.replace("NAMESPACE", loops.namespace)
+    loops.plugin("aware", after=source)
+    loops.create("a", "b")
+    host = loops.run("aware")
     until_synced(host, "aware", ["all"])
-    create_maps(core, namespace, "c")
+    loops.create("c")
     eventually(lambda: host.stream("configmaps")["objects"] == 3, "the change is seen")
     assert host.controller("aware")["status"]["known"] == [["a", "b"]]

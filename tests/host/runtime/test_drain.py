@@ -3,12 +3,10 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, create_maps, loop
-from plugin_site import PluginSite
+from host.runtime.loops import Loops, loop
 from running_host import RunningHost
 
 from kcm_host_testing.proxy import FaultProxy
@@ -28,19 +26,17 @@ def processing(host: RunningHost, name: str) -> int:
     return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
 
 
-def test_running_syncs_end_and_queued_keys_are_dropped(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_running_syncs_end_and_queued_keys_are_dropped(loops: Loops, tmp_path: Path) -> None:
     """After SIGTERM the one running sync finishes and no other begins: exit code 0 (H-61)."""
     sync = WAITING.replace("FOLDER", str(tmp_path))
-    site.plugin("one", loop(namespace=namespace, sync=sync))
-    create_maps(core, namespace, "a", "b", "c")
-    host = run_loops("one")
+    loops.plugin("one", sync=sync)
+    loops.create("a", "b", "c")
+    host = loops.run("one")
     eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: host.log("draining"), "the host drains")
     eventually(lambda: host.controller("one")["queue"]["depth"] == 0, "the queue is dropped")
-    create_maps(core, namespace, "d")
+    loops.create("d")
     (tmp_path / "go").touch()
     assert host.ended() == 0
     assert len(list(tmp_path.glob("*.begun"))) == 1
@@ -50,22 +46,20 @@ def test_running_syncs_end_and_queued_keys_are_dropped(
     assert events.index("endpoints served") < events.index("server reached")
 
 
-def test_a_running_sync_may_still_write(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_a_running_sync_may_still_write(loops: Loops, tmp_path: Path) -> None:
     """During the drain its requests are sent as before (H-61)."""
     sync = WAITING.replace("FOLDER", str(tmp_path)) + dedented_patch()
-    source = loop(namespace=namespace, sync=sync)
+    source = loop(namespace=loops.namespace, sync=sync)
     source = source.replace("key, view):\n        folder", "key, view, writer):\n        folder")
-    site.plugin("one", source + PERMISSION)
-    create_maps(core, namespace, "a")
-    host = run_loops("one")
+    loops.site.plugin("one", source + PERMISSION)
+    loops.create("a")
+    host = loops.run("one")
     eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
     os.kill(host.pid, signal.SIGTERM)
     eventually(lambda: host.log("draining"), "the host drains")
     (tmp_path / "go").touch()
     assert host.ended() == 0
-    found = core.read_namespaced_config_map("a", namespace)
+    found = loops.core.read_namespaced_config_map("a", loops.namespace)
     assert found.metadata.annotations == {"acme": "written"}
 
 
@@ -82,14 +76,12 @@ def dedented_patch() -> str:
     return 'await writer.patch(KIND, key, {"metadata": {"annotations": {"acme": "written"}}})\n'
 
 
-def test_controllers_drain_independently(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_controllers_drain_independently(loops: Loops) -> None:
     """A controller without running syncs stops; only the one that hangs is logged."""
-    site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
-    site.plugin("idle", loop(namespace=namespace))
-    create_maps(core, namespace, "a")
-    host = run_loops("hanging", "idle", shutdownTimeout="300ms")
+    loops.plugin("hanging", sync="await asyncio.sleep(3600)")
+    loops.plugin("idle")
+    loops.create("a")
+    host = loops.run("hanging", "idle", shutdownTimeout="300ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
     assert host.stop() == 1
     (line,) = host.log("syncs cancelled after the shutdown timeout")
@@ -97,14 +89,12 @@ def test_controllers_drain_independently(
     assert host.log("controller", controller="idle", phase="stopped")
 
 
-def test_no_controller_restarts_during_a_drain(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_no_controller_restarts_during_a_drain(loops: Loops) -> None:
     """A controller that waits for its next run stops (H-61)."""
-    site.plugin("hanging", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
-    site.plugin("shaky", loop(namespace=namespace, keys="raise ValueError('always')"))
-    create_maps(core, namespace, "a")
-    host = run_loops("hanging", "shaky", ready=False, shutdownTimeout="2500ms")
+    loops.plugin("hanging", sync="await asyncio.sleep(3600)")
+    loops.plugin("shaky", keys="raise ValueError('always')")
+    loops.create("a")
+    host = loops.run("hanging", "shaky", ready=False, shutdownTimeout="2500ms")
     eventually(lambda: processing(host, "hanging"), "a sync is running")
     eventually(lambda: host.log("controller restarting"), "the other one has failed")
     os.kill(host.pid, signal.SIGTERM)
@@ -115,12 +105,10 @@ def test_no_controller_restarts_during_a_drain(
     assert [line.get("phase") for line in later] == ["stopped"]
 
 
-def test_a_host_without_its_server_drains(
-    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
-) -> None:
+def test_a_host_without_its_server_drains(loops: Loops, fault_proxy: FaultProxy) -> None:
     """Draining needs no server (H-61)."""
-    site.plugin("one", loop(namespace=namespace))
-    host = run_loops("one")
+    loops.plugin("one")
+    host = loops.run("one")
     fault_proxy.refuse()
     eventually(lambda: host.stream("configmaps")["phase"] == "failed", "the stream is broken")
     assert host.stop() == 0
@@ -134,12 +122,12 @@ Endpoints.__init__.__kwdefaults__["dead_seconds"] = 2.0
 
 
 @pytest.fixture
-def blocked(run_loops: RunLoops, site: PluginSite, core: Any, namespace: str) -> RunningHost:
+def blocked(loops: Loops) -> RunningHost:
     """Return a host in which a sync blocks the event loop."""
-    source = loop(namespace=namespace, sync="time.sleep(3600)") + IMPATIENT
-    site.plugin("blocking", source)
-    host = run_loops("blocking", shutdownTimeout="0s")
-    create_maps(core, namespace, "a")
+    source = loop(namespace=loops.namespace, sync="time.sleep(3600)") + IMPATIENT
+    loops.site.plugin("blocking", source)
+    host = loops.run("blocking", shutdownTimeout="0s")
+    loops.create("a")
     eventually(lambda: host.log("event loop stalled"), "the stall is logged")
     return host
 

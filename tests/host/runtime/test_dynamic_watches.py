@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, create_maps, loop, until_synced
-from plugin_site import PluginSite
+from host.runtime.loops import Loops, loop, until_synced
 from plugins.granted_roles import granted
 from running_host import RunningHost
 
@@ -111,21 +110,19 @@ def asked_at(host: RunningHost) -> list[float]:
     return found
 
 
-def test_kinds_are_watched_while_they_are_served(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_kinds_are_watched_while_they_are_served(loops: Loops, definitions: Definitions) -> None:
     """A new kind is listed and counted; a kind that is served no longer is removed (RQ-230)."""
-    source = counting(namespace, DISCOVERED, group=definitions.group)
-    site.plugin("counting", source + EAGER)
-    host = run_loops("counting")
+    source = counting(loops.namespace, DISCOVERED, group=definitions.group)
+    loops.site.plugin("counting", source + EAGER)
+    host = loops.run("counting")
     assert counts(host) == {}
     definitions.create("Widget")
     until_counted(host, Widget=0)
-    definitions.create_objects("Widget", namespace, "a", "b")
+    definitions.create_objects("Widget", loops.namespace, "a", "b")
     until_counted(host, Widget=2)
     eventually(lambda: {"a", "b"} <= set(host.controller("counting")["status"]["synced"]), "synced")
     definitions.create("Gadget")
-    definitions.create_objects("Gadget", namespace, "c")
+    definitions.create_objects("Gadget", loops.namespace, "c")
     until_counted(host, Widget=2, Gadget=1)
     told = host.controller("counting")
     assert told["status"]["times"] == 2
@@ -139,18 +136,16 @@ def test_kinds_are_watched_while_they_are_served(
     assert host.log("dynamic watches changed", removed=f"widgets.{definitions.group}")
 
 
-def test_a_plugin_may_change_its_watches_at_any_time(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_plugin_may_change_its_watches_at_any_time(loops: Loops) -> None:
     """After a `RefreshWatches` the hook is called again, without any change of discovery."""
-    site.plugin("counting", counting(namespace, NAMED, keys=REFRESH))
-    create_maps(core, namespace, "accounts")
-    host = run_loops("counting")
+    loops.site.plugin("counting", counting(loops.namespace, NAMED, keys=REFRESH))
+    loops.create("accounts")
+    host = loops.run("counting")
     eventually(lambda: "ServiceAccount" in counts(host), "the first watch is followed")
-    create_maps(core, namespace, "secrets")
-    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+    loops.create("secrets")
+    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
     eventually(lambda: counts(host).get("Secret") == 1, "the secret is counted")
-    core.delete_namespaced_config_map("accounts", namespace)
+    loops.core.delete_namespaced_config_map("accounts", loops.namespace)
     until_counted(host, Secret=1)
     assert host.followed() == ["configmaps", "secrets"]
 
@@ -179,16 +174,14 @@ INDEXED = """
 """
 
 
-def test_a_changed_declaration_replaces_the_watch(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_changed_declaration_replaces_the_watch(loops: Loops) -> None:
     """Another selector or index of the same kind and model counts; there is no restart (F-18)."""
-    source = counting(namespace, DECLARED, keys=REFRESH)
-    site.plugin("counting", source + INDEXED)
-    core.create_namespaced_secret(namespace, {"metadata": {"name": "plain"}})
+    source = counting(loops.namespace, DECLARED, keys=REFRESH)
+    loops.site.plugin("counting", source + INDEXED)
+    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "plain"}})
     labelled = {"metadata": {"name": "labelled", "labels": {"acme": "yes"}}}
-    core.create_namespaced_secret(namespace, labelled)
-    host = run_loops("counting")
+    loops.core.create_namespaced_secret(loops.namespace, labelled)
+    host = loops.run("counting")
 
     def until_shown(secrets: list[str], found: list[str] | None) -> None:
         eventually(
@@ -200,13 +193,13 @@ def test_a_changed_declaration_replaces_the_watch(
         )
 
     until_shown(["labelled", "plain"], None)
-    create_maps(core, namespace, "indexed")
+    loops.create("indexed")
     until_shown(["labelled", "plain"], ["labelled", "plain"])
-    create_maps(core, namespace, "labelled")
+    loops.create("labelled")
     until_shown(["labelled"], ["labelled"])
-    core.delete_namespaced_config_map("indexed", namespace)
+    loops.core.delete_namespaced_config_map("indexed", loops.namespace)
     until_shown(["labelled"], None)
-    core.delete_namespaced_config_map("labelled", namespace)
+    loops.core.delete_namespaced_config_map("labelled", loops.namespace)
     until_shown(["labelled", "plain"], None)
     told = host.controller("counting")
     assert (told["restarts"], told["status"]["start"]) == (0, 1)
@@ -214,17 +207,15 @@ def test_a_changed_declaration_replaces_the_watch(
     assert len(host.log("dynamic watches changed", changed="secrets")) == 4
 
 
-def test_calls_of_the_hook_are_limited(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_calls_of_the_hook_are_limited(loops: Loops) -> None:
     """The hook is called ten times a second at most."""
     more = "self.asked = getattr(self, 'asked', []) + [time.monotonic()]\nwatches = []"
-    source = counting(namespace, more, keys=REFRESH)
+    source = counting(loops.namespace, more, keys=REFRESH)
     source = source.replace('"start": self.start,', '"asked": self.asked,')
-    site.plugin("counting", source)
-    host = run_loops("counting")
+    loops.site.plugin("counting", source)
+    host = loops.run("counting")
     for number in range(40):
-        create_maps(core, namespace, f"m{number}")
+        loops.create(f"m{number}")
     eventually(lambda: host.controller("counting")["syncs"] >= 40, "all are synced")
     eventually(lambda: len(asked_at(host)) > 1, "asked again")
     gaps = [later - sooner for sooner, later in pairwise(asked_at(host))]
@@ -237,14 +228,14 @@ BOTH = f"watches = [self.more(self.kind('Secret', 'secrets', '')), self.more({AC
 
 
 def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
-    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
+    loops: Loops, api_server: ApiServer
 ) -> None:
     """The view has the reason; the controller stays ready and syncs the others."""
-    site.plugin("counting", counting(namespace, BOTH))
+    loops.site.plugin("counting", counting(loops.namespace, BOTH))
     accounts = {**SECRETS, "resources": ["serviceaccounts"]}
     with granted(api_server, "bob", [CONFIG_MAPS, accounts]) as grant:
-        host = run_loops("counting", user="bob")
-        remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
+        host = loops.run("counting", user="bob")
+        remedy = f"grant list and watch on '{loops.namespace}/secrets' to the host's identity"
         eventually(lambda: remedy in str(counts(host).get("Secret")), "the view says why")
         assert counts(host)["ServiceAccount"] == 0
         assert host.stream("secrets")["phase"] == "failed"
@@ -252,7 +243,7 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
         assert told["ready"]
         assert remedy in told["problem"]
         assert host.page("/readyz")[0] == 200
-        create_maps(core, namespace, "a")
+        loops.create("a")
         eventually(lambda: "a" in host.controller("counting")["status"]["synced"], "it syncs")
         grant([CONFIG_MAPS, accounts, SECRETS])
         until_counted(host, Secret=0, ServiceAccount=0)
@@ -268,21 +259,15 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
     ids=["the hook", "its keys"],
 )
 def test_an_exception_restarts_the_controller(
-    run_loops: RunLoops,
-    site: PluginSite,
-    core: Any,
-    namespace: str,
-    more: str,
-    counted: str,
-    source_name: str,
+    loops: Loops, more: str, counted: str, source_name: str
 ) -> None:
     """As for any watch function, a new instance begins."""
-    source = counting(namespace, more, counted=counted, keys=REFRESH) + RAISES
-    site.plugin("counting", source)
-    host = run_loops("counting")
-    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
-    create_maps(core, namespace, "a")
-    core.create_namespaced_secret(namespace, {"metadata": {"name": "t"}})
+    source = counting(loops.namespace, more, counted=counted, keys=REFRESH) + RAISES
+    loops.site.plugin("counting", source)
+    host = loops.run("counting")
+    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
+    loops.create("a")
+    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "t"}})
     eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
     (line,) = host.log("controller restarting")
     assert line["problem"].startswith(source_name)
@@ -298,35 +283,31 @@ def raise_if(loop, view):
 """
 
 
-def test_an_invalid_result_changes_nothing(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_an_invalid_result_changes_nothing(loops: Loops) -> None:
     """It is logged once, with its remedy; the previous watches are kept."""
     bad = "if len(view.of(KIND, Thing)):\n    return [self.more(KIND)] * 2"
-    site.plugin("counting", counting(namespace, f"{bad}\n{BOTH}", keys=REFRESH))
-    host = run_loops("counting")
+    loops.site.plugin("counting", counting(loops.namespace, f"{bad}\n{BOTH}", keys=REFRESH))
+    host = loops.run("counting")
     until_counted(host, Secret=0, ServiceAccount=0)
-    create_maps(core, namespace, "a")
+    loops.create("a")
     eventually(lambda: host.controller("counting")["problem"], "the answer is refused")
-    create_maps(core, namespace, "b")
-    core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+    loops.create("b")
+    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
     until_counted(host, Secret=1, ServiceAccount=0)
     told = host.controller("counting")
     assert (told["ready"], told["restarts"]) == (True, 0)
     assert "are both called 'configmaps'" in told["problem"]
     (line,) = host.log("dynamic watches invalid, previous ones kept")
     assert line["problem"] == told["problem"]
-    core.delete_namespaced_config_map("a", namespace)
-    core.delete_namespaced_config_map("b", namespace)
+    loops.core.delete_namespaced_config_map("a", loops.namespace)
+    loops.core.delete_namespaced_config_map("b", loops.namespace)
     eventually(lambda: not host.controller("counting")["problem"], "a good answer mends it")
 
 
-def test_a_request_without_the_hook_has_no_effect(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_request_without_the_hook_has_no_effect(loops: Loops) -> None:
     """A `RefreshWatches` is ignored without `kcm_dynamic_watches`."""
-    site.plugin("plain", IMPORTS + loop(namespace=namespace, keys=REFRESH))
-    host = run_loops("plain")
-    create_maps(core, namespace, "a")
+    loops.site.plugin("plain", IMPORTS + loop(namespace=loops.namespace, keys=REFRESH))
+    host = loops.run("plain")
+    loops.create("a")
     until_synced(host, "plain", ["a"])
     assert host.controller("plain")["ready"]

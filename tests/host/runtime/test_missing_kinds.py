@@ -1,12 +1,10 @@
 """Kinds that may not be followed, or are not there: their controller waits, the rest runs."""
 
 from functools import partial
-from typing import Any
 
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, create_maps, loop, until_synced
-from plugin_site import PluginSite
+from host.runtime.loops import Loops, loop, until_synced
 from plugins.granted_roles import granted
 from running_host import RunningHost
 
@@ -29,17 +27,15 @@ def is_ready(host: RunningHost) -> bool:
     return host.page("/readyz")[0] == 200
 
 
-def test_a_denied_kind_holds_up_its_controller_alone(
-    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
-) -> None:
+def test_a_denied_kind_holds_up_its_controller_alone(loops: Loops, api_server: ApiServer) -> None:
     """`/readyz` names it with what to grant, the others work, and it recovers when granted."""
-    site.plugin("maps", loop(namespace=namespace))
-    site.plugin("secretive", loop(namespace=namespace, kind=("", "Secret", "secrets")))
+    loops.plugin("maps")
+    loops.plugin("secretive", kind=("", "Secret", "secrets"))
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
-        host = run_loops("maps", "secretive", user="bob", ready=False)
-        create_maps(core, namespace, "a")
+        host = loops.run("maps", "secretive", user="bob", ready=False)
+        loops.create("a")
         until_synced(host, "maps", ["a"])
-        remedy = f"grant list and watch on '{namespace}/secrets' to the host's identity"
+        remedy = f"grant list and watch on '{loops.namespace}/secrets' to the host's identity"
         eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
         code, body = host.page("/readyz?verbose")
         assert code == 503
@@ -49,7 +45,7 @@ def test_a_denied_kind_holds_up_its_controller_alone(
         assert host.controller("secretive")["phase"] == "starting"
         assert host.stream("secrets")["phase"] == "failed"
         grant([CONFIG_MAPS, SECRETS])
-        core.create_namespaced_secret(namespace, {"metadata": {"name": "s"}})
+        loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
         eventually(lambda: is_ready(host), "it recovers")
         until_synced(host, "secretive", ["s"])
         assert host.controller("secretive")["restarts"] == 0
@@ -57,26 +53,24 @@ def test_a_denied_kind_holds_up_its_controller_alone(
 
 
 def test_a_kind_that_is_not_served_holds_up_its_controller_alone(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, definitions: Definitions
+    loops: Loops, definitions: Definitions
 ) -> None:
     """`/readyz` names the kind; the controller runs once it is served."""
-    site.plugin("maps", loop(namespace=namespace))
-    site.plugin("widgets", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
-    host = run_loops("maps", "widgets", ready=False)
-    create_maps(core, namespace, "a")
+    loops.plugin("maps")
+    loops.plugin("widgets", kind=(definitions.group, "Widget", "widgets"))
+    host = loops.run("maps", "widgets", ready=False)
+    loops.create("a")
     until_synced(host, "maps", ["a"])
-    kind = f"{namespace}/widgets.{definitions.group}"
+    kind = f"{loops.namespace}/widgets.{definitions.group}"
     remedy = f"does not serve '{kind}': install it or disable the controller"
     eventually(lambda: remedy.encode() in host.page("/readyz")[1], "the remedy is told")
     definitions.create("Widget")
     eventually(lambda: is_ready(host), "it recovers")
-    definitions.create_objects("Widget", namespace, "w")
+    definitions.create_objects("Widget", loops.namespace, "w")
     until_synced(host, "widgets", ["w"])
 
 
-def test_a_kind_that_is_not_required_holds_up_nothing(
-    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, core: Any, namespace: str
-) -> None:
+def test_a_kind_that_is_not_required_holds_up_nothing(loops: Loops, api_server: ApiServer) -> None:
     """With `required=False` the controller syncs and is ready, and its state has the problem."""
     aside = """
         class Other(msgspec.Struct, frozen=True):
@@ -89,27 +83,25 @@ def test_a_kind_that_is_not_required_holds_up_nothing(
             other, Watch(kind=KIND, model=Thing, keys=self.keys, namespace="NAMESPACE")
         ]
     """
-    site.plugin("maps", loop(namespace=namespace, watches=aside.replace("NAMESPACE", namespace)))
+    loops.plugin("maps", watches=aside.replace("NAMESPACE", loops.namespace))
     with granted(api_server, "bob", [CONFIG_MAPS]) as grant:
-        host = run_loops("maps", user="bob")
-        create_maps(core, namespace, "a")
+        host = loops.run("maps", user="bob")
+        loops.create("a")
         until_synced(host, "maps", ["a"])
         eventually(lambda: "grant list and watch" in host.controller("maps")["problem"], "told")
         assert is_ready(host)
         grant([CONFIG_MAPS, SECRETS])
-        core.create_namespaced_secret(namespace, {"metadata": {"name": "b"}})
+        loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "b"}})
         until_synced(host, "maps", ["a", "b"])
 
 
-def test_a_wrong_plural_is_told_with_the_right_one(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_a_wrong_plural_is_told_with_the_right_one(loops: Loops, definitions: Definitions) -> None:
     """Not with the advice to install it; it recovers when the declared resource comes (F-67)."""
     definitions.create("Widget")
-    definitions.create_objects("Widget", namespace, "w")
-    site.plugin("maps", loop(namespace=namespace))
-    site.plugin("wrong", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgts")))
-    host = run_loops("maps", "wrong", ready=False)
+    definitions.create_objects("Widget", loops.namespace, "w")
+    loops.plugin("maps")
+    loops.plugin("wrong", kind=(definitions.group, "Widget", "widgts"))
+    host = loops.run("maps", "wrong", ready=False)
     wrong = f"'widgts.{definitions.group}'"
     says = f"{wrong} is not served, but 'widgets.{definitions.group}' of kind Widget is"
     told = f"{says}: correct the resource of the Kind"
@@ -136,16 +128,14 @@ class Loop(Loop):
 """
 
 
-def test_a_wrong_scope_or_name_is_told(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_wrong_scope_or_name_is_told(loops: Loops) -> None:
     """The watch itself would show no error, or no object (F-67)."""
     source = loop(kind=("", "Secret", "secrets"))
     scope = source.replace('resource="secrets")', 'resource="secrets", namespaced=False)')
-    site.plugin("scope", scope)
-    site.plugin("name", loop(namespace=namespace, kind=("", "Secrecy", "secrets")))
-    site.plugin("writer", scope.replace("kind=KIND", "kind=MAP") + PERMISSION + MAP)
-    host = run_loops("scope", "name", "writer", ready=False)
+    loops.site.plugin("scope", scope)
+    loops.plugin("name", kind=("", "Secrecy", "secrets"))
+    loops.site.plugin("writer", scope.replace("kind=KIND", "kind=MAP") + PERMISSION + MAP)
+    host = loops.run("scope", "name", "writer", ready=False)
     has = "objects of 'secrets' have a namespace: write namespaced=True in the Kind"
     is_called = "'secrets' is served as kind Secret, not Secrecy: correct the name of the Kind"
     for name, told in (("scope", has), ("name", is_called), ("writer", has)):
@@ -179,30 +169,30 @@ discovery_poller.POLL_SECONDS = 86400.0
 
 
 def test_a_kind_is_noticed_soon_after_its_definition(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
+    loops: Loops, definitions: Definitions
 ) -> None:
     """By controllers that ask discovery and by those that do not, without regular polls (F-70)."""
-    site.plugin("choosing", NO_REGULAR_POLLS + choosing(namespace, definitions.group))
-    site.plugin("fixed", loop(namespace=namespace, kind=(definitions.group, "Widget", "widgets")))
-    host = run_loops("choosing", "fixed", ready=False)
+    loops.site.plugin("choosing", NO_REGULAR_POLLS + choosing(loops.namespace, definitions.group))
+    loops.plugin("fixed", kind=(definitions.group, "Widget", "widgets"))
+    host = loops.run("choosing", "fixed", ready=False)
     definition = "customresourcedefinitions"
     eventually(lambda: _has_stream(host, definition), "definitions are watched")
     stream = host.stream(definition)
     assert (stream["controllers"], stream["metadataOnly"]) == (["kcm-host"], True)
     definitions.create("Widget")
-    definitions.create_objects("Widget", namespace, "w")
+    definitions.create_objects("Widget", loops.namespace, "w")
     for name in ("choosing", "fixed"):
         until_synced(host, name, ["w"])
     assert is_ready(host)
 
 
 def test_a_host_that_may_not_watch_definitions_has_no_problem(
-    run_loops: RunLoops, site: PluginSite, api_server: ApiServer, namespace: str, group: str
+    loops: Loops, api_server: ApiServer, group: str
 ) -> None:
     """Nothing is logged above level debug, and no stream is shown as failed (F-70)."""
-    site.plugin("choosing", choosing(namespace, group))
+    loops.site.plugin("choosing", choosing(loops.namespace, group))
     with granted(api_server, "bob", [CONFIG_MAPS]):
-        host = run_loops("choosing", user="bob")
+        host = loops.run("choosing", user="bob")
         refused = {"resource": "customresourcedefinitions.apiextensions.k8s.io", "level": "debug"}
         eventually(lambda: host.log("watch failed, retrying", **refused), "it is refused")
         assert [one for one in host.log() if one["level"] in ("warning", "error")] == []

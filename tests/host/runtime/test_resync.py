@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.copying import NODE, Copying
-from host.runtime.loops import RunLoops, create_maps, loop
+from host.runtime.loops import Loops, loop
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import logged
-from plugin_site import PluginSite
 from running_host import RunningHost
 from virtual_time import run_in_virtual_time
 from worlds.running import World, running
@@ -273,24 +272,22 @@ def syncs(host: RunningHost, controller: str) -> int:
     return found
 
 
-def test_a_missed_request_is_counted_once_on_a_server(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_missed_request_is_counted_once_on_a_server(loops: Loops) -> None:
     """The log names the controller with the missed change; the other one counts nothing (F-52)."""
     forget = "if change.key.name == 'missed': return []"
-    site.plugin("forgetful", marking(namespace, "f", keys=forget))
-    site.plugin("careful", marking(namespace, "c"))
+    loops.site.plugin("forgetful", marking(loops.namespace, "f", keys=forget))
+    loops.site.plugin("careful", marking(loops.namespace, "c"))
     often = {"workers": 1, "resyncPeriod": "200ms"}
-    host = run_loops(controllers={"forgetful": often, "careful": often})
-    create_maps(core, namespace, "told", "missed")
+    host = loops.run(controllers={"forgetful": often, "careful": often})
+    loops.create("told", "missed")
     eventually(lambda: missed(host, "forgetful"), "the missed wake-up is counted")
-    labels = core.read_namespaced_config_map("missed", namespace).metadata.labels
+    labels = loops.core.read_namespaced_config_map("missed", loops.namespace).metadata.labels
     assert labels["f"] == "seen"
     before = {name: syncs(host, name) for name in ("forgetful", "careful")}
     for name, number in before.items():
         eventually(lambda: syncs(host, name) > number + 10, f"{name} is swept again")  # noqa: B023
     assert (missed(host, "forgetful"), missed(host, "careful")) == (1, 0)
     (line,) = host.log("wake-up missed, found by the periodic resync")
-    key = f"{namespace}/missed"
+    key = f"{loops.namespace}/missed"
     assert (line["controller"], line["key"]) == ("forgetful", key)
     assert line["write"] == f"patch configmaps '{key}'"

@@ -7,9 +7,8 @@ import pytest
 from eventually import eventually
 from host.informer.reflector.running_reflector import until
 from host.runtime.definitions import Definitions
-from host.runtime.loops import RunLoops, loop
+from host.runtime.loops import Loops, loop
 from host.runtime.test_discovery_poller import Informers
-from plugin_site import PluginSite
 from running_host import RunningHost
 
 from kcm_host.client.discovery import CachedDiscoveryClient
@@ -52,12 +51,10 @@ def until_synced(host: RunningHost, *names: str) -> None:
     )
 
 
-def test_a_controller_without_watches_idles(
-    run_loops: RunLoops, site: PluginSite, namespace: str, group: str
-) -> None:
+def test_a_controller_without_watches_idles(loops: Loops, group: str) -> None:
     """It runs and is ready, and log, endpoints and metrics say what it waits for (F-66, F-92)."""
-    site.plugin("choosing", choosing(namespace, group))
-    host = run_loops("choosing")
+    loops.site.plugin("choosing", choosing(loops.namespace, group))
+    host = loops.run("choosing")
     told = host.controller("choosing")
     assert (told["phase"], told["ready"], told["problem"]) == ("running", True, "")
     assert told["syncs"] == 0
@@ -74,14 +71,12 @@ def test_a_controller_without_watches_idles(
     assert host.stop() == 0
 
 
-def test_a_kind_that_is_served_later_is_watched(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_a_kind_that_is_served_later_is_watched(loops: Loops, definitions: Definitions) -> None:
     """The controller restarts at once, and again for a better kind or without the kind."""
-    site.plugin("choosing", choosing(namespace, definitions.group))
-    host = run_loops("choosing")
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group))
+    host = loops.run("choosing")
     definitions.create("Widget")
-    definitions.create_objects("Widget", namespace, "w")
+    definitions.create_objects("Widget", loops.namespace, "w")
     until_synced(host, "w")
     told = host.controller("choosing")
     assert (told["restarts"], told["ready"]) == (1, True)
@@ -91,7 +86,7 @@ def test_a_kind_that_is_served_later_is_watched(
     watches = f"watches 'widgets.{definitions.group}' v1"
     assert line["problem"] == f"the server serves other kinds now: it {watches}"
     definitions.create("Gadget")
-    definitions.create_objects("Gadget", namespace, "g")
+    definitions.create_objects("Gadget", loops.namespace, "g")
     until_synced(host, "g")
     assert host.followed() == ["gadgets"]
     definitions.delete("Gadget")
@@ -102,47 +97,41 @@ def test_a_kind_that_is_served_later_is_watched(
     assert host.controller("choosing")["restarts"] == 4
 
 
-def test_running_syncs_are_cancelled_at_the_restart(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_running_syncs_are_cancelled_at_the_restart(loops: Loops, definitions: Definitions) -> None:
     """A sync of the last run is cancelled, and the next run does not wait for it."""
     hang = "if key.name == 'w': await asyncio.sleep(3600)"
-    site.plugin("choosing", choosing(namespace, definitions.group, sync=hang))
-    host = run_loops("choosing")
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, sync=hang))
+    host = loops.run("choosing")
     definitions.create("Widget")
-    definitions.create_objects("Widget", namespace, "w")
+    definitions.create_objects("Widget", loops.namespace, "w")
     eventually(lambda: host.controller("choosing")["queue"]["processing"], "a sync is running")
     definitions.create("Gadget")
-    definitions.create_objects("Gadget", namespace, "g")
+    definitions.create_objects("Gadget", loops.namespace, "g")
     until_synced(host, "g")
     assert host.metrics()['kcm_host_syncs_total{controller="choosing",outcome="cancelled"}'] == 1
 
 
-def test_other_changes_restart_nothing(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_other_changes_restart_nothing(loops: Loops, definitions: Definitions) -> None:
     """A kind that does not change the result of `kcm_watches` has no effect."""
-    site.plugin("choosing", choosing(namespace, definitions.group))
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group))
     definitions.create("Gadget")
-    definitions.create_objects("Gadget", namespace, "g")
-    host = run_loops("choosing")
+    definitions.create_objects("Gadget", loops.namespace, "g")
+    host = loops.run("choosing")
     definitions.create("Widget")
     definitions.create("Sprocket")
-    definitions.create_objects("Sprocket", namespace, "s")
+    definitions.create_objects("Sprocket", loops.namespace, "s")
     eventually(lambda: host.log("served kinds changed"), "the change is seen")
-    definitions.create_objects("Gadget", namespace, "h")
+    definitions.create_objects("Gadget", loops.namespace, "h")
     until_synced(host, "g", "h")
     told = host.controller("choosing")
     assert (told["restarts"], told["status"]["start"]) == (0, 1)
 
 
-def test_a_hook_that_raises_restarts_nothing(
-    run_loops: RunLoops, site: PluginSite, namespace: str, definitions: Definitions
-) -> None:
+def test_a_hook_that_raises_restarts_nothing(loops: Loops, definitions: Definitions) -> None:
     """When `kcm_watches` of a new instance raises, that is logged and the run goes on."""
     watches = 'if self.start > 1: raise OSError("no such thing")\n' + CHOOSING
-    site.plugin("choosing", choosing(namespace, definitions.group, watches=watches))
-    host = run_loops("choosing")
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, watches=watches))
+    host = loops.run("choosing")
     definitions.create("Widget")
     (line, *_) = eventually(lambda: host.log("watches not compared"), "the error is logged")
     assert "no such thing" in line["problem"]

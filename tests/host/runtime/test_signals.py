@@ -5,12 +5,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, create_maps, loop
-from plugin_site import PluginSite
+from host.runtime.loops import Loops
 
 #: Ends when the test says so, and notes that it did.
 WAITING = """
@@ -21,14 +19,12 @@ Path("FOLDER/ended").touch()
 """
 
 
-def test_a_hangup_drains(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_a_hangup_drains(loops: Loops, tmp_path: Path) -> None:
     """A running sync may end, then the host does, as after SIGTERM (F-93)."""
     sync = WAITING.replace("FOLDER", str(tmp_path))
-    site.plugin("one", loop(namespace=namespace, sync=sync))
-    create_maps(core, namespace, "a")
-    host = run_loops("one", shutdownTimeout="1m")
+    loops.plugin("one", sync=sync)
+    loops.create("a")
+    host = loops.run("one", shutdownTimeout="1m")
     eventually((tmp_path / "begun").exists, "a sync has begun")
     os.kill(host.pid, signal.SIGHUP)
     eventually(lambda: host.log("draining"), "the host drains")
@@ -38,13 +34,11 @@ def test_a_hangup_drains(
     assert host.log("drained")
 
 
-def test_a_second_signal_of_another_sort_ends_it(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_second_signal_of_another_sort_ends_it(loops: Loops) -> None:
     """SIGHUP counts like SIGTERM also there (F-93)."""
-    site.plugin("one", loop(namespace=namespace, sync="await asyncio.sleep(3600)"))
-    create_maps(core, namespace, "a")
-    host = run_loops("one", shutdownTimeout="1h")
+    loops.plugin("one", sync="await asyncio.sleep(3600)")
+    loops.create("a")
+    host = loops.run("one", shutdownTimeout="1h")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     os.kill(host.pid, signal.SIGHUP)
     eventually(lambda: host.log("draining"), "the host drains")
@@ -62,21 +56,13 @@ def test_a_second_signal_of_another_sort_ends_it(
     ids=["awaits", "in a thread", "blocks the loop"],
 )
 def test_stacks_are_shown_on_request(
-    run_loops: RunLoops,
-    site: PluginSite,
-    core: Any,
-    namespace: str,
-    tmp_path: Path,
-    sync: str,
-    sort: str,
-    name: str,
-    place: str,
+    loops: Loops, tmp_path: Path, sync: str, sort: str, name: str, place: str
 ) -> None:
     """SIGUSR1 logs the stacks of all tasks and threads, and the host goes on (F-93)."""
     begun = f"Path('{tmp_path}/begun').touch()\n"
-    site.plugin("one", loop(namespace=namespace, sync=begun + sync))
-    create_maps(core, namespace, "a")
-    host = run_loops("one", ready=False, shutdownTimeout="0s")
+    loops.plugin("one", sync=begun + sync)
+    loops.create("a")
+    host = loops.run("one", ready=False, shutdownTimeout="0s")
     eventually((tmp_path / "begun").exists, "a sync has begun")
 
     def shown_there() -> bool:

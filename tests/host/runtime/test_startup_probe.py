@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from host.informer.reflector.running_reflector import until
-from host.runtime.loops import RunLoops, loop
-from plugin_site import PluginSite
+from host.runtime.loops import Loops
 
 from kcm_host.client import startup_probe
 from kcm_host.client.auth.connection import connect
@@ -146,13 +145,11 @@ async def _nobody() -> RequestCredentials:
     return RequestCredentials({})
 
 
-def test_a_host_waits_for_its_server(
-    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str
-) -> None:
+def test_a_host_waits_for_its_server(loops: Loops, fault_proxy: FaultProxy) -> None:
     """Until the server is healthy `/readyz` names the reason; then the host runs (H-41)."""
-    site.plugin("one", loop(namespace=namespace))
+    loops.plugin("one")
     fault_proxy.refuse()
-    host = run_loops("one", ready=False, startTimeout="60s")
+    host = loops.run("one", ready=False, startTimeout="60s")
     code, body = host.page("/readyz")
     assert (code, b"waiting for the API server" in body) == (503, True)
     fault_proxy.accept()
@@ -217,13 +214,13 @@ threading.Thread(target=litter, daemon=True).start()
 
 
 def test_garbage_is_collected_while_the_server_is_awaited(
-    run_loops: RunLoops, site: PluginSite, fault_proxy: FaultProxy, namespace: str, tmp_path: Path
+    loops: Loops, fault_proxy: FaultProxy, tmp_path: Path
 ) -> None:
     """A host that waits for an hour does not grow by each attempt (F-13)."""
     littering = LITTERING.replace("FOLDER", str(tmp_path))
-    site.plugin("one", loop(namespace=namespace) + littering)
+    loops.plugin("one", after=littering)
     fault_proxy.refuse()
-    host = run_loops("one", ready=False, startTimeout="1h")
+    host = loops.run("one", ready=False, startTimeout="1h")
     host.process.wait_until((tmp_path / "collected").exists, timeout_seconds=60)
     assert b"waiting for the API server" in host.page("/readyz")[1]
     assert host.stop() == 0

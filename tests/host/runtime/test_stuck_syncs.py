@@ -1,12 +1,10 @@
 """Stuck syncs, which ignore their cancellation, hold up neither restart nor stop."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from eventually import eventually
-from host.runtime.loops import RunLoops, create_maps, loop
-from plugin_site import PluginSite
+from host.runtime.loops import Loops, loop
 from running_host import RunningHost
 
 #: Goes on until the test makes a file, whoever cancels it.
@@ -43,17 +41,15 @@ def synced(host: RunningHost, name: str) -> bool:
     return name in host.controller("one")["status"].get("synced", ())
 
 
-def test_it_is_shown_and_its_worker_replaced(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str, tmp_path: Path
-) -> None:
+def test_it_is_shown_and_its_worker_replaced(loops: Loops, source: str, tmp_path: Path) -> None:
     """Until it ends, the controller is not ready and its problem has the key (F-4)."""
-    site.plugin("one", source + HASTY)
-    host = run_loops("one")
-    create_maps(core, namespace, "deaf", "other")
+    loops.site.plugin("one", source + HASTY)
+    host = loops.run("one")
+    loops.create("deaf", "other")
     eventually(lambda: host.page("/readyz")[0] == 503, "it is not ready")
     assert b"syncs go on though they were cancelled: 1 (" in host.page("/readyz")[1]
     (line,) = host.log("sync stuck after its cancellation")
-    assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
+    assert (line["controller"], line["key"]) == ("one", f"{loops.namespace}/deaf")
     eventually(lambda: synced(host, "other"), "the one worker goes on")
     (tmp_path / "go").touch()
     eventually(lambda: host.page("/readyz")[0] == 200, "it is ready again")
@@ -61,15 +57,13 @@ def test_it_is_shown_and_its_worker_replaced(
     assert host.stop() == 0
 
 
-def test_a_restart_does_not_wait_for_it(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str, tmp_path: Path
-) -> None:
+def test_a_restart_does_not_wait_for_it(loops: Loops, source: str, tmp_path: Path) -> None:
     """The next instance begins without it, and is not ready before it ends (F-4)."""
-    site.plugin("one", source.replace('"deaf"', '"deaf" and self.start == 1') + HASTY)
-    create_maps(core, namespace, "deaf")
-    host = run_loops("one", ready=False)
+    loops.site.plugin("one", source.replace('"deaf"', '"deaf" and self.start == 1') + HASTY)
+    loops.create("deaf")
+    host = loops.run("one", ready=False)
     eventually(lambda: host.log("sync stuck after its cancellation"), "it is told")
-    create_maps(core, namespace, "fail")
+    loops.create("fail")
     eventually(lambda: host.controller("one")["status"].get("start") == 2, "it started again")
     eventually(lambda: synced(host, "fail"), "the new instance syncs")
     assert "syncs go on" in host.controller("one")["problem"]
@@ -78,25 +72,21 @@ def test_a_restart_does_not_wait_for_it(
     eventually(lambda: host.controller("one")["ready"], "it is ready again")
 
 
-def test_a_stop_names_it(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str, source: str
-) -> None:
+def test_a_stop_names_it(loops: Loops, source: str) -> None:
     """The exit code is 1, and the log names the sync and not the event loop (F-4)."""
-    site.plugin("one", source)
-    host = run_loops("one", shutdownTimeout="300ms")
-    create_maps(core, namespace, "deaf")
+    loops.site.plugin("one", source)
+    host = loops.run("one", shutdownTimeout="300ms")
+    loops.create("deaf")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
     (line,) = host.log("sync stuck after its cancellation")
-    assert (line["controller"], line["key"]) == ("one", f"{namespace}/deaf")
+    assert (line["controller"], line["key"]) == ("one", f"{loops.namespace}/deaf")
     (left,) = host.log("syncs left behind")
     assert left["problem"].startswith("syncs go on though they were cancelled: 1 (")
     assert not [line for line in host.log() if "event loop is blocked" in str(line)]
 
 
-def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(loops: Loops) -> None:
     """A cancelled task of the plugin is a failed sync, which is retried (F-3)."""
     sync = """
     if not hasattr(self, "failed"):
@@ -105,9 +95,9 @@ def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
         asyncio.get_running_loop().call_later(0.01, task.cancel)
         await task
     """
-    site.plugin("one", loop(namespace=namespace, sync=sync))
-    host = run_loops("one")
-    create_maps(core, namespace, "a")
+    loops.plugin("one", sync=sync)
+    host = loops.run("one")
+    loops.create("a")
     eventually(lambda: synced(host, "a"), "the key was synced after its failure")
     (line,) = host.log("sync failed")
     assert line["error"] == "CancelledError: "
@@ -115,14 +105,12 @@ def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(
     assert host.stop() == 0
 
 
-def test_a_stop_does_not_wait_for_threads(
-    run_loops: RunLoops, site: PluginSite, core: Any, namespace: str
-) -> None:
+def test_a_stop_does_not_wait_for_threads(loops: Loops) -> None:
     """A sync that waits for a thread is cancelled, and the thread ends with the process (F-12)."""
     sync = "await asyncio.to_thread(time.sleep, 3600)"
-    site.plugin("one", loop(namespace=namespace, sync=sync))
-    host = run_loops("one", shutdownTimeout="300ms")
-    create_maps(core, namespace, "a")
+    loops.plugin("one", sync=sync)
+    host = loops.run("one", shutdownTimeout="300ms")
+    loops.create("a")
     eventually(lambda: host.controller("one")["queue"]["processing"], "a sync is running")
     assert host.stop(timeout_seconds=60) == 1
     (line,) = host.log("syncs cancelled after the shutdown timeout")
