@@ -3,13 +3,11 @@
 import json
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from eventually import eventually
-from host.cli.conftest import Command, WriteFile
 from plugin_site import PluginSite, controller
 from running_host import RunningHost
 
@@ -94,38 +92,3 @@ def test_a_sync_that_resists_its_cancellation_does_not_hold_the_host(
     with host_of(api_server, installed, shutdownTimeout="100ms") as host:
         syncing(host)
         assert host.stop() == 1
-
-
-def untrusting(known: dict[str, Any]) -> None:
-    """Take the server's authority out of a kubeconfig."""
-    del known["clusters"][0]["cluster"]["certificate-authority"]
-
-
-def unknown(known: dict[str, Any]) -> None:
-    """Put the token of nobody into a kubeconfig."""
-    known["users"][0]["user"]["token"] = "unknown-token"
-
-
-@pytest.mark.parametrize(
-    ("change", "fact"), [(untrusting, "certificate"), (unknown, "refuses the credentials")]
-)
-def test_a_server_that_will_never_do_is_one_line(
-    api_server: ApiServer,
-    command: Command,
-    config: WriteFile,
-    tmp_path: Path,
-    change: Callable[[dict[str, Any]], None],
-    fact: str,
-) -> None:
-    """Exit code 2 before any waiting; no token is shown."""
-    known = json.loads(api_server.kubeconfig().read_text())
-    change(known)
-    other = tmp_path / "other"
-    other.write_text(json.dumps(known))
-    file = config(more={"startTimeout": "30s"})
-    found = command("run", "-c", file, "--kubeconfig", other, "--log-level", "error")
-    assert found.code == 2
-    (line,) = found.errors
-    assert api_server.url in line
-    assert fact in line
-    assert "unknown-token" not in line

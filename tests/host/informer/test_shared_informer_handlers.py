@@ -2,7 +2,6 @@
 
 import pytest
 from host.informer.stream_lines import (
-    POD,
     A,
     B,
     C,
@@ -68,17 +67,6 @@ def test_the_stored_state_decides_what_an_event_is(informer: SharedInformer, sor
     event(informer, sort, pod(B, "3"))
     assert handler.told() == [("added", "a"), ("updated", "a"), ("added", "b")]
     assert informer.typed_informer(Pod).store.get(B) == Pod()
-
-
-def test_a_deleted_object_is_told_as_it_was_in_the_end(informer: SharedInformer) -> None:
-    """The state of the DELETED event is told, also when it was never seen before (IQ-46)."""
-    handler = RecordingHandler()
-    informer.add_event_handler(Pod, handler)
-    streaming_list(informer, ("ADDED", pod(A, "1", node="n1")))
-    event(informer, "DELETED", pod(A, "2", node="n2"))
-    assert handler.changes[-1] == Change(
-        kind=POD, key=A, old=Pod("n2"), new=None, resource_version="2"
-    )
 
 
 def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInformer) -> None:

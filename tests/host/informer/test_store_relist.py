@@ -20,12 +20,6 @@ def test_the_first_list_is_adds(store: Store[Pod]) -> None:
     assert all(change.initial for change in changes)
 
 
-def test_an_empty_first_list_is_no_change(store: Store[Pod]) -> None:
-    """A list without objects replaces an empty store by an empty one (IQ-54)."""
-    assert replace_list(store, {}) == []
-    assert len(store) == 0
-
-
 def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> None:
     """A relist lacks b, holds a unchanged, c changed and d new (IQ-50, IQ-T8)."""
     replace_list(store, {key: entry("1", node="n1") for key in (A, B, C)})
