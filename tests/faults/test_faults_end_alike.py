@@ -79,9 +79,7 @@ def test_a_host_that_is_killed_at_work(
     number = itertools.count()
     # Above the step every node gets 15; after twenty of them nothing goes through any more.
     stuck = story_proxy.add(
-        Stall(),
-        method="PATCH",
-        when=lambda request: b'"15"' in request.body and next(number) >= 20,
+        Stall(), method="PATCH", when=lambda request: b'"15"' in request.body and next(number) >= 20
     )
     with RunningHost(CONFIG, kubeconfig=story_proxy.kubeconfig()) as host:
         story.first_chapter()

@@ -212,10 +212,7 @@ def test_flags_of_any_path_and_value(overrides: list[str]) -> None:
             assert "--set" in line
 
 
-@given(
-    overrides=st.lists(st.builds("{}={}".format, keys, contents), max_size=2),
-    text=mutated(),
-)
+@given(overrides=st.lists(st.builds("{}={}".format, keys, contents), max_size=2), text=mutated())
 def test_the_command_line_ends_in_order(
     path: Path, command: Run, overrides: list[str], text: str
 ) -> None:

@@ -277,8 +277,7 @@ def test_what_needs_a_server_is_an_error_also_if_the_sync_catches_it() -> None:
 
     harness = ControllerHarness(Acting(sync, writes=permissions("patch", kind=POD)))
     harness.put(
-        POD,
-        {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"containers": [{"name": "x"}]}},
+        POD, {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"containers": [{"name": "x"}]}}
     )
     with pytest.raises(HarnessError, match="test this on a server"):
         harness.sync("ns/a")
