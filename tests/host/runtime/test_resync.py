@@ -5,7 +5,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from eventually import eventually

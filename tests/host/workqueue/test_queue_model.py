@@ -6,7 +6,7 @@ from typing import Any
 from host.workqueue.queue_steps import settle, why
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_time import VirtualTimeLoop
+from virtual_time import run_in_virtual_time
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Priority
@@ -200,5 +200,4 @@ def test_the_queue_does_what_the_model_does(
 
     For any sequence of steps, several at one moment, also when waiting workers are cancelled.
     """
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(_play(turns))
+    run_in_virtual_time(_play(turns))
