@@ -49,6 +49,18 @@ async def test_starvation_is_counted_from_the_first_key(queue: WorkQueue) -> Non
     assert order.index(A) == STARVATION_LIMIT
 
 
+async def test_a_raised_key_waits_at_its_new_priority_alone(queue: WorkQueue) -> None:
+    """The stale entry that it leaves behind is no key that is passed over."""
+    queue.add(A, why(), priority=Priority.IDLE)
+    for key in (A, *(Key(f"urgent-{number}") for number in range(2 * STARVATION_LIMIT))):
+        queue.add(key, why(), priority=Priority.URGENT)
+    for _ in range(STARVATION_LIMIT):
+        queue.done((await queue.get()).key)
+    queue.add(B, why(), priority=Priority.IDLE)
+    order = [key for _, key in await drain_keys(queue, seconds=1)]
+    assert order.index(B) == STARVATION_LIMIT
+
+
 async def test_a_raised_key_can_be_queued_with_a_low_priority_again(queue: WorkQueue) -> None:
     """Its stale entry does not make it two syncs."""
     queue.add(A, why(), priority=Priority.IDLE)

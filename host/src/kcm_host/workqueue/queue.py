@@ -307,7 +307,7 @@ class PriorityQueue:
         while (priority := self._next_priority()) is not None:
             key = self._keys[priority].popleft()
             if is_current(key, priority):
-                self._count_passed_over(priority)
+                self._count_passed_over(priority, is_current)
                 return key
         return None
 
@@ -326,8 +326,16 @@ class PriorityQueue:
                 return priority
         return non_empty[0] if non_empty else None
 
-    def _count_passed_over(self, taken: Priority) -> None:
+    def _count_passed_over(
+        self, taken: Priority, is_current: Callable[[Key, Priority], bool]
+    ) -> None:
         self._passed_over[taken] = 0
         for priority in Priority:
-            if priority > taken and self._keys[priority]:
+            keys = self._keys[priority]
+            if priority <= taken:
+                continue
+            # A stale entry is no key that waits.
+            while keys and not is_current(keys[0], priority):
+                keys.popleft()
+            if keys:
                 self._passed_over[priority] += 1
