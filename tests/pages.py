@@ -26,7 +26,7 @@ class Block:
 
 
 def files(*suffixes: str) -> Iterator[Path]:
-    """Give every file of the project that a commit would hold, those with these suffixes."""
+    """Return every file of the project that a commit would hold, those with these suffixes."""
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(name for name in folders if _is_ours(name))
         for name in sorted(names):
@@ -35,17 +35,17 @@ def files(*suffixes: str) -> Iterator[Path]:
 
 
 def pages() -> list[Path]:
-    """Give all pages of text."""
+    """Return all pages of text."""
     return list(files(".md"))
 
 
 def read(name: str) -> str:
-    """Give the text of one page, by its path in the project."""
+    """Return the text of one page, by its path in the project."""
     return (ROOT / name).read_text()
 
 
 def blocks(*languages: str) -> list[Block]:
-    """Give the blocks of code of all pages in these languages."""
+    """Return the blocks of code of all pages in these languages."""
     return [
         Block(page, language, text, number)
         for page in pages()
@@ -55,7 +55,7 @@ def blocks(*languages: str) -> list[Block]:
 
 
 def table(text: str) -> Iterator[list[str]]:
-    """Give the cells of each row of the tables in a text, heads left out."""
+    """Return the cells of each row of the tables in a text, heads left out."""
     head = True
     for line in text.splitlines():
         if not line.startswith("|"):

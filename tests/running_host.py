@@ -59,7 +59,7 @@ class RunningHost:
         return self.process.pid
 
     def log(self, event: str = "", **pairs: Any) -> list[dict[str, Any]]:
-        """Give the log lines so far, those of one event and with these pairs."""
+        """Return the log lines so far, those of one event and with these pairs."""
         text = self.process.log.read_text(errors="replace")
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         return [
@@ -67,22 +67,22 @@ class RunningHost:
         ]
 
     def page(self, path: str) -> tuple[int, bytes]:
-        """Give status and body of one of its pages."""
+        """Return status and body of one of its pages."""
         return probe.request(f"{self.address}{path}")
 
     def status(self) -> dict[str, Any]:
-        """Give `/status`."""
+        """Return `/status`."""
         code, body = self.page("/status")
         assert code == 200, body
         found: dict[str, Any] = json.loads(body)
         return found
 
     def controller(self, name: str) -> dict[str, Any]:
-        """Give what `/status` says about one controller."""
+        """Return what `/status` says about one controller."""
         return _only(self.status()["controllers"], "name", name)
 
     def stream(self, resource: str) -> dict[str, Any]:
-        """Give what `/status` says about the one stream of a resource."""
+        """Return what `/status` says about the one stream of a resource."""
         return _only(self.status()["streams"], "resource", resource)
 
     def followed(self) -> list[str]:
@@ -91,7 +91,7 @@ class RunningHost:
         return sorted(one["resource"] for one in streams if one["controllers"] != ["kcm-host"])
 
     def metrics(self) -> dict[str, float]:
-        """Give the series of `/metrics`: name and labels as written there -> value."""
+        """Return the series of `/metrics`: name and labels as written there -> value."""
         code, body = self.page("/metrics")
         assert code == 200, body
         lines = [line for line in body.decode().splitlines() if not line.startswith("#")]

@@ -10,12 +10,12 @@ AREAS = f"{CONTROLLER_AREAS}|IQ|H"
 
 
 def naming(areas: str) -> re.Pattern[str]:
-    """Give the pattern of the name of a rule or scenario in one of these areas."""
+    """Return the pattern of the name of a rule or scenario in one of these areas."""
     return re.compile(rf"\b({areas})-([TB]?)(\d+[a-z]?)")
 
 
 def said(areas: str) -> set[str]:
-    """Give the rules of these areas that the specifications say."""
+    """Return the rules of these areas that the specifications say."""
     rule = naming(areas)
     # Where they say one: in the first cell of a row, or at the head of a paragraph.
     beginning = re.compile(rf"^(?:\||\*\*|(?={rule.pattern}[: ]))")

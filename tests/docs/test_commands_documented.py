@@ -18,7 +18,7 @@ CALL = re.compile(r"(?:^|[\s/$(;])kcm-host ([^#\n;&|>)\"]+)")
 def leaves(
     command: click.Command | None = kcm_host, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, click.Command]]:
-    """Give each command that is not a group, by the words that call it."""
+    """Return each command that is not a group, by the words that call it."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -36,7 +36,7 @@ CALLS = [
 
 
 def called(words: list[str]) -> tuple[click.Command, list[str]]:
-    """Give the command that these words call, and the words that are left."""
+    """Return the command that these words call, and the words that are left."""
     command: click.Command = kcm_host
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         found = command.get_command(click.Context(command), words[0])

@@ -30,7 +30,7 @@ CONFIGS = [one for one in blocks("yaml", "json") if "apiVersion" not in one.text
 
 
 def keys() -> dict[str, object]:
-    """Give every key of the models with its default as the file would have it."""
+    """Return every key of the models with its default as the file would have it."""
     whole = HostSettings.from_merged({"controllers": {"x": {}}})
     found = {
         ".".join(map(str, path)).replace("controllers.x", "controllers.<name>"): value

@@ -9,7 +9,7 @@ from kcm_host.config.load import load_settings
 
 
 def deployment() -> dict[str, Any]:
-    """Give the one Deployment of the pages."""
+    """Return the one Deployment of the pages."""
     found = [yaml.safe_load(block.text) for block in blocks("yaml")]
     one: dict[str, Any]
     (one,) = [each for each in found if each.get("kind") == "Deployment"]

@@ -19,12 +19,12 @@ SECTIONS = {name: (signature, text) for name, signature, text in SECTION.findall
 
 
 def signature_of(function: Callable[..., object]) -> str:
-    """Give the head of a function as it is written."""
+    """Return the head of a function as it is written."""
     return head(inspect.getsource(function))
 
 
 def head(source: str) -> str:
-    """Give `def name(...) -> ...` without decorators and body."""
+    """Return `def name(...) -> ...` without decorators and body."""
     tree = ast.parse(source).body[0]
     assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
     tree.decorator_list, tree.body = [], [ast.Pass()]

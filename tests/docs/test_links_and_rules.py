@@ -19,7 +19,7 @@ EVERYWHERE = [*files(".py", ".md")]
 
 
 def cited(text: str) -> set[str]:
-    """Give the rules that a text names, in ranges and lists too."""
+    """Return the rules that a text names, in ranges and lists too."""
     rules = {match[0] for match in RULE.finditer(text)}
     for match in RANGE.finditer(text):
         for kind, number in re.findall(r"([TB]?)(\d+[a-z]?)\b", match["more"]):
@@ -28,12 +28,12 @@ def cited(text: str) -> set[str]:
 
 
 def is_known(rule: str, known: set[str]) -> bool:
-    """Say whether a rule exists; in `TTL-T18, 30` a bare number may be a rule or a scenario."""
+    """Return whether a rule exists; in `TTL-T18, 30` a bare number may be a rule or a scenario."""
     return rule in known or rule.replace("-", "-T") in known
 
 
 def anchors(page: Path) -> set[str]:
-    """Give the anchors that the headings of a page make."""
+    """Return the anchors that the headings of a page make."""
     text = CODE.sub(lambda code: code[0] if "\n" not in code[0] else "", page.read_text())
     heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}

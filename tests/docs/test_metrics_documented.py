@@ -13,7 +13,7 @@ ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
 
 
 def scraped() -> dict[str, set[str]]:
-    """Give the metrics of a host that has done something of everything, with their labels."""
+    """Return the metrics of a host that has done something of everything, with their labels."""
     from kcm_host.api.kinds import Key  # noqa: PLC0415 - for the record alone
     from kcm_host.api.sync import SyncRecord, WriteRecord  # noqa: PLC0415
     from kcm_host.observe.states import RequestRecord  # noqa: PLC0415

@@ -40,7 +40,7 @@ BROAD = {Path(__file__), ROOT / "tests" / "parity" / "workloads"}
 
 
 def named(text: str) -> set[str]:
-    """Give the rules that a text names, those within ranges too."""
+    """Return the rules that a text names, those within ranges too."""
     rules = {match[0] for match in RULE.finditer(text)}
     for chain in CHAIN.finditer(text):
         kind, last = "", 0
@@ -53,7 +53,7 @@ def named(text: str) -> set[str]:
 
 
 def other_texts() -> list[str]:
-    """Give the texts of all tests but these; random workloads show nothing in particular."""
+    """Return the texts of all tests but these; random workloads show nothing in particular."""
     pages = (ROOT / "tests").rglob("*.py")
     return [path.read_text() for path in pages if path not in BROAD and path.parent not in BROAD]
 

@@ -28,14 +28,14 @@ FORBIDDEN = {
 
 
 def product() -> Iterator[Path]:
-    """Give the product's own modules; tests, demo and bench are left out."""
+    """Return the product's own modules; tests, demo and bench are left out."""
     for path in files(".py"):
         if str(path.relative_to(ROOT)).startswith(SOURCES):
             yield path
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Give name and lines of each function, its docstring not counted."""
+    """Return name and lines of each function, its docstring not counted."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]

@@ -59,7 +59,7 @@ class Story:
         return len(self._core.list_node().items)
 
     def outcome(self) -> Outcome:
-        """Give what counts at the end, without versions and times."""
+        """Return what counts at the end, without versions and times."""
         nodes = self._core.list_node().items
         roles = self._rbac.list_cluster_role().items
         plain = self._rbac.api_client.sanitize_for_serialization
@@ -69,7 +69,7 @@ class Story:
         )
 
     def written(self) -> Iterator[str | None]:
-        """Give the annotations of all nodes."""
+        """Return the annotations of all nodes."""
         return iter(self.outcome()[0].values())
 
     def ends_in(self, expected: Outcome, *, timeout_seconds: float = 60.0) -> None:

@@ -14,7 +14,7 @@ from kcm_host_testing.proxy import FaultProxy
 
 @pytest.fixture(scope="session")
 def undisturbed(etcd: Etcd) -> Outcome:
-    """Give the objects at the end of a run without any fault, on a server of its own."""
+    """Return the objects at the end of a run without any fault, on a server of its own."""
     with ApiServer(etcd) as server:
         story = Story(server)
         with RunningHost(CONFIG, kubeconfig=server.kubeconfig()):
@@ -27,13 +27,13 @@ def undisturbed(etcd: Etcd) -> Outcome:
 
 @pytest.fixture
 def story(etcd: Etcd) -> Iterator[Story]:
-    """Give the story on a server that belongs to the test."""
+    """Return the story on a server that belongs to the test."""
     with ApiServer(etcd) as server:
         yield Story(server)
 
 
 @pytest.fixture
 def story_proxy(story: Story) -> Iterator[FaultProxy]:
-    """Give a proxy of faults before that server."""
+    """Return a proxy of faults before that server."""
     with FaultProxy(story.server) as proxy:
         yield proxy

@@ -75,7 +75,7 @@ class Api:
             return list(pool.map(lambda one: self.ask(one, prefix), requests))
 
     def items(self, resource: str) -> Iterator[Item]:
-        """Give all objects of a resource, each with apiVersion and kind; none when not served."""
+        """Return all objects of a resource, each with apiVersion and kind; none when not served."""
         known = RESOURCES[resource]
         status, body = self._send("GET", f"{known.root}/{resource}", None, "")
         if status == 404:

@@ -25,7 +25,7 @@ Task = tuple[Side, list[Scenario]]
 
 
 def batches(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Give groups that can play together: the same cluster, the machine touched alike."""
+    """Return groups that can play together: the same cluster, the machine touched alike."""
     groups: dict[str, list[list[Scenario]]] = {}
     for scenario in scenarios:
         own = scenario.id if scenario.alone or scenario.restless else ""
@@ -37,7 +37,7 @@ def batches(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
 
 
 def play_all(etcd: Etcd, tasks: Sequence[Task]) -> list[dict[str, Result]]:
-    """Give for each task the results of its scenarios by their id; some batches at a time."""
+    """Return for each task the results of its scenarios by their id; some batches at a time."""
     parts = [
         (number, side, batch)
         for number, (side, all_) in enumerate(tasks)

@@ -51,5 +51,5 @@ CONTROLLERS = tuple(dict.fromkeys(one.controller for one in RECORDED))
 
 
 def twice() -> list[str]:
-    """Give the ids that more than one scenario has."""
+    """Return the ids that more than one scenario has."""
     return [name for name, count in Counter(one.id for one in RECORDED).items() if count > 1]

@@ -82,13 +82,13 @@ def _recorded_once_more(found: Deviation) -> bool:
 
 
 def _of(found: Deviation, resource: str, *within: str) -> bool:
-    """Say whether it is this part of an object of the resource, at some look."""
+    """Return whether it is this part of an object of the resource, at some look."""
     place = found.path[0] == "looks" and found.path[3:] == within
     return place and found.path[2].startswith(f"{resource}/")
 
 
 def _more(many: Any, few: Any, **about: str) -> bool:
-    """Say whether there is one owner of fields more, such a one."""
+    """Return whether there is one owner of fields more, such a one."""
     lists = isinstance(many, list) and isinstance(few, list)
     return lists and len(many) == len(few) + 1 and any(_is(one, about) for one in many)
 

@@ -32,7 +32,7 @@ class Deviation:
 
 
 def deviations(theirs: Result, ours: Result, scenario: Scenario) -> list[Deviation]:
-    """Give all places in which the results of a scenario differ; a problem is one of them."""
+    """Return all places in which the results of a scenario differ; a problem is one of them."""
     return list(_within(_compared(theirs, scenario), _compared(ours, scenario), ()))
 
 

@@ -55,5 +55,5 @@ def played(
 
 
 def _wants_sample(request: pytest.FixtureRequest) -> bool:
-    """Say whether a test wants it itself, and not only through `played`."""
+    """Return whether a test wants it itself, and not only through `played`."""
     return any("the_recordings_hold" in item.name for item in request.session.items)

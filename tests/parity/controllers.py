@@ -51,5 +51,5 @@ _OF_USER = {
 
 
 def controller_of(user: str) -> str | None:
-    """Give the controller that writes as this user; None for everybody else."""
+    """Return the controller that writes as this user; None for everybody else."""
     return _OF_USER.get(user)

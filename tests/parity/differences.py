@@ -85,7 +85,7 @@ def _counted_by_another(found: Deviation) -> bool:
 
 
 def _owned_otherwise(found: Deviation) -> set[tuple[str | None, str | None]]:
-    """Give the owners on both sides, where they are others; None for all but numbers in `used`."""
+    """Return the owners on both sides, where they are others; None for all but numbers in `used`."""
     theirs, ours = _owners(found.theirs), _owners(found.ours)
     other = {field for field in theirs.keys() | ours.keys() if theirs.get(field) != ours.get(field)}
     return {
@@ -95,7 +95,7 @@ def _owned_otherwise(found: Deviation) -> set[tuple[str | None, str | None]]:
 
 
 def _owners(fields: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Give field -> manager, of an object that nobody shares a field of."""
+    """Return field -> manager, of an object that nobody shares a field of."""
     return {
         field: "the controller" if one["manager"] in PROGRAMS else one["manager"]
         for one in fields
@@ -227,7 +227,7 @@ DIFFERENCES = (
 
 
 def undeclared(found: Iterable[Deviation], named: Collection[str]) -> list[Deviation]:
-    """Give what no Difference excuses that holds everywhere or is named."""
+    """Return what no Difference excuses that holds everywhere or is named."""
     known = {one.name for one in DIFFERENCES}
     if unknown := set(named) - known:
         raise ValueError(f"no Difference {sorted(unknown)}; declared are {sorted(known)}")
@@ -236,7 +236,7 @@ def undeclared(found: Iterable[Deviation], named: Collection[str]) -> list[Devia
 
 
 def unseen(found: Iterable[Deviation], named: Collection[str]) -> list[str]:
-    """Give the named Differences of which there is no trace."""
+    """Return the named Differences of which there is no trace."""
     seen = list(found)
     due = [one for one in DIFFERENCES if one.name in named]
     return [one.name for one in due if not any(map(one.shape, seen))]

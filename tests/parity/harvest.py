@@ -25,7 +25,7 @@ class Harvest:
         self._listed: dict[str, list[Item]] = {}
 
     def objects(self, scenario: Scenario, prefix: str) -> Objects:
-        """Give the objects that are a scenario's own, or that it names as further ones."""
+        """Return the objects that are a scenario's own, or that it names as further ones."""
         also = owned(list(scenario.also), prefix)
         wanted = {
             resource: [
@@ -36,7 +36,7 @@ class Harvest:
         return normalised(wanted, prefix)
 
     def events(self, scenario: Scenario, prefix: str) -> list[str]:
-        """Give what Events say about a scenario's objects."""
+        """Return what Events say about a scenario's objects."""
         spoken = self._spoken(scenario, prefix)
         told = {
             plain_text(_said(item), prefix, spoken)
@@ -94,7 +94,7 @@ def _is_wanted(resource: str, item: Item, prefix: str, also: list[str]) -> bool:
 
 
 def _is_of_the_server(event: Item) -> bool:
-    """Say whether the API server told it, which repairs addresses when it comes to it."""
+    """Return whether the API server told it, which repairs addresses when it comes to it."""
     component: str = event.get("source", {}).get("component", "")
     told_by: str = event.get("reportingComponent") or component
     return told_by.endswith("-repair-controller")

@@ -17,7 +17,7 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 def normalised(objects: Mapping[str, Sequence[Item]], prefix: str) -> Item:
     """
-    Give reference -> object, for resource -> objects.
+    Return reference -> object, for resource -> objects.
 
     Where an object names another one by uid or by a generated name, the replacement says which
     one is meant, so that a reference to the wrong object is still seen.
@@ -34,14 +34,14 @@ def normalised(objects: Mapping[str, Sequence[Item]], prefix: str) -> Item:
 
 
 def plain_text(text: str, prefix: str, spoken: Mapping[str, str]) -> str:
-    """Give a text with the known names replaced, and all other uids and all times blotted out."""
+    """Return a text with the known names replaced, and all other uids and all times blotted out."""
     for word in sorted(spoken, key=len, reverse=True):
         text = text.replace(word, spoken[word])
     return without_nets(_UID.sub("<uid>", _TIME.sub("<time>", text)), prefix).replace(prefix, OWN)
 
 
 def _generated_names(objects: Mapping[str, Sequence[Item]]) -> dict[str, str]:
-    """Give generated name -> the same with a number that follows from what the object holds."""
+    """Return generated name -> the same with a number that follows from what the object holds."""
     by_stem: dict[str, list[Item]] = {}
     for item in [item for items in objects.values() for item in items]:
         if stem := item["metadata"].get("generateName"):
@@ -54,7 +54,7 @@ def _generated_names(objects: Mapping[str, Sequence[Item]]) -> dict[str, str]:
 
 
 def _names_of_gone(objects: Mapping[str, Sequence[Item]]) -> dict[str, str]:
-    """Give generated names of claims that are gone and still recorded: their end is chance."""
+    """Return generated names of claims that are gone and still recorded: their end is chance."""
     there = {item["metadata"]["name"] for items in objects.values() for item in items}
     recorded = {
         each.get("resourceClaimName", "")
@@ -87,7 +87,7 @@ def _told(item: Item) -> Item:
 
 
 def _compared_as_meant(item: Item) -> Item:
-    """Give usage in numbers, and services without the addresses that the server draws."""
+    """Return usage in numbers, and services without the addresses that the server draws."""
     match item:
         case {"kind": "ResourceQuota", "status": {"used": used, **status}}:
             return {**item, "status": {**status, "used": in_numbers(used)}}
@@ -112,7 +112,7 @@ def _owner(entry: Item) -> Item:
 
 
 def _paths(fields: Item, above: str = "") -> list[str]:
-    """Give the field set, one line for each leaf."""
+    """Return the field set, one line for each leaf."""
     if not fields:
         return [above]
     return [

@@ -24,7 +24,7 @@ WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollectio
 
 def play(etcd: Etcd, side: Side, scenarios: Sequence[Scenario]) -> list[Result]:
     """
-    Give the results of scenarios that may share an API server, in their order.
+    Return the results of scenarios that may share an API server, in their order.
 
     Nothing is raised: a scenario that could not be played says so in its result.
     """
@@ -55,12 +55,12 @@ class Player:
         self.result.problem = self.result.problem or problem
 
     def round(self, number: int) -> Round | None:
-        """Give its round of this number; None when it has come to its end."""
+        """Return its round of this number; None when it has come to its end."""
         rounds = self.scenario.rounds
         return rounds[number] if number < len(rounds) else None
 
     def namespaces(self) -> set[str]:
-        """Give the namespaces that its steps name, with its prefix."""
+        """Return the namespaces that its steps name, with its prefix."""
         named = {ref.namespace for ref in self.scenario.refs if ref.namespace}
         return {owned(name, self.prefix) for name in named if name.startswith("$")}
 

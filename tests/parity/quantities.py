@@ -9,7 +9,7 @@ _parse: Callable[[str], Decimal] = parse_quantity
 
 
 def in_numbers(texts: Mapping[str, str]) -> dict[str, str]:
-    """Give each amount as a plain number; `1Gi`, `1024Mi` and `1073741824` are the same."""
+    """Return each amount as a plain number; `1Gi`, `1024Mi` and `1073741824` are the same."""
     return {name: _number(text) for name, text in texts.items()}
 
 

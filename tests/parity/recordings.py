@@ -24,7 +24,7 @@ class Recordings:
             self._entries = json.loads(self.path.read_text())
 
     def of(self, scenario: Scenario) -> Result | None:
-        """Give what the reference did; None when that is not known, or of an older scenario."""
+        """Return what the reference did; None when that is not known, or of an older scenario."""
         entry = self._entries.get(scenario.name)
         if entry is None or entry["digest"] != scenario.digest:
             return None
@@ -49,7 +49,7 @@ class Recordings:
 
 
 def _packed(look: Mapping[str, Any], contents: list[Any]) -> dict[str, int]:
-    """Give reference -> place of its content: many nodes are all the same."""
+    """Return reference -> place of its content: many nodes are all the same."""
     for each in look.values():
         if each not in contents:
             contents.append(each)

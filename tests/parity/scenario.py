@@ -103,7 +103,7 @@ class Scenario:
 
     @property
     def loses_server(self) -> bool:
-        """Whether the API server is away for a while."""
+        """Return whether the API server is away for a while."""
         return any(event in SERVER_AWAY for _, event in self.machine)
 
     @property
@@ -118,14 +118,14 @@ class Scenario:
         return named & RESOURCES.keys() - {"namespaces"}
 
     def told(self) -> str:
-        """Give it as text for people."""
+        """Return it as text for people."""
         before = [f"  before the start: {step}" for step in self.before]
         steps = [f"  {number:2}. {step}" for number, step in enumerate(self.steps, 1)]
         return "\n".join([f"{self.id} ({self.rules})", *before, *steps])
 
 
 def asks(steps: Iterable[Step]) -> Iterator[Ask]:
-    """Give all requests in these steps."""
+    """Return all requests in these steps."""
     for step in steps:
         if isinstance(step, Ask):
             yield step
@@ -134,7 +134,7 @@ def asks(steps: Iterable[Step]) -> Iterator[Ask]:
 
 
 def owned(value: T, prefix: str) -> T:
-    """Give a value with `$` replaced in all its texts, keys included; see `nets` for addresses."""
+    """Return a value with `$` replaced in all its texts, keys included; see `nets` for addresses."""
     found: Any = value
     match found:
         case str():

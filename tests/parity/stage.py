@@ -125,7 +125,7 @@ class Stage:
             self.server.audit.wait_for(follows, since=mark, timeout_seconds=PATIENCE_SECONDS)
 
     def _follows(self, resource: str, first_version: int, entry: Entry) -> bool:
-        """Say whether this begins a watch from now on, or from a version that is not too old."""
+        """Return whether this begins a watch from now on, or from a version that is not too old."""
         if (entry.verb, entry.resource, entry.code) != ("watch", resource, 200):
             return False
         if entry.stage != "ResponseStarted" or not entry.user_agent.startswith(self.side.agent):
@@ -140,7 +140,7 @@ class Stage:
         return self.side.running(self.server, kubeconfig, self._controllers, self._cluster)
 
     def _taken(self) -> Running:
-        """Give the process and forget it: whatever comes of ending it, it is not ended twice."""
+        """Return the process and forget it: whatever comes of ending it, it is not ended twice."""
         if self._process is None:
             raise ValueError("the controllers do not run; a scenario starts them before it stops")
         process, self._process = self._process, None

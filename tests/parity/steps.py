@@ -149,5 +149,5 @@ def bind(pod: str, node: str) -> Ask:
 
 
 def together(asks: Iterable[Ask]) -> Together:
-    """Give these requests as one step."""
+    """Return these requests as one step."""
     return Together(tuple(asks))

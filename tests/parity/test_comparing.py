@@ -18,7 +18,7 @@ OWNER = {"manager": "kube-controller-manager", "operation": "Update", "fields": 
 
 
 def result() -> Result:
-    """Give a result of some depth."""
+    """Return a result of some depth."""
     return Result(
         looks={
             "at the end": {

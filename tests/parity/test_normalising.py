@@ -8,7 +8,7 @@ UIDS = [f"{number:08}-0000-4000-8000-000000000000" for number in range(3)]
 
 
 def pod(uid: str) -> dict[str, Any]:
-    """Give a pod as a server has it."""
+    """Return a pod as a server has it."""
     return {
         "kind": "Pod",
         "metadata": {
@@ -22,7 +22,7 @@ def pod(uid: str) -> dict[str, Any]:
 
 
 def claim(uid: str, owner: str, *, suffix: str, request: str) -> dict[str, Any]:
-    """Give a claim whose name the server made, and which belongs to somebody."""
+    """Return a claim whose name the server made, and which belongs to somebody."""
     field: dict[str, Any] = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{owner}"}}': {}}}}
     return {
         "kind": "ResourceClaim",
@@ -47,7 +47,7 @@ def claim(uid: str, owner: str, *, suffix: str, request: str) -> dict[str, Any]:
 
 
 def both(*suffixes: str, owner: str = UIDS[0], uids: list[str] = UIDS) -> dict[str, Any]:
-    """Give a pod with two claims, made in the order of the suffixes."""
+    """Return a pod with two claims, made in the order of the suffixes."""
     items = {"first": suffixes[0], "second": suffixes[1]}
     claims = [
         claim(uid, owner, suffix=suffix, request=request)

@@ -20,7 +20,7 @@ RENEW = "renew it: PYTHONPATH=tests .venv/bin/python -m parity --record"
 
 
 def recorded(scenario: Scenario, recordings: Known) -> Result:
-    """Give what the reference did in a scenario; the test fails when that is not known."""
+    """Return what the reference did in a scenario; the test fails when that is not known."""
     found = recordings[scenario.controller].of(scenario)
     if found is None:
         version = release.kubernetes_version()

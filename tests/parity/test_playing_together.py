@@ -19,7 +19,7 @@ from parity.workload import Moves, Workload, shortest
 
 
 def story(name: str, *steps: Step, alone: bool = False, proxied: bool = False) -> Scenario:
-    """Give a scenario."""
+    """Return a scenario."""
     return Scenario(name, "ttl", "TTL-1", steps, cluster=Cluster(proxied=proxied), alone=alone)
 
 

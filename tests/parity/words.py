@@ -17,17 +17,17 @@ class NotThere(LookupError):
 
 
 def uid_of(resource: str, name: str) -> str:
-    """Give the word for the uid that an object has when the request is sent."""
+    """Return the word for the uid that an object has when the request is sent."""
     return f"{{uid of {resource} {name}}}"
 
 
 def claim_of(resource: str, name: str, entry: str) -> str:
-    """Give the word for the claim that is recorded then for an entry of a pod or PodGroup."""
+    """Return the word for the claim that is recorded then for an entry of a pod or PodGroup."""
     return f"{{claim of {resource} {name}: {entry}}}"
 
 
 def filled(value: T, look_up: LookUp) -> T:
-    """Give a value with the words in all its texts replaced; `NotThere` when one means nothing."""
+    """Return a value with the words in all its texts replaced; `NotThere` when one means nothing."""
     found: Any = value
     match found:
         case str() if "{" in found:

@@ -33,15 +33,15 @@ class Workload:
     """What the seeds are played on, in turn."""
 
     def moves_of(self, seed: int) -> Moves:
-        """Give the moves of a seed."""
+        """Return the moves of a seed."""
         return self.moves(Random(seed))
 
     def of_seed(self, seed: int) -> Scenario:
-        """Give the scenario of a seed."""
+        """Return the scenario of a seed."""
         return self.with_moves(f"seed {seed}", seed, self.moves_of(seed))
 
     def with_moves(self, name: str, seed: int, moves: Moves) -> Scenario:
-        """Give a scenario of these moves, on the cluster of this seed."""
+        """Return a scenario of these moves, on the cluster of this seed."""
         cluster = self.clusters[seed % len(self.clusters)]
         return replace(self.scenario(name, moves), cluster=cluster)
 
@@ -74,7 +74,7 @@ def shortest(moves: Moves, fail: Callable[[Sequence[Moves]], Sequence[bool]]) ->
 
 
 def _parts(kept: set[Place]) -> list[set[Place]]:
-    """Give what might be left out: each move, and each step of those with several."""
+    """Return what might be left out: each move, and each step of those with several."""
     moves: dict[int, set[Place]] = {}
     for place in sorted(kept):
         moves.setdefault(place[0], set()).add(place)

@@ -23,7 +23,7 @@ def until() -> Until:
 
 @pytest.fixture
 def lives() -> Callable[[int], bool]:
-    """Whether a process exists and is more than an unread exit code."""
+    """Return whether a process exists and is more than an unread exit code."""
 
     def check(pid: int) -> bool:
         try:

@@ -25,7 +25,7 @@ VALUES = st.recursive(
 
 
 def stored(spec: bytes, metadata: bytes = b"") -> bytes:
-    """Give an object as a server sends it."""
+    """Return an object as a server sends it."""
     start = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w",'
     return start + b'"namespace":"ns","resourceVersion":"7"' + metadata + b'},"spec":' + spec + b"}"
 

@@ -28,7 +28,7 @@ asyncio.run(main())
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the kernel shows a process as stopped."""
+    """Return whether the kernel shows a process as stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 

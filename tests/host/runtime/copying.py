@@ -51,7 +51,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Whether the copy differs."""
+        """Return whether the copy differs."""
         return self.metadata.annotations.want != self.metadata.annotations.got
 
 

@@ -67,7 +67,7 @@ def loop(
     status: str = "pass",
 ) -> str:
     """
-    Give the source of a controller with these statements at the beginning of its hooks.
+    Return the source of a controller with these statements at the beginning of its hooks.
 
     `kind` is group, name and resource. Its status has `start`, the number of its instance in
     this process, and `synced`, the names that instance has synced.

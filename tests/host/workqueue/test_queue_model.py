@@ -71,7 +71,7 @@ class Model:
             self.hand_out()
 
     def hand_out(self) -> None:
-        """Give each getter the first key of the priority that is next (IQ-71)."""
+        """Return each getter the first key of the priority that is next (IQ-71)."""
         while self.getters and (free := [key for key in self.order if key not in self.taken]):
             self.getters -= 1
             lanes = sorted({self.dirty[key][0] for key in free})

@@ -24,7 +24,7 @@ RESTLESS = {"restless": True}
 
 
 def story(name: str, rules: str, *steps: Step, **more: Any) -> Scenario:
-    """Give a scenario of the resourceclaim controller; all claims are compared."""
+    """Return a scenario of the resourceclaim controller; all claims are compared."""
     played = tuple(_known_first(steps))
     return Scenario(name, "resourceclaim", rules, played, also=("resourceclaims",), **more)
 
@@ -50,22 +50,22 @@ def _is_template(step: Step) -> bool:
 
 
 def by_template(name: str = "res", template: str = "t") -> Body:
-    """Give an entry that asks for a claim from a template."""
+    """Return an entry that asks for a claim from a template."""
     return {"name": name, "resourceClaimTemplateName": template}
 
 
 def by_name(claim: str = "c", name: str = "res") -> Body:
-    """Give an entry that names a claim."""
+    """Return an entry that names a claim."""
     return {"name": name, "resourceClaimName": claim}
 
 
 def spec(**request: Any) -> Body:
-    """Give the spec of a claim with one request, of one device unless fields are named."""
+    """Return the spec of a claim with one request, of one device unless fields are named."""
     return {"devices": {"requests": [{"name": "r", **(request or exactly())}]}}
 
 
 def exactly(**fields: Any) -> Body:
-    """Give the fields of a request for one device."""
+    """Return the fields of a request for one device."""
     return {"exactly": {"deviceClassName": "d", **fields}}
 
 
@@ -109,17 +109,17 @@ def claim(
 
 
 def made(name: str = "p", entry: str = "res", *, of: str = "pods") -> str:
-    """Give the word for the claim that was made for an entry."""
+    """Return the word for the claim that was made for an entry."""
     return claim_of(of, name, entry)
 
 
 def user(name: str = "p", uid: str = "") -> Body:
-    """Give a pod as consumer."""
+    """Return a pod as consumer."""
     return {"resource": "pods", "name": name, "uid": uid or uid_of("pods", name)}
 
 
 def users(*names: str) -> list[Body]:
-    """Give pods as consumers."""
+    """Return pods as consumers."""
     return [user(name) for name in names]
 
 

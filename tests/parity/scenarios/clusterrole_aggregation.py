@@ -10,7 +10,7 @@ from parity.steps import Look, Quiet, apply, delete
 def made_of(
     name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any
 ) -> Scenario:
-    """Give a scenario of the aggregation."""
+    """Return a scenario of the aggregation."""
     return Scenario(name, "clusterrole-aggregation", rules, steps, before, **more)
 
 

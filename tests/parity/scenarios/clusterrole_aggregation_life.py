@@ -21,7 +21,7 @@ MUTUAL = (
 
 
 def refused(code: int) -> Scenario:
-    """Give a scenario in which the apply is refused three times."""
+    """Return a scenario in which the apply is refused three times."""
     return made_of(
         f"an answer {code} is retried",
         "CRA-63, CRA-70, CRA-T22",

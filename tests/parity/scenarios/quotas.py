@@ -29,7 +29,7 @@ CPU = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "200m", "
 
 
 def story(name: str, rules: str, *steps: Any, before: Iterable[Any] = (), **more: Any) -> Scenario:
-    """Give a scenario of the resourcequota controller; where nothing is said, events decide."""
+    """Return a scenario of the resourcequota controller; where nothing is said, events decide."""
     more.setdefault("cluster", EVENTS)
     more.setdefault("by_chance", BY_CHANCE if more["cluster"] is RESYNCING else ())
     return Scenario(name, "resourcequota", rules, steps, tuple(before), **more)
@@ -60,12 +60,12 @@ def pod_of(name: str, containers: list[Spec], *, ns: str = "ns", **spec: Any) ->
 
 
 def container(name: str, resources: Spec, **more: Any) -> Spec:
-    """Give a container."""
+    """Return a container."""
     return {"name": name, "image": "example.com/image", "resources": resources, **more}
 
 
 def asking(**requests: str) -> Spec:
-    """Give resources that are asked for, without limits."""
+    """Return resources that are asked for, without limits."""
     return {"requests": requests}
 
 
@@ -96,7 +96,7 @@ def service(name: str, kind: str, *ports: Spec, **spec: Any) -> Ask:
 
 
 def port(number: int, **more: Any) -> Spec:
-    """Give a port of a service."""
+    """Return a port of a service."""
     return {"name": f"p{number}", "port": number, **more}
 
 
@@ -106,7 +106,7 @@ def volume(name: str, size: str, **spec: Any) -> Ask:
 
 
 def volume_spec(size: str, **spec: Any) -> Spec:
-    """Give the spec of a volume claim."""
+    """Return the spec of a volume claim."""
     resources = {"requests": {"storage": size}}
     return {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}
 
@@ -139,6 +139,6 @@ def device_class(name: str, **spec: Any) -> Ask:
 
 
 def scope(name: str, operator: str, *values: str) -> Spec:
-    """Give a scope selector with one expression."""
+    """Return a scope selector with one expression."""
     expression: Spec = {"scopeName": name, "operator": operator}
     return {"matchExpressions": [{**expression, **({"values": list(values)} if values else {})}]}

@@ -57,7 +57,7 @@ def say(name: str, state: str, reason: str, message: str) -> Ask:
 
 
 def condition(state: str, reason: str, message: str, kind: str = "Ready") -> dict[str, str]:
-    """Give a condition with a time long ago."""
+    """Return a condition with a time long ago."""
     time = "2020-01-01T00:00:00Z"
     return {
         "type": kind,

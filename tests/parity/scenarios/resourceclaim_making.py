@@ -23,7 +23,7 @@ ALTERNATIVES = [{"name": "one", "deviceClassName": "d"}]
 
 
 def recorded(*records: dict[str, str]) -> dict[str, object]:
-    """Give a status with these records of claims."""
+    """Return a status with these records of claims."""
     return {"resourceClaimStatuses": list(records)}
 
 

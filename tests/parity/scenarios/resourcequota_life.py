@@ -22,7 +22,7 @@ NAMES = ("pods", "cpu", "configmaps")
 
 
 def refused(code: int) -> Scenario:
-    """Give a scenario in which the first write is refused twice."""
+    """Return a scenario in which the first write is refused twice."""
     return story(
         f"an answer {code} is tried again",
         "RQ-31, RQ-34, RQ-T14",

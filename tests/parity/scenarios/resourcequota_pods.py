@@ -38,18 +38,18 @@ def both(**amounts: str) -> dict[str, Any]:
 
 
 def of_status(**fields: Any) -> dict[str, Any]:
-    """Give what the status of a pod says of its container `c`."""
+    """Return what the status of a pod says of its container `c`."""
     told = {"name": "c", "image": "i", "imageID": "i", "ready": True, "restartCount": 0, **fields}
     return {"containerStatuses": [told]}
 
 
 def resize(reason: str) -> dict[str, Any]:
-    """Give the conditions of a pod that waits for a resize."""
+    """Return the conditions of a pod that waits for a resize."""
     return {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]}
 
 
 def affinity(kind: str, term: dict[str, Any], *, preferred: bool = False) -> dict[str, Any]:
-    """Give the affinity of a pod with one term."""
+    """Return the affinity of a pod with one term."""
     whole = {"topologyKey": "zone", "labelSelector": {}, **term}
     if preferred:
         weighted = [{"weight": 1, "podAffinityTerm": whole}]
@@ -64,7 +64,7 @@ def resized(name: str, cpu: str) -> Ask:
 
 
 def init(name: str, cpu: str, *, always: bool = False) -> dict[str, Any]:
-    """Give an init container; with `always`, one that stays beside the others."""
+    """Return an init container; with `always`, one that stays beside the others."""
     more = {"restartPolicy": ALWAYS} if always else {}
     return container(name, asking(cpu=cpu), **more)
 

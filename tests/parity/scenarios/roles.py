@@ -10,7 +10,7 @@ Selector = dict[str, Any]
 
 
 def rule(resource: str, *verbs: str) -> Rule:
-    """Give a rule about one resource of the core group; to get it when no verb is given."""
+    """Return a rule about one resource of the core group; to get it when no verb is given."""
     return {"verbs": list(verbs) or ["get"], "apiGroups": [""], "resources": [resource]}
 
 
@@ -41,17 +41,17 @@ def relabel(name: str, **labels: str | None) -> Ask:
 
 
 def own(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Give labels with keys of the scenario's own, unless they have a prefix already."""
+    """Return labels with keys of the scenario's own, unless they have a prefix already."""
     return {key if "/" in key else f"${key}": value for key, value in labels.items()}
 
 
 def having(**labels: str) -> Selector:
-    """Give the selector of roles with these labels."""
+    """Return the selector of roles with these labels."""
     return {"matchLabels": own(labels)}
 
 
 def where(*requirements: tuple[str, str] | tuple[str, str, list[str]]) -> Selector:
-    """Give a selector of expressions: (key, operator) or (key, operator, values)."""
+    """Return a selector of expressions: (key, operator) or (key, operator, values)."""
     made = [
         {"key": f"${key}", "operator": operator, **({"values": rest[0]} if rest else {})}
         for key, operator, *rest in requirements

@@ -28,7 +28,7 @@ from parity.steps import Look, Quiet, Refuse, patch, status, together
 def ranges(
     name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any
 ) -> Scenario:
-    """Give a scenario of the servicecidrs controller."""
+    """Return a scenario of the servicecidrs controller."""
     return Scenario(name, "servicecidrs", rules, steps, before, **more)
 
 
@@ -37,7 +37,7 @@ A, KUBERNETES = "servicecidrs/$a", "servicecidrs/kubernetes"
 
 
 def refused(what: str, rules: str, code: int, subresource: str) -> Scenario:
-    """Give a scenario in which a write to a new one is refused three times."""
+    """Return a scenario in which a write to a new one is refused three times."""
     return ranges(
         f"an answer {code} to the {what} is retried",
         rules,

@@ -43,7 +43,7 @@ def story(
     differs: tuple[str, ...] = (),
 ) -> Scenario:
     """
-    Give a scenario in which `$a` is deleted.
+    Return a scenario in which `$a` is deleted.
 
     There are these ranges, then what is `held`; then comes the deletion, what happens meanwhile,
     the end of the grace, and what happens `later`.

@@ -8,7 +8,7 @@ from parity.steps import RESTART, Look, Machine, Quiet, Refuse, apply, delete, p
 
 
 def ttl(name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any) -> Scenario:
-    """Give a scenario of the ttl controller."""
+    """Return a scenario of the ttl controller."""
     return Scenario(name, "ttl", rules, steps, before, **more)
 
 

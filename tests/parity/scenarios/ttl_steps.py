@@ -8,7 +8,7 @@ from parity.steps import RESTART, Look, Quiet
 
 
 def story(name: str, rules: str, *steps: Any, **more: Any) -> Scenario:
-    """Give a scenario that counts nodes."""
+    """Return a scenario that counts nodes."""
     return Scenario(name, "ttl", rules, steps, alone=True, **more)
 
 

@@ -96,7 +96,7 @@ class _Roles:
 
 
 def moves(random: Random) -> Moves:
-    """Give what happens: first roles of all levels, then one change at a time."""
+    """Return what happens: first roles of all levels, then one change at a time."""
     roles = _Roles(random)
     kinds: dict[Callable[[], Ask], int] = {
         roles.source: 4,
@@ -115,7 +115,7 @@ def moves(random: Random) -> Moves:
 
 
 def scenario(name: str, drawn: Moves) -> Scenario:
-    """Give the scenario of these moves, with a look after each."""
+    """Return the scenario of these moves, with a look after each."""
     steps: list[Step] = []
     for number, move in enumerate(drawn[1:], 1):
         if number == DOWN:

@@ -203,7 +203,7 @@ def _no_template(name: str) -> Ask:
 
 
 def moves(random: Random) -> Moves:
-    """Give what happens: some pods at the start, then one thing at a time."""
+    """Return what happens: some pods at the start, then one thing at a time."""
     cluster = _Cluster(random)
     kinds: dict[Callable[[], Move], int] = {
         cluster.comes: 5,
@@ -226,7 +226,7 @@ def moves(random: Random) -> Moves:
 
 
 def scenario(name: str, drawn: Moves) -> Scenario:
-    """Give the scenario of these moves, each in two parts, with a look after it."""
+    """Return the scenario of these moves, each in two parts, with a look after it."""
     steps: list[Step] = []
     for number, move in enumerate(drawn[1:], 1):
         first, second = _halves(move)

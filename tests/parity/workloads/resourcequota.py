@@ -147,7 +147,7 @@ class _Namespace:
 
 
 def moves(random: Random) -> Moves:
-    """Give what happens: first some of everything, then one change at a time."""
+    """Return what happens: first some of everything, then one change at a time."""
     space = _Namespace(random)
     kinds: dict[Callable[[], Ask | Together], int] = {
         space.pod: 6,
@@ -187,7 +187,7 @@ def _times(count: int, change: Callable[[], Ask | Together]) -> Move:
 
 def scenario(name: str, drawn: Moves) -> Scenario:
     """
-    Give the scenario of these moves, with a look after each.
+    Return the scenario of these moves, with a look after each.
 
     Only one thing happens at a time: what admission lets in depends on what was taken off before.
     """

@@ -96,7 +96,7 @@ class _Ranges:
 
 def moves(random: Random) -> Moves:
     """
-    Give what happens: ranges, then what lies in them, and twice deletions and what follows.
+    Return what happens: ranges, then what lies in them, and twice deletions and what follows.
 
     Once a range is being deleted, one thing happens at a time: what frees it and what keeps it
     would run against each other, as would two changes of one's finalizers. Ranges grow only
@@ -124,7 +124,7 @@ def moves(random: Random) -> Moves:
 
 
 def scenario(name: str, drawn: Moves) -> Scenario:
-    """Give the scenario of these moves, with a look after each."""
+    """Return the scenario of these moves, with a look after each."""
     steps: list[Step] = []
     for number, move in enumerate(drawn[1:], 1):
         if number in (DOWN, LAST):

@@ -61,7 +61,7 @@ class _Nodes:
 
 
 def moves(random: Random) -> Moves:
-    """Give what happens: nodes come and go, are edited, and the controllers end and start."""
+    """Return what happens: nodes come and go, are edited, and the controllers end and start."""
     cluster = _Nodes(random)
     kinds: dict[Callable[[], Move], int] = {
         cluster.some_come: 6,
@@ -80,7 +80,7 @@ def moves(random: Random) -> Moves:
 
 def scenario(name: str, drawn: Moves) -> Scenario:
     """
-    Give the scenario of these moves.
+    Return the scenario of these moves.
 
     After each all nodes report their status: the reference puts them right only then (the
     declared Difference ttl d), so a look before would show nothing else.
