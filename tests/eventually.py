@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 60.0
 def eventually(
     read: Callable[[], T | None], what: str, *, timeout_seconds: float = PATIENCE_SECONDS
 ) -> T:
-    """Return the first truthy answer of `read`; `AssertionError` names `what` and the last answer."""
+    """Return the first truthy answer of `read`; `AssertionError` names `what` and the last one."""
     deadline = time.monotonic() + timeout_seconds
     while not (answer := read()):
         if time.monotonic() > deadline:

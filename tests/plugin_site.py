@@ -34,7 +34,7 @@ CONTROLLER = """
 
 
 def controller(sync: str = "pass", *, settings: str = "") -> str:
-    """Return the source of a controller with these statements in its sync; `settings` goes below."""
+    """Return the source of a controller with these statements in its sync, then `settings`."""
     body = indent(dedent(sync), " " * 8).strip()
     return dedent(CONTROLLER).replace("SYNC", body) + dedent(settings)
 

@@ -85,7 +85,7 @@ def _counted_by_another(found: Deviation) -> bool:
 
 
 def _owned_otherwise(found: Deviation) -> set[tuple[str | None, str | None]]:
-    """Return the owners on both sides, where they are others; None for all but numbers in `used`."""
+    """Return the owners on both sides where they differ; None for all but numbers in `used`."""
     theirs, ours = _owners(found.theirs), _owners(found.ours)
     other = {field for field in theirs.keys() | ours.keys() if theirs.get(field) != ours.get(field)}
     return {

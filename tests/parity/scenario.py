@@ -134,7 +134,7 @@ def asks(steps: Iterable[Step]) -> Iterator[Ask]:
 
 
 def owned(value: T, prefix: str) -> T:
-    """Return a value with `$` replaced in all its texts, keys included; see `nets` for addresses."""
+    """Return a value with `$` replaced in all its texts and keys; see `nets` for addresses."""
     found: Any = value
     match found:
         case str():

@@ -9,7 +9,7 @@ SHOWN = 12
 
 
 def verdict(scenario: Scenario, theirs: Result, ours: Result) -> str:
-    """Return the failure as text; nothing when the results are the same but for what is declared."""
+    """Return the failure as text; empty when the results differ by what is declared only."""
     for side, result in (("reference", theirs), ("host", ours)):
         if problem := result.problem or result.late:
             return f"{scenario.told()}\n\nthe {side} could not be played: {problem}"

@@ -27,7 +27,7 @@ def claim_of(resource: str, name: str, entry: str) -> str:
 
 
 def filled(value: T, look_up: LookUp) -> T:
-    """Return a value with the words in all its texts replaced; `NotThere` when one means nothing."""
+    """Return a value with the words in its texts replaced; `NotThere` when one means nothing."""
     found: Any = value
     match found:
         case str() if "{" in found:
