@@ -17,6 +17,7 @@ CONTROLLER = "resourcequota"
 USER = "quota"
 #: The role that the server creates for this controller.
 ROLE = "system:controller:resourcequota-controller"
+AGENT = "kcm-host/"
 Manifest = dict[str, Any]
 
 
@@ -74,6 +75,30 @@ class QuotaNamespace:
             eventually(is_equal, f"{name} has {used}")
         except AssertionError as error:
             raise AssertionError(f"{error}; it has {found}") from None
+
+    def pod(self, name: str) -> None:
+        """
+        Create a pod.
+
+        Retry when the quota changes too often for admission, which gives up after three attempts.
+        """
+        while True:
+            try:
+                self.core.create_namespaced_pod(self.name, pod_manifest(name))
+            except client.ApiException as error:
+                if json.loads(error.body or "{}").get("reason") != "Conflict":
+                    raise
+            else:
+                return
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod at once."""
+        self.core.delete_namespaced_pod(name, self.name, grace_period_seconds=0)
+
+    def wait_until_quiet(self) -> None:
+        """Wait until the controller has not written anything for a second."""
+        mark = self.server.audit.mark()
+        self.server.audit.wait_until_quiet(1.0, timeout_seconds=60, user_agent=AGENT, since=mark)
 
 
 def pod_manifest(name: str, **fields: Any) -> Manifest:

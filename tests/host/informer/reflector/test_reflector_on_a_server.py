@@ -9,7 +9,7 @@ from host.informer.reflector.running_reflector import (
 )
 
 from kcm_host.client import rest, transport
-from kcm_host_testing.faults import Cut, Rewrite, Stall
+from kcm_host_testing.faults import AfterLines, Cut, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy
 
 WATCH = {"watch": "true"}
@@ -163,3 +163,23 @@ async def test_an_object_that_leaves_the_selection_is_gone(
     await running.synced()
     await config_maps.relabel("a", {"app": "y"})
     await running.wait_for_changes("-a")
+
+
+async def test_watches_that_are_cut_again_and_again_are_waited_for_and_told(
+    start_reflector: StartReflector, fault_proxy: FaultProxy, config_maps: ConfigMaps
+) -> None:
+    """A watch that lasts ends it; nothing is lost meanwhile (F-26)."""
+    running = await start_reflector()
+    await running.synced()
+    cuts = fault_proxy.add(Cut(AfterLines(1)), query=WATCH, also_open=True)
+    names = [f"n{number}" for number in range(6)]
+    await config_maps.create(*names)
+    await until(
+        lambda: "ended within a second, several times in succession" in running.reflector.error
+    )
+    assert running.reflector.phase == "failed"
+    cuts.remove()
+    await running.wait_for_changes(*(f"+{name}" for name in names))
+    await until(lambda: running.reflector.phase == "watching")
+    assert running.seen == [f"+{name}" for name in names]
+    assert running.reflector.lists == 1
