@@ -36,6 +36,8 @@ class Stores:
         self._found: dict[tuple[Kind, type[Any], str], WatchedStore] = {}
         # `View.of` is called in every sync.
         self.find = self._found.get
+        #: Kind -> its stores, each once: they are asked for at each write, also among 50 watches.
+        self._of_kind: dict[Kind, list[Store[Any]]] = {}
 
     def add(self, name: str, model: type[Any], store: Store[Any], *, index_owner: str) -> None:
         """Add the store of a watch, in place of an earlier one of this name."""
@@ -49,8 +51,7 @@ class Stores:
 
     def of_kind(self, kind: Kind) -> list[Store[Any]]:
         """Return the stores that hold objects of a kind, each once."""
-        stores = (each.store for each in self._by_name.values() if each.store.kind == kind)
-        return list(dict.fromkeys(stores))
+        return self._of_kind.get(kind, [])
 
     def __getitem__(self, name: str) -> WatchedStore:
         return self._by_name[name]
@@ -79,9 +80,13 @@ class Stores:
 
     def _update_found(self) -> None:
         self._found.clear()
+        self._of_kind.clear()
         ambiguous = set()
         for name, watched in self._by_name.items():
             kind_and_model = watched.store.kind, watched.model
+            stores = self._of_kind.setdefault(watched.store.kind, [])
+            if watched.store not in stores:
+                stores.append(watched.store)
             # An ambiguous read would depend on the order of the watches, so it has to name one.
             if (*kind_and_model, "") in self._found:
                 ambiguous.add(kind_and_model)
