@@ -4,9 +4,11 @@ import re
 
 from pages import read, table
 
+from kcm_host.api.kinds import Key
+from kcm_host.api.sync import SyncRecord, WriteRecord
 from kcm_host.observe.metrics import Metrics
 from kcm_host.observe.prometheus import render
-from kcm_host.observe.states import ControllerState, HostState, StreamState
+from kcm_host.observe.states import ControllerState, HostState, RequestRecord, StreamState
 
 PART = read("docs/operations.md").partition("## Metrics")[2].partition("## ")[0]
 ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
@@ -14,10 +16,6 @@ ROWS = {cells[0].strip("`"): cells[1] for cells in table(PART)}
 
 def scraped() -> dict[str, set[str]]:
     """Return the metrics of a host that has done something of everything, with their labels."""
-    from kcm_host.api.kinds import Key  # noqa: PLC0415 - for the record alone
-    from kcm_host.api.sync import SyncRecord, WriteRecord  # noqa: PLC0415
-    from kcm_host.observe.states import RequestRecord  # noqa: PLC0415
-
     metrics = Metrics()
     metrics.on_request(RequestRecord(method="GET", verb="list", host="h", status=200, seconds=0.1))
     write = WriteRecord(verb="patch", kind="nodes", object="n", status=200, seconds=0.1)

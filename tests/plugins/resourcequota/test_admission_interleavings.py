@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_in_virtual_time
@@ -193,17 +194,16 @@ async def play(seed: int) -> None:
     """Run one random workload."""
     chance = random.Random(seed)
     async with running(make_world(random.Random(seed + 1))) as world:
-        honest = world.server.call
-        lossy = LossyCalls(honest, random.Random(seed + 2))
-        world.server.call = lossy.call  # type: ignore[method-assign]
+        lossy = LossyCalls(world.server.call, random.Random(seed + 2))
         admission = Admission(world, chance)
-        for _ in range(STEPS):
-            admission.step()
-            await asyncio.sleep(chance.choice((0.0, 0.0, 0.01, 0.05, 0.3, 1.0, 4.0)))
-            assert len(admission.pods) <= HARD
-        await asyncio.gather(*admission.on_the_way)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world.server, "call", lossy.call)
+            for _ in range(STEPS):
+                admission.step()
+                await asyncio.sleep(chance.choice((0.0, 0.0, 0.01, 0.05, 0.3, 1.0, 4.0)))
+                assert len(admission.pods) <= HARD
+            await asyncio.gather(*admission.on_the_way)
         assert admission.most <= HARD
-        world.server.call = honest  # type: ignore[method-assign]
         # Back-off of the failures before included.
         await asyncio.sleep(400)
         assert admission.used() == len(admission.pods)

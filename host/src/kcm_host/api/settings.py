@@ -31,8 +31,6 @@ class Settings(BaseModel):
     )
 
 
-__all__ = ["Duration", "format_duration", "parse_duration"]
-
 _NANOSECONDS = {
     "ns": 1,
     "us": 1_000,

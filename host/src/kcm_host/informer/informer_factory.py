@@ -37,12 +37,12 @@ class Informer:
     def add_handler(self, handler: EventHandler, controller: str) -> None:
         """Record that `handler` belongs to `controller`."""
         self._controllers[handler] = controller
-        self._controller_names = tuple(sorted(set(self._controllers.values())))
+        self._update_names()
 
     def remove_handler(self, handler: EventHandler) -> None:
         """Forget a handler."""
         del self._controllers[handler]
-        self._controller_names = tuple(sorted(set(self._controllers.values())))
+        self._update_names()
 
     def state(self) -> StreamState:
         """Return the state at this moment."""
@@ -60,13 +60,13 @@ class Informer:
             phase=reflector.phase if reflector else "listing",
             synced=self.shared_informer.has_synced,
             # Stores of several models hold the same objects.
-            objects=len(stores[0]) if len(stores) == 1 else max(map(len, stores), default=0),
+            objects=max(map(len, stores), default=0),
             resource_version=reflector.resource_version if reflector else "",
             lists=reflector.lists if reflector else 0,
             undecodable=_shown(undecodable) if undecodable else (),
             undecodable_count=len(undecodable),
             controllers=self._controller_names,
-            error=reflector.error if reflector else "",
+            error=self.error(),
         )
 
     def error(self) -> str:
@@ -88,6 +88,9 @@ class Informer:
         if any(typed.store.keep_full_objects for typed in shared.typed_informers):
             return False
         return all(reads_metadata_only(model) for model in shared.models)
+
+    def _update_names(self) -> None:
+        self._controller_names = tuple(sorted(set(self._controllers.values())))
 
 
 def _undecodable(stores: list[Store[Any]]) -> frozenset[Key]:

@@ -130,7 +130,7 @@ def fingerprint(error: BaseException) -> Hashable:
     That is their type, the codes of the server, and the places in the code; not their text, which
     names the object.
     """
-    # Not the text, which names the object: the same failure of 400 keys would be 400 facts (F-82).
+    # With the text, the same failure of 400 keys would be 400 facts (F-82).
     codes = (getattr(error, "status", 0), getattr(error, "reason", ""))
     return type(error), codes, _places(error.__traceback__)
 
