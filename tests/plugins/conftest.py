@@ -13,10 +13,12 @@ from kcm_host_testing.etcd import Etcd
 
 TTL_USER = "ttl"
 AGGREGATION_USER = "aggregation"
+CIDR_USER = "servicecidrs"
 #: Users of the plugins' server -> the role the server itself makes for that controller.
 ROLES = {
     TTL_USER: "system:controller:ttl-controller",
     AGGREGATION_USER: "system:controller:clusterrole-aggregation-controller",
+    CIDR_USER: "system:controller:service-cidrs-controller",
 }
 
 

@@ -14,22 +14,30 @@ Rules = Sequence[Mapping[str, Any]]
 GROUP = "rbac.authorization.k8s.io"
 
 
-def binding(name: str, *, user: str, role: str) -> dict[str, Any]:
-    """Return the manifest that lets a user do what a ClusterRole says."""
+def binding(name: str, *, user: str, role: str, kind: str = "ClusterRole") -> dict[str, Any]:
+    """Return the manifest that lets a user do what a ClusterRole or Role says."""
     return {
         "metadata": {"name": name},
-        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
         "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}],
     }
+
+
+def let_create(server: ApiServer, user: str, *, namespace: str, resources: Sequence[str]) -> None:
+    """Let a user create objects in one namespace, and nothing else."""
+    rbac: Any = client.RbacAuthorizationV1Api(server.client())
+    rule = {"apiGroups": ["*"], "resources": resources, "verbs": ["create"]}
+    rbac.create_namespaced_role(namespace, {"metadata": {"name": "tenant"}, "rules": [rule]})
+    bound = binding("tenant", user=user, role="tenant", kind="Role")
+    rbac.create_namespaced_role_binding(namespace, bound)
 
 
 @contextmanager
 def granted(server: ApiServer, user: str, rules: Rules) -> Iterator[Callable[[Rules], None]]:
     """
-    Let a user do what `rules` say, until the end.
+    Give a user the permissions of `rules` until the end; yield a function that replaces them.
 
-    Gives a function that replaces the rules. The server decides by what it has seen of them,
-    a moment later.
+    The server decides by what it has seen of them, a moment later.
     """
     rbac: Any = client.RbacAuthorizationV1Api(server.client())
     name = f"granted-{secrets.token_hex(4)}"

@@ -2,15 +2,14 @@
 
 import json
 import secrets
-import ssl
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from eventually import eventually
 from kubernetes import client
-from plugins.resourceclaim.server_claims import Claims
+from plugins.granted_roles import let_create
+from plugins.resourceclaim.server_claims import Claims, post_text
 from plugins.resourcequota.quota_server import QuotaNamespace, widgets
 from running_host import RunningHost
 
@@ -19,6 +18,7 @@ from kcm_host_testing.etcd import Etcd
 from kcm_host_testing.faults import Answer, Rewrite
 from kcm_host_testing.proxy import FaultProxy
 
+#: The user and the namespace.
 TENANT = "alice"
 GROUP = "tenants.example.com"
 CONFIG: Any = {"controllers": {"resourceclaim": {}, "resourcequota": {}}}
@@ -61,39 +61,15 @@ _WIDGET = {"apiVersion": f"{GROUP}/v1", "kind": "Widget"}
 def server(etcd: Etcd) -> Iterator[ApiServer]:
     """A server whose tenant may create claims and widgets in one namespace, and nothing else."""
     with ApiServer(etcd) as running:
-        api = running.client()
-        core: Any = client.CoreV1Api(api)
-        extensions: Any = client.ApiextensionsV1Api(api)
-        core.create_namespace({"metadata": {"name": "tenant"}})
         definition = widgets(GROUP)
         schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         schema["x-kubernetes-preserve-unknown-fields"] = True
+        extensions: Any = client.ApiextensionsV1Api(running.client())
         extensions.create_custom_resource_definition(definition)
-        rbac: Any = client.RbacAuthorizationV1Api(api)
-        groups = ["resource.k8s.io", GROUP]
-        rule = {
-            "apiGroups": groups,
-            "resources": ["resourceclaims", "widgets"],
-            "verbs": ["create"],
-        }
-        rbac.create_namespaced_role("tenant", {"metadata": {"name": "tenant"}, "rules": [rule]})
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"}
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}
-        bound = {"metadata": {"name": "tenant"}, "roleRef": role, "subjects": [subject]}
-        rbac.create_namespaced_role_binding("tenant", bound)
+        Claims(running, namespace=TENANT)
+        resources = ["resourceclaims", "widgets"]
+        let_create(running, TENANT, namespace=TENANT, resources=resources)
         yield running
-
-
-def post(server: ApiServer, path: str, body: str) -> None:
-    """Create an object as the tenant, from text that no library has looked at."""
-    headers = {
-        "Authorization": f"Bearer {server.token(TENANT)}",
-        "Content-Type": "application/json",
-    }
-    request = urllib.request.Request(f"{server.url}{path}", body.encode(), headers)
-    trusted = ssl.create_default_context(cafile=str(server.ca_file))
-    with urllib.request.urlopen(request, context=trusted) as answer:
-        assert answer.status == 201
 
 
 def create_bad_objects(server: ApiServer, value: str) -> None:
@@ -101,14 +77,15 @@ def create_bad_objects(server: ApiServer, value: str) -> None:
     name = f"bad-{secrets.token_hex(4)}"
     opaque = {"driver": "d.example", "parameters": "VALUE"}
     requests = [{"name": "r", "exactly": {"deviceClassName": "d"}}]
-    spec = {"devices": {"requests": requests, "config": [{"opaque": opaque}]}}
-    for group, resource, kind, content in (
-        ("resource.k8s.io", "resourceclaims", "ResourceClaim", spec),
-        (GROUP, "widgets", "Widget", {"value": "VALUE"}),
+    claim = {"devices": {"requests": requests, "config": [{"opaque": opaque}]}}
+    for group, kind, spec in (
+        ("resource.k8s.io", "ResourceClaim", claim),
+        (GROUP, "Widget", {"value": "VALUE"}),
     ):
-        told = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": name}}
-        text = json.dumps({**told, "spec": content}).replace('"VALUE"', value)
-        post(server, f"/apis/{group}/v1/namespaces/tenant/{resource}", text)
+        typed = {"apiVersion": f"{group}/v1", "kind": kind}
+        text = json.dumps({**typed, "metadata": {"name": name}, "spec": spec})
+        path = f"/apis/{group}/v1/namespaces/{TENANT}/{kind.lower()}s"
+        post_text(server, path, text.replace('"VALUE"', value), user=TENANT)
 
 
 @pytest.mark.parametrize("value", [DEEP, HALF_A_PAIR], ids=["deep", "half a pair"])

@@ -128,7 +128,7 @@ def test_an_empty_list_of_selectors_empties_the_role(
     ],
 )
 def test_an_invalid_selector_fails_the_sync(selectors: list[Manifest]) -> None:
-    """Nothing is written, also not what earlier selectors matched (CRA-23)."""
+    """Nothing is written, also not what earlier selectors matched (CRA-23, CRA-90)."""
     cluster = Cluster(agg=role(selectors=selectors), s1=role(R1, labels={"a": "x"}))
     with pytest.raises(
         InvalidSelector, match=f"'agg'.*clusterRoleSelectors.{len(selectors) - 1}.:"

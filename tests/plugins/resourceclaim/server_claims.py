@@ -12,6 +12,7 @@ from typing import Any
 
 from eventually import eventually
 from kubernetes import client
+from plugins.proxied_host import proxied_host
 from plugins.resourceclaim.objects import Manifest, by_template, claim_spec
 from running_host import RunningHost
 
@@ -37,14 +38,14 @@ class Claims:
         self.version = version
         self.namespace = namespace or f"t{secrets.token_hex(4)}"
         self._api = server.client()
-        self._token = server.admin_token
+        self._user = "admin"
         self._call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         self._class()
 
     def seen_by(self, user: str) -> "Claims":
         """Return the same namespace in the hands of another user."""
         seen = copy.copy(self)
-        seen._token = self.server.token(user)
+        seen._user = user
         return seen
 
     # Objects as users make them.
@@ -90,11 +91,6 @@ class Claims:
 
     # What scheduler and kubelet do.
 
-    def bind(self, name: str = "p", node: str = "n") -> None:
-        """Bind a pod to a node."""
-        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
-        self._call("POST", f"{self.path('pods', name)}/binding", body)
-
     def allocate(self, name: str, *consumers: Manifest, protected: bool = True) -> None:
         """Allocate a claim and reserve it, as the scheduler does: finalizer first, then status."""
         if protected:
@@ -118,12 +114,7 @@ class Claims:
 
     def create_text(self, resource: str, text: str) -> None:
         """Create an object from JSON that no encoder here would write."""
-        headers = {"Content-Type": JSON_TYPE, "Authorization": f"Bearer {self._token}"}
-        url = f"{self.server.url}{self.path(resource)}"
-        request = urllib.request.Request(url, text.encode(), headers, method="POST")
-        trust = ssl.create_default_context(cafile=str(self.server.ca_file))
-        with urllib.request.urlopen(request, context=trust) as answer:
-            assert answer.status == 201
+        post_text(self.server, self.path(resource), text, user=self._user)
 
     def change(self, resource: str, name: str, *, part: str = "", **fields: Any) -> Manifest:
         """Merge fields into an object, or into one `part` of it, and return it."""
@@ -235,13 +226,22 @@ class Claims:
         accept: str = JSON_TYPE,
     ) -> Manifest:
         headers = {"Content-Type": content_type, "Accept": accept}
-        headers["Authorization"] = f"Bearer {self._token}"
+        headers["Authorization"] = f"Bearer {self.server.token(self._user)}"
         answer = self._api.call_api(method, f"{self.server.url}{path}", headers, body)
         text = answer.read().decode()
         if answer.status >= 400:
             raise client.ApiException(status=answer.status, reason=f"{method} {path}: {text}")
         found: Manifest = json.loads(text)
         return found
+
+
+def post_text(server: ApiServer, path: str, text: str, *, user: str) -> None:
+    """Create an object as a user, from text that no encoder here would write."""
+    headers = {"Content-Type": JSON_TYPE, "Authorization": f"Bearer {server.token(user)}"}
+    request = urllib.request.Request(f"{server.url}{path}", text.encode(), headers)
+    trust = ssl.create_default_context(cafile=str(server.ca_file))
+    with urllib.request.urlopen(request, context=trust) as answer:
+        assert answer.status == 201
 
 
 class WatchedClaims(Claims):
@@ -297,12 +297,8 @@ def claims_host(
     server: ApiServer, *, user: str = "admin", version: str = "v1", **settings: Any
 ) -> Iterator[Callable[[], WatchedClaims]]:
     """Run a host with the controller alone; yield a function that makes a watched namespace."""
-    config = {"controllers": {CONTROLLER: {"settings": settings}}}
     made: list[WatchedClaims] = []
-    with (
-        FaultProxy(server) as proxy,
-        RunningHost(config, kubeconfig=proxy.kubeconfig(user)) as host,
-    ):
+    with proxied_host(server, CONTROLLER, user=user, **settings) as (proxy, host):
 
         def begin() -> WatchedClaims:
             made.append(WatchedClaims(server, proxy, host, version=version))
@@ -319,8 +315,3 @@ def consumer(pod: Manifest) -> Manifest:
     """Return a pod as the scheduler reserves a claim for it."""
     metadata = pod["metadata"]
     return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
-
-
-def bodies(requests: Sequence[Request]) -> list[Any]:
-    """Return the bodies of requests."""
-    return [json.loads(one.body) if one.body else None for one in requests]

@@ -213,12 +213,13 @@ def test_a_conflict_writes_nothing_more() -> None:
 
 
 def test_a_claim_that_changes_while_the_server_is_asked_is_left_alone() -> None:
-    """Its change was delivered, and queues it again if there is something to do (RC-57)."""
+    """Its change was delivered, and queues it again; it is synced once more (RC-32, RC-57)."""
     cluster = ClaimCluster(claim(**USED))
     changed = claim(**{**USED, "consumers": [user("p"), user("q")]})
     cluster.before_response(lambda: cluster.place(changed), verb="get")
     assert cluster.sent_by("claim", "c") == []
     assert cluster.queued() == ["claim:ns/c"]
+    assert cluster.sent_until_idle() == [STATUS, MAIN]
 
 
 def test_the_finalizer_stays_if_its_removal_fails() -> None:

@@ -1,12 +1,9 @@
-"""Which names the controller goes by on a real server, and which permissions it needs."""
-
-from typing import Any
+"""Which permissions the controller needs on a real server."""
 
 from eventually import eventually
 from plugins.granted_roles import granted
 from plugins.resourceclaim.objects import by_name
 from plugins.resourceclaim.server_claims import claims_host, consumer
-from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
 
@@ -17,16 +14,6 @@ STATUS, MAIN, DELETE = (
     "DELETE resourceclaims",
 )
 DEVICE_GROUP = "resource.k8s.io"
-
-
-def test_it_goes_by_the_names_of_the_reference(plugin_server: ApiServer) -> None:
-    """Name, alias and queue; and it ends in order (RC-1, RC-3, RC-6, RC-77)."""
-    for name in ("resourceclaim-controller", "resource-claim-controller"):
-        config: Any = {"controllers": {name: {}}}
-        with RunningHost(config, kubeconfig=plugin_server.kubeconfig()) as host:
-            assert host.controller("resourceclaim")["workers"] == 50
-            assert 'workqueue_depth{name="resource_claim"}' in host.metrics()
-            assert host.stop() == 0
 
 
 def test_the_documented_permissions_are_enough(plugin_server: ApiServer) -> None:

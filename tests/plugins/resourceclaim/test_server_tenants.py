@@ -1,13 +1,12 @@
 """Claims and templates with unusual contents that a tenant creates on a real server."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from eventually import eventually
 from kubernetes import client
+from plugins.granted_roles import let_create
 from plugins.resourceclaim.objects import by_name, by_template, claim_spec
 from plugins.resourceclaim.server_claims import Claims, WatchedClaims
 
@@ -17,7 +16,6 @@ TENANT = "nobody"
 STATUS, MAIN = "PUT resourceclaims/status", "PUT resourceclaims"
 #: Deeper than most encoders go (254), and still what the host can decode.
 DEEP = 400
-RBAC = "rbac.authorization.k8s.io"
 
 
 def nested(depth: int) -> Any:
@@ -48,22 +46,13 @@ def opaque(parameters: Any) -> dict[str, Any]:
     return {"devices": {**devices, "config": [config]}}
 
 
-@contextmanager
-def tenant(claims: WatchedClaims) -> Iterator[Claims]:
+def tenant(claims: WatchedClaims) -> Claims:
     """Return the namespace with a user who may only create claims and templates in it."""
-    rbac: Any = client.RbacAuthorizationV1Api(claims.server.client())
     resources = ["resourceclaims", "resourceclaimtemplates"]
-    rule = {"apiGroups": ["resource.k8s.io"], "resources": resources, "verbs": ["create"]}
-    rbac.create_namespaced_role(claims.namespace, {"metadata": {"name": "tenant"}, "rules": [rule]})
-    binding = {
-        "metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "tenant"},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": TENANT}],
-    }
-    rbac.create_namespaced_role_binding(claims.namespace, binding)
+    let_create(claims.server, TENANT, namespace=claims.namespace, resources=resources)
     seen = claims.seen_by(TENANT)
     eventually(lambda: _may_create(seen), "the tenant's role is known to the server")
-    yield seen
+    return seen
 
 
 def _may_create(seen: Claims) -> bool:
@@ -117,19 +106,19 @@ def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
     others.template()
     running = others.pod("running")
     others.made("running")
-    with tenant(claims) as seen:
-        spec = opaque(nested(DEEP))
-        for metadata in ({"name": "deep"}, {"name": "deep-kept", "finalizers": [FINALIZER]}):
-            body = compact({"metadata": metadata, "spec": spec})
-            seen.create_text("resourceclaims", body)
-        seen.create("resourceclaimtemplates", {"metadata": {"name": "t"}, "spec": {"spec": spec}})
-        seen.create_text("resourceclaims", too_deep({"name": "deeper"}))
-        seen.create_text("resourceclaimtemplates", too_deep({"name": "u"}, template=True))
-        # A claim for the pod of somebody else, in another namespace and under another name.
-        owner = {"metadata": {"name": "other", "uid": running["metadata"]["uid"]}}
-        mark = {"resource.kubernetes.io/pod-claim-name": "res"}
-        seen.claim("stolen", owner=owner, annotations=mark, finalizers=[FINALIZER])
-        claims.wait_until_idle()
+    seen = tenant(claims)
+    spec = opaque(nested(DEEP))
+    for metadata in ({"name": "deep"}, {"name": "deep-kept", "finalizers": [FINALIZER]}):
+        body = compact({"metadata": metadata, "spec": spec})
+        seen.create_text("resourceclaims", body)
+    seen.create("resourceclaimtemplates", {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+    seen.create_text("resourceclaims", too_deep({"name": "deeper"}))
+    seen.create_text("resourceclaimtemplates", too_deep({"name": "u"}, template=True))
+    # A claim for the pod of somebody else, in another namespace and under another name.
+    owner = {"metadata": {"name": "other", "uid": running["metadata"]["uid"]}}
+    mark = {"resource.kubernetes.io/pod-claim-name": "res"}
+    seen.claim("stolen", owner=owner, annotations=mark, finalizers=[FINALIZER])
+    claims.wait_until_idle()
     others.pod("next", by_template())
     others.made("next")
     for name, made in (("running", others.recorded("running")), ("next", others.made("next"))):

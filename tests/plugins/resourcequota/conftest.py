@@ -23,7 +23,7 @@ def quota_server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def quota_controller(quota_server: ApiServer) -> Iterator[RunningHost]:
     """A host with a settle time of one second."""
     with quota_host(quota_server, settleTime="1s") as host:

@@ -1,32 +1,17 @@
 """A status write is stored by the real server, and its response is lost."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from eventually import eventually
 from kubernetes import client
-from plugins.granted_roles import binding
-from plugins.resourcequota.quota_server import CONTROLLER, ROLE, USER, QuotaNamespace, pod_manifest
+from plugins.proxied_host import proxied_host
+from plugins.resourcequota.quota_server import CONTROLLER, USER, QuotaNamespace, pod_manifest
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
-from kcm_host_testing.etcd import Etcd
 from kcm_host_testing.faults import Cut, Fault, Point, Stall
-from kcm_host_testing.proxy import FaultProxy
 
 #: Only deletions may be subtracted in this test.
 SETTINGS = {"settleTime": "10m", "resyncPeriod": "0s"}
-
-
-@pytest.fixture(scope="module")
-def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
-    """Return a server on which no other controller counts quotas."""
-    with ApiServer(etcd, binaries=kube_binaries, users=[USER]) as server:
-        rbac: Any = client.RbacAuthorizationV1Api(server.client())
-        rbac.create_cluster_role_binding(binding("quota", user=USER, role=ROLE))
-        yield server
 
 
 @pytest.mark.parametrize(
@@ -36,18 +21,16 @@ def server(etcd: Etcd, kube_binaries: Path) -> Iterator[ApiServer]:
         pytest.param(Cut(Point.ANSWER), id="the connection is cut, and the request sent again"),
     ],
 )
-def test_admission_admits_no_more_after_a_lost_response(server: ApiServer, fault: Fault) -> None:
+def test_admission_admits_no_more_after_a_lost_response(
+    quota_server: ApiServer, fault: Fault
+) -> None:
     """
     What a stored write subtracted is not subtracted again when admission raises `used`.
 
     F-5: the usage is kept for a request in progress, here one whose object is never created.
     """
-    config = {"controllers": {CONTROLLER: {"settings": SETTINGS}}}
-    with (
-        FaultProxy(server) as proxy,
-        RunningHost(config, kubeconfig=proxy.kubeconfig(USER)) as host,
-    ):
-        place = QuotaNamespace(server)
+    with proxied_host(quota_server, CONTROLLER, user=USER, **SETTINGS) as (proxy, host):
+        place = QuotaNamespace(quota_server)
         place.quota("pods", limit="5")
         place.wait_until({"pods": 0})
         for number in range(5):
