@@ -11,13 +11,11 @@ from parity.scenarios import (
     resourceclaim_use,
     resourcequota,
     resourcequota_claims,
-    resourcequota_life,
     resourcequota_pods,
+    resourcequota_random,
     servicecidrs,
     servicecidrs_deleted,
-    servicecidrs_life,
     ttl,
-    ttl_steps,
 )
 from parity.workloads import clusterrole_aggregation as random_roles
 from parity.workloads import resourceclaim as random_claims
@@ -27,10 +25,10 @@ from parity.workloads import ttl as random_nodes
 
 #: Modules with scenarios; a new one is added here.
 MODULES = (
-    *(servicecidrs, servicecidrs_deleted, servicecidrs_life),
-    *(ttl, ttl_steps, clusterrole_aggregation, clusterrole_aggregation_life),
+    *(servicecidrs, servicecidrs_deleted),
+    *(ttl, clusterrole_aggregation, clusterrole_aggregation_life),
     *(resourceclaim_making, resourceclaim_use, resourceclaim_life),
-    *(resourcequota, resourcequota_pods, resourcequota_claims, resourcequota_life),
+    *(resourcequota, resourcequota_pods, resourcequota_claims, resourcequota_random),
 )
 #: Random workloads; a new one is added here.
 WORKLOADS = (

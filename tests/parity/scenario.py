@@ -1,7 +1,7 @@
 """A scenario: what is there before the controllers start, what happens then, and what counts."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -122,6 +122,17 @@ class Scenario:
         before = [f"  before the start: {step}" for step in self.before]
         steps = [f"  {number:2}. {step}" for number, step in enumerate(self.steps, 1)]
         return "\n".join([f"{self.id} ({self.rules})", *before, *steps])
+
+
+def stories(controller: str, **common: Any) -> Callable[..., Scenario]:
+    """Return a function that makes scenarios of a controller, from name, rules and steps."""
+
+    def story(
+        name: str, rules: str, *steps: Any, before: Iterable[Any] = (), **more: Any
+    ) -> Scenario:
+        return Scenario(name, controller, rules, steps, tuple(before), **{**common, **more})
+
+    return story
 
 
 def asks(steps: Iterable[Step]) -> Iterator[Ask]:

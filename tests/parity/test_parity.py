@@ -8,7 +8,8 @@ from parity.batches import TRIES_OF_LATE
 from parity.catalogue import FIXED, RECORDED, SEEDS
 from parity.recordings import Recordings
 from parity.result import Result
-from parity.scenario import Scenario
+from parity.scenario import END, Scenario
+from parity.scenarios import resourcequota_random
 from parity.verdict import verdict
 
 from kcm_host_testing import release
@@ -75,3 +76,17 @@ def test_every_scenario_is_recorded(recordings: Known) -> None:
     """There is a recording of each scenario as it is now, by the release that the kit builds."""
     missing = [one.id for one in RECORDED if recordings[one.controller].of(one) is None]
     assert missing == [], RENEW
+
+
+def test_random_pods_use_every_name(recordings: Known) -> None:
+    """Each name of their quotas counts something somewhere, unless its selector is malformed."""
+    (scenario,) = resourcequota_random.SCENARIOS
+    found = recorded(scenario, recordings).looks[END]
+    quotas = {ref: each for ref, each in found.items() if ref.startswith("resourcequotas/")}
+    used = {
+        name
+        for quota in quotas.values()
+        for name, amount in quota["status"]["used"].items()
+        if amount != "0"
+    }
+    assert used == {*resourcequota_random.NAMES, *resourcequota_random.TERMINATING}

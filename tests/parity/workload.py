@@ -1,16 +1,19 @@
 """Random workloads: a seed makes moves, moves make a scenario, and a failing one is made short."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from parity.scenario import Cluster, Scenario
-from parity.steps import Step
+from parity.steps import Ask, Look, Machine, Quiet, Refuse, Step, Together
 
 #: What belongs together and is left out together when a failing seed is made shorter. The first
 #: move of a workload is what is there before the controllers start.
 Move = tuple[Step, ...]
 Moves = list[Move]
+#: How probable a change is beside the others, and what makes it.
+Kinds = Sequence[tuple[int, Callable[[], Ask | Together]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +21,22 @@ class Workload:
     """The random workload of one controller."""
 
     controller: str
+    rules: str
     moves: Callable[[Random], Moves]
     """Gives the moves; nothing but the random numbers decides."""
-    scenario: Callable[[str, Moves], Scenario]
+    steps: Callable[[Moves], Iterable[Step]]
     """
-    Makes a scenario of this name; some of the moves may be empty.
+    Gives the steps of the moves after the first one; some of the moves may be empty.
 
-    It waits between moves wherever the result would otherwise be chance. Where all scenarios of
+    They wait between moves wherever the result would otherwise be chance. Where all scenarios of
     a workload touch the machine at the same places, they are played together.
     """
     seeds_in_tests: int
     """How many seeds are recorded and played in every run of the tests."""
     clusters: tuple[Cluster, ...] = (Cluster(),)
     """What the seeds are played on, in turn."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the scenarios."""
 
     def moves_of(self, seed: int) -> Moves:
         """Return the moves of a seed."""
@@ -42,8 +48,40 @@ class Workload:
 
     def with_moves(self, name: str, seed: int, moves: Moves) -> Scenario:
         """Return a scenario of these moves, on the cluster of this seed."""
-        cluster = self.clusters[seed % len(self.clusters)]
-        return replace(self.scenario(name, moves), cluster=cluster)
+        return Scenario(
+            name,
+            self.controller,
+            self.rules,
+            tuple(self.steps(moves)),
+            before=tuple(each for each in moves[0] if isinstance(each, Ask | Together | Refuse)),
+            cluster=self.clusters[seed % len(self.clusters)],
+            counted=False,
+            tolerant=True,
+            **self.options,
+        )
+
+
+def drawn(random: Random, kinds: Kinds, count: int) -> Iterator[Ask | Together]:
+    """Return so many changes, each as probable as its number says."""
+    chosen = random.choices(list(kinds), [weight for weight, _ in kinds], k=count)
+    return (make() for _, make in chosen)
+
+
+def with_looks(
+    moves: Moves, *, down: int, waits: Mapping[int, Step] | None = None
+) -> Iterator[Step]:
+    """
+    Return the steps of the moves after the first one, with a look after each.
+
+    The controllers are down during the move of the number `down`; `waits` come before moves.
+    """
+    for number, move in enumerate(moves[1:], 1):
+        if waits and number in waits:
+            yield waits[number]
+        if number == down:
+            yield from (Machine.STOP, *move, Machine.START)
+        else:
+            yield from (*move, Look(f"after move {number}") if move else Quiet())
 
 
 #: A step's place: the move, and where in it.

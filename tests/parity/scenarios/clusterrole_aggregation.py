@@ -1,19 +1,10 @@
 """The aggregation: which rules a role gets, in which order, and who owns them."""
 
-from typing import Any
-
-from parity.scenario import Scenario
+from parity.scenario import stories
 from parity.scenarios.roles import R1, R2, R3, R5, R9, edit, having, relabel, role, rule, where
 from parity.steps import Look, Quiet, apply, delete
 
-
-def made_of(
-    name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any
-) -> Scenario:
-    """Return a scenario of the aggregation."""
-    return Scenario(name, "clusterrole-aggregation", rules, steps, before, **more)
-
-
+made_of = stories("clusterrole-aggregation")
 AX, BY = having(a="x"), having(b="y")
 S1 = role("s1", R1, R2, labels={"a": "x"})
 AGG = role("agg", selectors=[AX])

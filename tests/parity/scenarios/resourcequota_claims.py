@@ -1,6 +1,9 @@
-"""The resourcequota controller: devices, classes of volumes, custom resources."""
+"""The resourcequota controller: devices, classes, custom resources; restarts and refused writes."""
 
+from parity.scenario import Scenario
 from parity.scenarios.quotas import (
+    CPU,
+    PROXIED,
     RESYNCING,
     asking,
     claim,
@@ -8,14 +11,17 @@ from parity.scenarios.quotas import (
     exactly,
     first_of,
     gone,
+    limits,
+    phase,
     pod,
+    pods,
     quota,
     scope,
     some,
     story,
     volume,
 )
-from parity.steps import Look, Quiet, create, patch, status
+from parity.steps import RESTART, Look, Machine, Quiet, Refuse, create, delete, patch, status
 
 DEVICES = "deviceclass.resource.k8s.io/devices"
 IMPLICIT = "requests.deviceclass.resource.kubernetes.io"
@@ -43,7 +49,7 @@ WIDGETS_SERVED = create(
     },
 )
 
-SCENARIOS = (
+CLAIMS = (
     story(
         "devices of claims",
         "RQ-T85, RQ-T86, RQ-T87, RQ-178 to RQ-181",
@@ -165,3 +171,135 @@ SCENARIOS = (
         alone=True,
     ),
 )
+
+#: Times that a refused write is tried again: after a conflict, the host waits a second for news.
+PATIENCE = [Quiet()] * 4
+NAMES = ("pods", "cpu", "configmaps")
+
+
+def refused(code: int) -> Scenario:
+    """Return a scenario in which the first write is refused twice."""
+    return story(
+        f"an answer {code} is tried again",
+        "RQ-31, RQ-34, RQ-T14",
+        Refuse("resourcequotas/$ns/$q", code, 2, "status", "PUT"),
+        quota(*NAMES),
+        *PATIENCE,
+        before=(pods(2),),
+        cluster=PROXIED,
+        counted=False,
+    )
+
+
+LIFE = (
+    story(
+        "what changed while the controllers were down",
+        "RQ-15, RQ-20, RQ-24, RQ-T20",
+        Quiet(),
+        Machine.STOP,
+        gone("p0"),
+        phase("p1", "Succeeded"),
+        pod("late", CPU),
+        gone("was", resource="resourcequotas"),
+        quota("pods", name="new"),
+        limits(cpu=None, secrets="3"),
+        Machine.START,
+        Quiet(),
+        before=(pods(4), quota(*NAMES), quota("pods", name="was")),
+        cluster=RESYNCING,
+        counted=False,
+    ),
+    story(
+        "a restart writes nothing",
+        "RQ-T2, RQ-15",
+        Quiet(),
+        *RESTART,
+        before=(pods(3), some("configmaps", "c"), quota(*NAMES)),
+        cluster=RESYNCING,
+    ),
+    story(
+        "a status edited while the controllers were down",
+        "RQ-T17, RQ-24, RQ-46",
+        Quiet(),
+        Machine.STOP,
+        status("resourcequotas/$ns/$high", {"used": {"pods": "9"}}),
+        status("resourcequotas/$ns/$low", {"used": {"pods": "0", "cpu": None}}),
+        status("resourcequotas/$ns/$none", {"used": None, "hard": None}),
+        Machine.START,
+        Quiet(),
+        before=(pods(3), *(quota("pods", "cpu", name=name) for name in ("high", "low", "none"))),
+        cluster=RESYNCING,
+        counted=False,
+    ),
+    story(
+        "killed in the midst of work",
+        "RQ-15, RQ-53",
+        pods(20),
+        *(gone(f"p{number}") for number in range(0, 20, 2)),
+        Machine.KILL,
+        gone("p1"),
+        quota("pods", name="late"),
+        Machine.START,
+        Quiet(),
+        before=(quota(*NAMES),),
+        cluster=RESYNCING,
+        counted=False,
+    ),
+    story(
+        "the API server restarts",
+        "RQ-71, RQ-225",
+        pods(3),
+        Quiet(),
+        Machine.RESTART_SERVER,
+        gone("p0"),
+        Quiet(),
+        pod("late", CPU),
+        quota("cpu", name="late"),
+        Quiet(),
+        before=(quota(*NAMES),),
+        cluster=RESYNCING,
+        counted=False,
+    ),
+    story(
+        "the watches expire",
+        "RQ-T111, RQ-T134",
+        pods(6),
+        some("configmaps", "c", "d"),
+        Quiet(),
+        Machine.EXPIRE,
+        gone("p0"),
+        gone("p1"),
+        gone("c", resource="configmaps"),
+        Quiet(),
+        before=(quota(*NAMES),),
+        cluster=RESYNCING,
+        counted=False,
+    ),
+    *map(refused, (403, 404, 409, 422, 500, 503)),
+    story(
+        "a quota that goes while its writes are refused",
+        "RQ-53, RQ-31",
+        Refuse("resourcequotas/$ns/$q", 500, 100_000, "status", "PUT"),
+        quota(*NAMES),
+        quota("pods", name="other"),
+        Look("the other one is written"),
+        delete("resourcequotas/$ns/$q"),
+        before=(pods(2),),
+        cluster=PROXIED,
+        counted=False,
+    ),
+    story(
+        "a change while a write is refused",
+        "RQ-31, RQ-34",
+        Refuse("resourcequotas/$ns/$q", 500, 6, "status", "PUT"),
+        gone("p0"),
+        limits(secrets="7"),
+        Quiet(),
+        Quiet(),
+        before=(pods(3), quota(*NAMES)),
+        cluster=PROXIED,
+        counted=False,
+    ),
+)
+
+SCENARIOS = (*CLAIMS, *LIFE)

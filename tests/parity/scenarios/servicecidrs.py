@@ -1,8 +1,6 @@
-"""The servicecidrs controller: living ranges, and writes that are refused."""
+"""The servicecidrs controller: living ranges, refused writes, restarts and outages."""
 
-from typing import Any
-
-from parity.scenario import Cluster, Scenario
+from parity.scenario import Cluster, Scenario, stories
 from parity.scenarios.ranges import (
     FINALIZER,
     GRACE,
@@ -12,26 +10,21 @@ from parity.scenarios.ranges import (
     TERMINATING,
     V4,
     V6,
+    address,
     cidr,
     condition,
     edit,
     finalize,
     gone,
+    no_address,
     no_service,
     say,
     service,
     touch,
 )
-from parity.steps import Look, Quiet, Refuse, patch, status, together
+from parity.steps import RESTART, Look, Machine, Quiet, Refuse, patch, status, together
 
-
-def ranges(
-    name: str, rules: str, *steps: Any, before: tuple[Any, ...] = (), **more: Any
-) -> Scenario:
-    """Return a scenario of the servicecidrs controller."""
-    return Scenario(name, "servicecidrs", rules, steps, before, **more)
-
-
+ranges = stories("servicecidrs")
 PROXIED = Cluster(proxied=True)
 A, KUBERNETES = "servicecidrs/$a", "servicecidrs/kubernetes"
 
@@ -47,7 +40,7 @@ def refused(what: str, rules: str, code: int, subresource: str) -> Scenario:
     )
 
 
-SCENARIOS = (
+LIVING = (
     ranges("a new one gets finalizer and condition", "SC-T2, SC-70 to SC-75", cidr("a", V4)),
     ranges("one that is there at the start", "SC-20, SC-T2", before=(cidr("a", V4),)),
     ranges(
@@ -222,3 +215,96 @@ SCENARIOS = (
         cluster=PROXIED,
     ),
 )
+
+FREE, KEPT = "10.$.8.0/24", "10.$.9.0/24"
+
+LIFE = (
+    ranges(
+        "what changed while the controllers were down",
+        "SC-9, SC-20, SC-23",
+        service("s", 7),
+        address("10.$.9.7"),
+        Machine.STOP,
+        cidr("new", "10.$.1.0/24"),
+        finalize("a"),
+        say("$b", *TERMINATING),
+        gone("free"),
+        gone("kept"),
+        Machine.START,
+        Look("within the grace"),
+        GRACE,
+        Look("after the grace"),
+        no_address("10.$.9.7"),
+        before=(cidr("a", V4), cidr("b", LARGE), cidr("free", "10.$.0.0/26"), cidr("kept", KEPT)),
+    ),
+    ranges(
+        "a kept one that becomes free while the controllers are down",
+        "SC-25, SC-65",
+        service("s", 7),
+        Machine.STOP,
+        gone("a"),
+        no_service("s"),
+        Machine.START,
+        Look("within the grace"),
+        GRACE,
+        before=(cidr("a", V4),),
+    ),
+    ranges(
+        "a restart within the grace",
+        "SC-62, SC-63, SC-20",
+        gone("free"),
+        gone("kept"),
+        Look("deleted"),
+        *RESTART,
+        Look("started again"),
+        GRACE,
+        Look("after the grace"),
+        no_address("10.$.9.7"),
+        before=(cidr("a", V4), cidr("free", FREE), cidr("kept", KEPT), address("10.$.9.7")),
+    ),
+    ranges(
+        "killed in the midst of work",
+        "SC-62, SC-75, SC-20",
+        gone("free"),
+        gone("kept"),
+        together(cidr(f"n{number:02}", f"10.$.{100 + number}.0/24") for number in range(20)),
+        Machine.KILL,
+        cidr("late", V4),
+        Machine.START,
+        Look("started again"),
+        GRACE,
+        before=(cidr("free", FREE), cidr("kept", KEPT), address("10.$.9.7")),
+        counted=False,
+    ),
+    ranges(
+        "the API server restarts within the grace",
+        "SC-62, SC-9",
+        address("10.$.9.7"),
+        Quiet(),
+        gone("free"),
+        gone("kept"),
+        Machine.RESTART_SERVER,
+        cidr("late", "10.$.1.0/24"),
+        GRACE,
+        Look("after the grace"),
+        no_address("10.$.9.7"),
+        before=(cidr("a", V4), cidr("free", FREE), cidr("kept", KEPT)),
+        counted=False,
+    ),
+    ranges(
+        "the watches expire within the grace",
+        "SC-62, SC-25",
+        address("10.$.9.7"),
+        Quiet(),
+        gone("free"),
+        gone("kept"),
+        Machine.EXPIRE,
+        no_address("10.$.9.7"),
+        cidr("late", "10.$.1.0/24"),
+        # No look before: to come back to the watches takes most of the grace.
+        GRACE,
+        before=(cidr("a", V4), cidr("free", FREE), cidr("kept", KEPT)),
+    ),
+)
+
+SCENARIOS = (*LIVING, *LIFE)

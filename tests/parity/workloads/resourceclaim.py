@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from parity.scenario import Scenario
 from parity.scenarios.claims import (
     FOREIGN,
     OTHER_UID,
@@ -20,13 +19,12 @@ from parity.scenarios.claims import (
     phase,
     pod,
     reserve,
-    story,
     template,
     user,
     users,
 )
-from parity.steps import Ask, Look, Machine, Quiet, Refuse, Step, Together, bind, delete
-from parity.workload import Move, Moves, Workload
+from parity.steps import Ask, Quiet, Step, bind, delete
+from parity.workload import Move, Moves, Workload, with_looks
 
 MOVES = 9
 #: During this move the controllers are down.
@@ -225,24 +223,25 @@ def moves(random: Random) -> Moves:
     return [first, *(draw() for draw in drawn)]
 
 
-def scenario(name: str, drawn: Moves) -> Scenario:
-    """Return the scenario of these moves, each in two parts, with a look after it."""
-    steps: list[Step] = []
-    for number, move in enumerate(drawn[1:], 1):
-        first, second = _halves(move)
-        if number == DOWN:
-            steps += [Machine.STOP, *first, *second, Machine.START]
-        else:
-            steps += [*first, Quiet(), *second, Look(f"after move {number}") if move else Quiet()]
-    before = tuple(step for step in drawn[0] if isinstance(step, Ask | Together | Refuse))
-    return story(name, "RC-35 to RC-62", *steps, before=before, counted=False, tolerant=True)
+def steps(drawn: Moves) -> Iterator[Step]:
+    """Return the steps of these moves, each in two parts, with a look after it."""
+    split = [tuple(_in_two_parts(move)) for move in drawn]
+    split[DOWN] = tuple(step for step in drawn[DOWN] if step != Quiet())
+    return with_looks(split, down=DOWN)
 
 
-def _halves(move: Move) -> Iterator[Move]:
-    """Split where a move waits, so that all scenarios have the same number of waits."""
-    place = move.index(Quiet()) if Quiet() in move else len(move)
-    yield move[:place]
-    yield move[place + 1 :]
+def _in_two_parts(move: Move) -> Iterator[Step]:
+    """Add a wait where a move has none, so that all scenarios have the same number of waits."""
+    yield from move
+    if Quiet() not in move:
+        yield Quiet()
 
 
-WORKLOAD = Workload("resourceclaim", moves, scenario, seeds_in_tests=20)
+WORKLOAD = Workload(
+    "resourceclaim",
+    "RC-35 to RC-62",
+    moves,
+    steps,
+    seeds_in_tests=20,
+    options={"also": ("resourceclaims",)},
+)

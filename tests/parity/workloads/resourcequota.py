@@ -1,10 +1,9 @@
 """Random days of a namespace with quotas: objects come, change and go, limits change."""
 
-from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
-from parity.scenario import Scenario
 from parity.scenarios.quotas import (
     BY_CHANCE,
     CPU,
@@ -22,8 +21,8 @@ from parity.scenarios.quotas import (
     some,
     volume,
 )
-from parity.steps import Ask, Look, Machine, Quiet, Refuse, Step, Together, create, patch, status
-from parity.workload import Move, Moves, Workload
+from parity.steps import Ask, Together, create, patch, status
+from parity.workload import Kinds, Move, Moves, Workload, drawn, with_looks
 
 GOLD = "gold.storageclass.storage.k8s.io/requests.storage"
 GPU = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
@@ -70,151 +69,104 @@ class _Namespace:
     """Draws changes of what is in a namespace."""
 
     def __init__(self, random: Random) -> None:
-        self._choice = random.choice
-        self._random = random
+        self.random = random
+        self.choice = random.choice
 
-    def pod(self) -> Ask:
+    def new_pod(self) -> Ask:
         spec: dict[str, Any] = {}
-        if self._random.random() < 0.3:
+        if self.random.random() < 0.3:
             spec["activeDeadlineSeconds"] = 600
-        if self._random.random() < 0.3:
+        if self.random.random() < 0.3:
             spec["priorityClassName"] = "$high"
-        return pod(self._choice(PODS), self._choice(RESOURCES), **spec)
+        return pod(self.choice(PODS), self.choice(RESOURCES), **spec)
 
-    def phase(self) -> Ask:
-        return phase(self._choice(PODS), self._choice(PHASES))
-
-    def deadline(self) -> Ask:
-        return patch(f"pods/$ns/${self._choice(PODS)}", {"spec": {"activeDeadlineSeconds": 60}})
-
-    def no_pod(self) -> Ask:
-        return gone(self._choice(PODS))
-
-    def service(self) -> Ask:
-        ports = [port(80 + number) for number in range(self._random.randint(1, 3))]
-        return service(self._choice(SERVICES), self._choice(TYPES), *ports)
+    def new_service(self) -> Ask:
+        ports = [port(80 + number) for number in range(self.random.randint(1, 3))]
+        return service(self.choice(SERVICES), self.choice(TYPES), *ports)
 
     def other_service(self) -> Ask:
-        change: dict[str, Any] = {"type": self._choice(TYPES)}
-        if self._random.random() < 0.5:
+        change: dict[str, Any] = {"type": self.choice(TYPES)}
+        if self.random.random() < 0.5:
             change["ports"] = [port(80)]
-        return patch(f"services/$ns/${self._choice(SERVICES)}", {"spec": change})
+        return patch(f"services/$ns/${self.choice(SERVICES)}", {"spec": change})
 
-    def no_service(self) -> Ask:
-        return gone(self._choice(SERVICES), resource="services")
-
-    def volume(self) -> Ask:
-        spec = self._choice(({}, {"storageClassName": "gold"}))
-        return volume(self._choice(VOLUMES), self._choice(("1Gi", "1500M", "100m")), **spec)
+    def new_volume(self) -> Ask:
+        spec = self.choice(({}, {"storageClassName": "gold"}))
+        return volume(self.choice(VOLUMES), self.choice(("1Gi", "1500M", "100m")), **spec)
 
     def allocated(self) -> Ask:
-        size = {"storage": self._choice(("10Gi", "1Mi"))}
-        name = self._choice(VOLUMES)
-        return status(f"persistentvolumeclaims/$ns/${name}", {"allocatedResources": size})
-
-    def no_volume(self) -> Ask:
-        return gone(self._choice(VOLUMES), resource="persistentvolumeclaims")
+        size = {"storage": self.choice(("10Gi", "1Mi"))}
+        path = f"persistentvolumeclaims/$ns/${self.choice(VOLUMES)}"
+        return status(path, {"allocatedResources": size})
 
     def plain(self) -> Together:
-        return some(self._choice(("configmaps", "secrets")), self._choice(PLAIN))
+        return some(self.choice(("configmaps", "secrets")), self.choice(PLAIN))
 
-    def no_plain(self) -> Ask:
-        return gone(self._choice(PLAIN), resource=self._choice(("configmaps", "secrets")))
+    def limits_of(self, names: list[str]) -> dict[str, str | None]:
+        return {name: self.choice(LIMITS if name in AMOUNTS else WHOLE) for name in names}
 
-    def quota(self) -> Ask:
-        name = self._choice(QUOTAS)
+    def new_quota(self) -> Ask:
+        name = self.choice(QUOTAS)
         if name == "scoped":
-            return quota(*OF_PODS, name=name, limit="1k", **self._choice(SCOPES))
-        names = self._random.sample(NAMES, self._random.randint(1, 6))
-        return create(f"resourcequotas/$ns/${name}", {"spec": {"hard": self._limits(names)}})
+            return quota(*OF_PODS, name=name, limit="1k", **self.choice(SCOPES))
+        names = self.random.sample(NAMES, self.random.randint(1, 6))
+        return create(f"resourcequotas/$ns/${name}", {"spec": {"hard": self.limits_of(names)}})
 
     def other_limits(self) -> Ask:
-        names = self._random.sample(NAMES, 2)
-        hard: dict[str, str | None] = dict(self._limits(names))
-        hard[self._choice(NAMES)] = None
-        return limits(self._choice(("q", "r")), **hard)
+        hard = self.limits_of(self.random.sample(NAMES, 2))
+        hard[self.choice(NAMES)] = None
+        return limits(self.choice(("q", "r")), **hard)
 
     def edited_by_hand(self) -> Ask:
-        name, used = self._choice(("q", "r")), self._choice(("0", "1", "7", None))
-        change = {"used": {self._choice(NAMES): used}}
-        return status(f"resourcequotas/$ns/${name}", self._choice((change, {"used": None})))
-
-    def no_quota(self) -> Ask:
-        return gone(self._choice(QUOTAS), resource="resourcequotas")
-
-    def _limits(self, names: list[str]) -> dict[str, str]:
-        return {name: self._choice(LIMITS if name in AMOUNTS else WHOLE) for name in names}
+        name, used = self.choice(("q", "r")), self.choice(("0", "1", "7", None))
+        change = {"used": {self.choice(NAMES): used}}
+        return status(f"resourcequotas/$ns/${name}", self.choice((change, {"used": None})))
 
 
 def moves(random: Random) -> Moves:
     """Return what happens: first some of everything, then one change at a time."""
-    space = _Namespace(random)
-    kinds: dict[Callable[[], Ask | Together], int] = {
-        space.pod: 6,
-        space.phase: 4,
-        space.deadline: 1,
-        space.no_pod: 4,
-        space.service: 2,
-        space.other_service: 2,
-        space.no_service: 1,
-        space.volume: 2,
-        space.allocated: 1,
-        space.no_volume: 1,
-        space.plain: 3,
-        space.no_plain: 2,
-        space.quota: 3,
-        space.other_limits: 3,
-        space.edited_by_hand: 1,
-        space.no_quota: 1,
-    }
+    space, choice = _Namespace(random), random.choice
+    kinds: Kinds = (
+        (6, space.new_pod),
+        (4, lambda: phase(choice(PODS), choice(PHASES))),
+        (1, lambda: patch(f"pods/$ns/${choice(PODS)}", {"spec": {"activeDeadlineSeconds": 60}})),
+        (4, lambda: gone(choice(PODS))),
+        (2, space.new_service),
+        (2, space.other_service),
+        (1, lambda: gone(choice(SERVICES), resource="services")),
+        (2, space.new_volume),
+        (1, space.allocated),
+        (1, lambda: gone(choice(VOLUMES), resource="persistentvolumeclaims")),
+        (3, space.plain),
+        (2, lambda: gone(choice(PLAIN), resource=choice(("configmaps", "secrets")))),
+        (3, space.new_quota),
+        (3, space.other_limits),
+        (1, space.edited_by_hand),
+        (1, lambda: gone(choice(QUOTAS), resource="resourcequotas")),
+    )
 
-    def change() -> Ask | Together:
-        return random.choices(list(kinds), list(kinds.values()))[0]()
+    def changes(number: int) -> Move:
+        count = 3 if number == DOWN else 1
+        return tuple(change for _ in range(count) for change in drawn(random, kinds, 1))
 
-    things = (space.pod, space.pod, space.pod, space.service, space.volume, space.plain)
-    quotas = (quota("pods", "configmaps", "secrets", name="always"), space.quota(), space.quota())
+    quotas = (space.new_quota(), space.new_quota())
     first: Move = (
         create("priorityclasses/$high", {"value": 1000}),
-        *(draw() for draw in things),
-        *quotas,
+        *(space.new_pod() for _ in range(3)),
+        *(space.new_service(), space.new_volume(), space.plain()),
+        *(quota("pods", "configmaps", "secrets", name="always"), *quotas),
     )
-    return [first, *(_times(3 if number == DOWN else 1, change) for number in range(1, MOVES + 1))]
-
-
-def _times(count: int, change: Callable[[], Ask | Together]) -> Move:
-    return tuple(change() for _ in range(count))
-
-
-def scenario(name: str, drawn: Moves) -> Scenario:
-    """
-    Return the scenario of these moves, with a look after each.
-
-    Only one thing happens at a time: what admission lets in depends on what was taken off before.
-    """
-    steps: list[Step] = []
-    for number, move in enumerate(drawn[1:], 1):
-        if number == DOWN:
-            steps += [Machine.STOP, *move, Machine.START]
-        else:
-            steps += [*move, Look(f"after move {number}") if move else Quiet()]
-    before = tuple(step for step in drawn[0] if isinstance(step, Ask | Together | Refuse))
-    return Scenario(
-        name,
-        "resourcequota",
-        "RQ-20 to RQ-157, RQ-226 to RQ-243",
-        tuple(steps),
-        before,
-        counted=False,
-        tolerant=True,
-        by_chance=BY_CHANCE,
-    )
+    return [first, *map(changes, range(1, MOVES + 1))]
 
 
 WORKLOAD = Workload(
     "resourcequota",
+    "RQ-20 to RQ-157, RQ-226 to RQ-243",
     moves,
-    scenario,
+    # Only one thing happens at a time: what admission lets in depends on what was taken off before.
+    partial(with_looks, down=DOWN),
     seeds_in_tests=20,
     # Every other seed is played without admission.
     clusters=(RESYNCING, UNCOUNTED),
+    options={"by_chance": BY_CHANCE},
 )

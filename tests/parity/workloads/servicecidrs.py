@@ -1,9 +1,9 @@
 """Random ranges that overlap, Services and addresses in them, and ranges that are deleted."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
-from parity.scenario import Scenario
 from parity.scenarios.ranges import (
     FINALIZER,
     GRACE,
@@ -28,8 +28,8 @@ from parity.scenarios.ranges import (
     service,
     touch,
 )
-from parity.steps import Ask, Look, Machine, Quiet, Refuse, Step, Together
-from parity.workload import Move, Moves, Workload
+from parity.steps import Ask
+from parity.workload import Move, Moves, Workload, drawn, with_looks
 
 NAMES = "abcde"
 SMALL_V6 = "fd00:$::/120"
@@ -90,8 +90,8 @@ class _Ranges:
         return no_address(self._choice((*FOREIGN, *LONELY)))
 
     def draw(self, kinds: dict[Callable[[], Ask], int], count: int) -> Move:
-        drawn = self._random.choices(list(kinds), list(kinds.values()), k=count)
-        return tuple(draw() for draw in drawn)
+        weighted = [(weight, make) for make, weight in kinds.items()]
+        return tuple(drawn(self._random, weighted, count))
 
 
 def moves(random: Random) -> Moves:
@@ -123,27 +123,11 @@ def moves(random: Random) -> Moves:
     ]
 
 
-def scenario(name: str, drawn: Moves) -> Scenario:
-    """Return the scenario of these moves, with a look after each."""
-    steps: list[Step] = []
-    for number, move in enumerate(drawn[1:], 1):
-        if number in (DOWN, LAST):
-            steps.append(GRACE)
-        if number == DOWN:
-            steps += [Machine.STOP, *move, Machine.START]
-        else:
-            steps += [*move, Look(f"after move {number}") if move else Quiet()]
-    before = tuple(step for step in drawn[0] if isinstance(step, Ask | Together | Refuse))
-    return Scenario(
-        name,
-        "servicecidrs",
-        "SC-20 to SC-97",
-        tuple(steps),
-        before,
-        also=("ipaddresses",),
-        counted=False,
-        tolerant=True,
-    )
-
-
-WORKLOAD = Workload("servicecidrs", moves, scenario, seeds_in_tests=12)
+WORKLOAD = Workload(
+    "servicecidrs",
+    "SC-20 to SC-97",
+    moves,
+    partial(with_looks, down=DOWN, waits={DOWN: GRACE, LAST: GRACE}),
+    seeds_in_tests=12,
+    options={"also": ("ipaddresses",)},
+)

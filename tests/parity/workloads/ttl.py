@@ -1,11 +1,11 @@
 """Random days in the life of nodes, around the first step of the ttl's table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
-from parity.scenario import Scenario, asks
+from parity.scenario import asks
 from parity.scenarios.nodes import annotate, gone, heartbeat, nodes
-from parity.steps import RESTART, Ask, Look, Machine, Quiet, Refuse, Step, Together, together
+from parity.steps import RESTART, Look, Machine, Quiet, Step, together
 from parity.workload import Move, Moves, Workload
 
 BORDER = range(86, 105)
@@ -78,30 +78,18 @@ def moves(random: Random) -> Moves:
     return [first, *(draw() for draw in drawn)]
 
 
-def scenario(name: str, drawn: Moves) -> Scenario:
+def steps(drawn: Moves) -> Iterator[Step]:
     """
-    Return the scenario of these moves.
+    Return the steps of these moves.
 
     After each all nodes report their status: the reference puts them right only then (the
     declared Difference ttl d), so a look before would show nothing else.
     """
-    steps: list[Step] = []
     for number, move in enumerate(drawn[1:], 1):
         if move:
             there = _there(drawn[: number + 1])
             reports = together(heartbeat(node, number) for node in there)
-            steps += [*move, Quiet(), reports, Look(f"after move {number}")]
-    before = tuple(step for step in drawn[0] if isinstance(step, Ask | Together | Refuse))
-    return Scenario(
-        name,
-        "ttl",
-        "TTL-20 to TTL-42",
-        tuple(steps),
-        before,
-        alone=True,
-        counted=False,
-        tolerant=True,
-    )
+            yield from (*move, Quiet(), reports, Look(f"after move {number}"))
 
 
 def _there(drawn: Moves) -> list[str]:
@@ -115,4 +103,6 @@ def _there(drawn: Moves) -> list[str]:
     return list(there)
 
 
-WORKLOAD = Workload("ttl", moves, scenario, seeds_in_tests=3)
+WORKLOAD = Workload(
+    "ttl", "TTL-20 to TTL-42", moves, steps, seeds_in_tests=3, options={"alone": True}
+)

@@ -27,12 +27,11 @@ from kcm_host_resourcequota.evaluators.resourceclaims import (
     ResourceClaimEvaluator,
 )
 from kcm_host_resourcequota.evaluators.services import SERVICE, ServiceEvaluator
-from kcm_host_resourcequota.scopes import Requirement, Selector, selector_for
+from kcm_host_resourcequota.scopes import Requirement, selector_for
 
 Manifest = dict[str, Any]
 Amounts = Mapping[str, str | int]
 
-NS = "ns"
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 CREATED = "2027-01-15T07:00:00Z"
 
@@ -126,11 +125,10 @@ def requirement(scope: str, operator: str, *values: str) -> Requirement:
 class Namespace:
     """The objects of one namespace and the device classes of a cluster, in the host's stores."""
 
-    def __init__(
-        self, *objects: Manifest, classes: Mapping[str, str] | None = None, name: str = NS
-    ) -> None:
+    name = "ns"
+
+    def __init__(self, *objects: Manifest, classes: Mapping[str, str] | None = None) -> None:
         """Store objects; `classes` maps device classes to explicit names."""
-        self.name = name
         self.device_classes = DeviceClasses()
         self.oldest_claims = OldestClaims()
         self.evaluators: list[Evaluator] = [
@@ -177,24 +175,6 @@ class Namespace:
         spec = {"extendedResourceName": explicit} if explicit else {}
         return self.device_classes.put(class_name, msgspec.convert({"spec": spec}, DeviceClass))
 
-    def naive(self, hard: Iterable[str], selector: Selector, *, now: float = NOW) -> dict[str, int]:
-        """Return usage as the reference computes it, from all objects (RQ-60 to RQ-77)."""
-        matched = {name for name in hard if any(e.handles(name) for e in self.evaluators)}
-        used = dict.fromkeys(matched, 0)
-        for evaluator in self.evaluators:
-            if selector.malformed or not any(map(evaluator.handles, matched)):
-                continue
-            for key, obj in self.view.of(evaluator.kind, evaluator.model).items():
-                one = evaluator.contribution(key, obj, self.view, now)
-                if key.namespace != self.name or not all(
-                    evaluator.matches(one.attributes, each) for each in selector.requirements
-                ):
-                    continue
-                for name, amount, _ in one.usage:
-                    if name in matched:
-                        used[name] += amount
-        return used
-
     def used(
         self,
         *hard: str,
@@ -202,8 +182,23 @@ class Namespace:
         selector: Iterable[Requirement] = (),
         now: float = NOW,
     ) -> dict[str, int]:
-        """Return the usage of a quota with these names and scopes."""
-        return self.naive(hard, selector_for(scopes, selector), now=now)
+        """Return usage as the reference computes it, from all objects (RQ-60 to RQ-77)."""
+        wanted = selector_for(scopes, selector)
+        matched = {name for name in hard if any(e.handles(name) for e in self.evaluators)}
+        used = dict.fromkeys(matched, 0)
+        for evaluator in self.evaluators:
+            if wanted.malformed or not any(map(evaluator.handles, matched)):
+                continue
+            for key, obj in self.view.of(evaluator.kind, evaluator.model).items():
+                one = evaluator.contribution(key, obj, self.view, now)
+                if key.namespace != self.name or not all(
+                    evaluator.matches(one.attributes, each) for each in wanted.requirements
+                ):
+                    continue
+                for name, amount, _ in one.usage:
+                    if name in matched:
+                        used[name] += amount
+        return used
 
 
 def _given(fields: Mapping[str, Any]) -> Manifest:
