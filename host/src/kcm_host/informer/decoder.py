@@ -113,11 +113,14 @@ def decode_event(line: bytes) -> WatchEvent:
     `msgspec.MsgspecError` if there is no name.
     """
     if beginning := _BEGINNING.match(line):
-        event_type, kind, name, namespace, uid, version = (
-            text.decode() if text else "" for text in beginning.groups()
+        event_type, kind, name, namespace, uid, version = beginning.groups(b"")
+        meta = ObjectMeta(
+            name=name.decode(),
+            namespace=namespace.decode(),
+            uid=uid.decode(),
+            resource_version=version.decode(),
         )
-        meta = ObjectMeta(name=name, namespace=namespace, uid=uid, resource_version=version)
-        return WatchEvent(event_type, PartialObject(meta, kind))
+        return WatchEvent(event_type.decode(), PartialObject(meta, kind.decode()))
     try:
         return _watch_event(line)
     except DECODE_ERRORS as error:
@@ -125,8 +128,8 @@ def decode_event(line: bytes) -> WatchEvent:
         # whole cluster (F-1).
         found = find_strings(line, _EVENT_PATHS, _SUFFICIENT_OF_EVENT)
         meta = _meta({path[1:]: text for path, text in found.items() if len(path) > 2}, error)
-        kind = found.get(("object", "kind"), "")
-        return WatchEvent(found.get(("type",), ""), PartialObject(meta, kind))
+        partial = PartialObject(meta, found.get(("object", "kind"), ""))
+        return WatchEvent(found.get(("type",), ""), partial)
 
 
 def decode_partial_object(item: bytes | msgspec.Raw) -> PartialObject:

@@ -32,6 +32,8 @@ class Index:
         # The function is called for the old object again instead of keeping its values: that would
         # cost memory for each object and index.
         before, after = self._values(key, old), self._values(key, new)
+        if before == after:
+            return
         for value in before - after:
             keys = self._keys.get(value, set())
             keys.discard(key)

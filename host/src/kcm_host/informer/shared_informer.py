@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
 
@@ -84,9 +85,6 @@ class HandlerRegistration:
             yield
 
 
-Decode = Callable[[Any], Any]
-
-
 class TypedInformer:
     """The store of one model of a shared informer, with its event handlers."""
 
@@ -98,49 +96,47 @@ class TypedInformer:
         self._decoder = decoder.ModelDecoder(model)
 
     def decode_event_object(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Entry[Any]:
-        """Decode the object of one line of a watch."""
-        return self._decode(
-            key,
-            meta,
-            self._decoder.decode_event_object,
-            source=line,
-            raw_of=decoder.raw_event_object,
-        )
+        """
+        Decode the object of one line of a watch.
+
+        An undecodable one is marked, and logged once per version. Any exception of a model's own
+        code makes the object undecodable for this model alone: the informer has other handlers.
+        """
+        full_object = b""
+        try:
+            if self.store.keep_full_objects:
+                # A copy: the raw part refers to the whole line, which would stay in memory with it.
+                full_object = bytes(decoder.raw_event_object(line))
+            model = self._decoder.decode_event_object(line)
+        except PLUGIN_FAILURES as error:
+            return self._undecodable(key, meta, error)
+        return Entry(model, meta.uid, meta.resource_version, full_object=full_object)
 
     def decode_item(self, key: Key, meta: decoder.ObjectMeta, item: msgspec.Raw) -> Entry[Any]:
-        """Decode one item of a list."""
-        return self._decode(key, meta, self._decoder.decode_object, source=item, raw_of=bytes)
-
-    def decode_deleted(self, line: bytes) -> Any | None:
-        """Decode a deleted object; None if it does not fit, which nobody has to correct."""
+        """Decode one item of a list, as `decode_event_object`."""
         try:
-            return self._decoder.decode_event_object(line)
-        except PLUGIN_FAILURES:
-            return None
+            full_object = bytes(item) if self.store.keep_full_objects else b""
+            model = self._decoder.decode_object(item)
+        except PLUGIN_FAILURES as error:
+            return self._undecodable(key, meta, error)
+        return Entry(model, meta.uid, meta.resource_version, full_object=full_object)
+
+    def delete(self, key: Key, meta: decoder.ObjectMeta, line: bytes) -> Change[Any] | None:
+        """Remove a deleted object; its last state is that of the line if it fits the model."""
+        final = None
+        # One that does not fit has not to be corrected by anybody.
+        with suppress(*PLUGIN_FAILURES):
+            final = self._decoder.decode_event_object(line)
+        return self.store.delete(key, final=final, resource_version=meta.resource_version)
 
     def notify(self, change: Change[Any]) -> None:
         """Notify all event handlers of a change."""
         for registration in self.registrations:
             registration.notify(change)
 
-    def _decode(
-        self, key: Key, meta: decoder.ObjectMeta, decode: Decode, source: Any, raw_of: Decode
-    ) -> Entry[Any]:
-        """
-        Decode one object; an undecodable one is marked, and logged once per version.
-
-        Any exception of a model's own code makes the object undecodable for this model alone:
-        the informer has other handlers.
-        """
-        try:
-            # A copy: the raw part refers to the whole line or page, which would stay in memory with
-            # it.
-            full_object = bytes(raw_of(source)) if self.store.keep_full_objects else b""
-            model = decode(source)
-        except PLUGIN_FAILURES as error:
-            self._log_undecodable(key, meta.resource_version, error)
-            return Entry(None, meta.uid, meta.resource_version, undecodable=True)
-        return Entry(model, meta.uid, meta.resource_version, full_object=full_object)
+    def _undecodable(self, key: Key, meta: decoder.ObjectMeta, error: BaseException) -> Entry[Any]:
+        self._log_undecodable(key, meta.resource_version, error)
+        return Entry(None, meta.uid, meta.resource_version, undecodable=True)
 
     def _log_undecodable(self, key: Key, resource_version: str, error: BaseException) -> None:
         # A relist shows the same object again; only another version of it is news.
@@ -275,22 +271,16 @@ class SharedInformer:
         """See `Sink.apply`."""
         meta = _meta(partial)
         key = decoder.key_of(meta)
-        changes = [
-            (typed, self._change_store(typed, event_type, key, meta=meta, line=line))
-            for typed in self._typed.values()
-        ]
-        for typed, change in changes:
+        changes = []
+        for typed in self._typed.values():
+            if event_type == "DELETED":
+                change = typed.delete(key, meta, line)
+            else:
+                change = typed.store.put(key, typed.decode_event_object(key, meta, line))
             if change is not None:
-                typed.notify(change)
-
-    @staticmethod
-    def _change_store(
-        typed: TypedInformer, event_type: str, key: Key, meta: decoder.ObjectMeta, line: bytes
-    ) -> Change[Any] | None:
-        if event_type == "DELETED":
-            final = typed.decode_deleted(line)
-            return typed.store.delete(key, final=final, resource_version=meta.resource_version)
-        return typed.store.put(key, typed.decode_event_object(key, meta, line))
+                changes.append((typed, change))
+        for typed, change in changes:
+            typed.notify(change)
 
 
 def _meta(partial: decoder.PartialObject) -> decoder.ObjectMeta:

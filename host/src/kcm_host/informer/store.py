@@ -107,10 +107,12 @@ class Store(Generic[M]):
         self._wake_waiters(key)
         before = self._entries.get(key)
         self._entries[key], change = self._compare(key, before, entry)
-        (self._undecodable.add if entry.undecodable else self._undecodable.discard)(key)
-        if change is None or not self._is_notified(change):
-            return None
-        self._update_indexes(key, change.old, change.new)
+        if entry.undecodable:
+            self._undecodable.add(key)
+        elif before is not None and before.undecodable:
+            self._undecodable.discard(key)
+        if change is not None and not change.unchanged:
+            self._update_indexes(key, change.old, change.new)
         return change
 
     def delete(
@@ -158,11 +160,14 @@ class Store(Generic[M]):
             if count % SLICE == 0:
                 yield
         for count, (key, entry) in enumerate(entries.items(), 1):
-            entries[key], change = self._compare(key, self._entries.get(key), entry)
             if entry.undecodable:
                 staged.undecodable.add(key)
-            if change is not None and self._has_synced and self._is_notified(change):
-                staged.changes.append(replace(change, relisted=True))
+            stored = self._entries.get(key)
+            # The objects of a first list are stored as they are.
+            if stored is not None or self._has_synced:
+                entries[key], change = self._compare(key, stored, entry)
+                if change is not None and self._has_synced:
+                    staged.changes.append(replace(change, relisted=True))
             if count % SLICE == 0:
                 yield
         yield from self._stage_indexes(staged)
@@ -280,7 +285,7 @@ class Store(Generic[M]):
     def _compare(
         self, key: Key, before: Entry[M] | None, entry: Entry[M]
     ) -> tuple[Entry[M], Change[M] | None]:
-        """Return the entry to store in place of `before`, and the change that this makes."""
+        """Return the entry to store in place of `before`, and the change to notify of, if any."""
         old = before.model if before is not None else None
         recreated = before is not None and before.uid != entry.uid
         if entry.undecodable:
@@ -298,7 +303,7 @@ class Store(Generic[M]):
             if before.undecodable:
                 # While the object was undecodable, handlers may have skipped keys of it.
                 same = False
-            elif before.resource_version == entry.resource_version:
+            elif not self.notify_unchanged or before.resource_version == entry.resource_version:
                 return entry, None
         return entry, Change(
             kind=self.kind,
@@ -308,9 +313,6 @@ class Store(Generic[M]):
             resource_version=entry.resource_version,
             unchanged=same,
         )
-
-    def _is_notified(self, change: Change[M]) -> bool:
-        return self.notify_unchanged or not change.unchanged
 
     def _fill(self, index: Index) -> Index:
         for key, model in self.items():
