@@ -40,6 +40,10 @@ from kcm_host.plugins.validation import (
 M = TypeVar("M", bound=BaseModel)
 
 
+#: Not written as `Done | Later | Terminal` in the call, which would make a type for each sync.
+_OUTCOMES = (Done, Later, Terminal)
+
+
 class WrongResult(TypeError):
     """A hook has returned an invalid result."""
 
@@ -151,7 +155,7 @@ class Instance:
     async def sync(self, key: Key, view: View, writer: Writer) -> Outcome:
         """Sync one key and return the outcome."""
         outcome = await self._sync(key=key, view=view, writer=writer)
-        if isinstance(outcome, Done | Later | Terminal):
+        if isinstance(outcome, _OUTCOMES):
             return outcome
         remedy = "return Done(), Later(timedelta(...)) or Terminal(text)"
         if outcome is None:

@@ -13,7 +13,6 @@ from kcm_host.api.watch import (
     Change,
     Enqueue,
     EnqueueRequest,
-    Priority,
     RefreshWatches,
     View,
     name_of,
@@ -86,7 +85,7 @@ class EventDispatcher:
         self,
         function: Callable[..., Iterable[Enqueue]],
         *arguments: Any,
-        cause: Callable[[], Cause],
+        cause: Callable[..., Cause],
         source: str,
         about: Key | None = None,
         debounce_seconds: float = 0.0,
@@ -94,8 +93,9 @@ class EventDispatcher:
         """
         Call a function with these arguments and the view, and enqueue what it returns.
 
-        `source` names the function in errors, `about` the object. Keys are debounced by
-        `debounce_seconds`, except requests with a delay of their own.
+        `cause` returns the cause for these arguments. `source` names the function in errors,
+        `about` the object. Keys are debounced by `debounce_seconds`, except requests with a delay
+        of their own.
         """
         if self.closed:
             return
@@ -104,7 +104,7 @@ class EventDispatcher:
             # The cause is made only when there is a key for it: most changes of busy kinds queue
             # nothing.
             if requests:
-                self._enqueue(requests, cause(), debounce_seconds)
+                self._enqueue(requests, cause(*arguments), debounce_seconds)
         except PLUGIN_FAILURES as error:
             self.fail(error, source=source, about=about)
 
@@ -119,12 +119,12 @@ class EventDispatcher:
     def _enqueue(self, requests: Iterable[Enqueue], cause: Cause, debounce_seconds: float) -> None:
         for one in requests:
             if isinstance(one, Key):
-                self._add(one, cause, Priority.NORMAL, debounce_seconds=debounce_seconds)
+                if debounce_seconds:
+                    self._queue.debounce(one, cause, seconds=debounce_seconds)
+                else:
+                    self._queue.add(one, cause)
             elif isinstance(one, EnqueueRequest):
-                after = one.after.total_seconds()
-                self._add(
-                    one.key, cause, one.priority, after=after, debounce_seconds=debounce_seconds
-                )
+                self._add(one, cause, debounce_seconds)
             elif isinstance(one, RefreshWatches):
                 self.refresh_requested.set()
             else:
@@ -133,26 +133,24 @@ class EventDispatcher:
                     "return a list of Key, EnqueueRequest or RefreshWatches()"
                 )
 
-    def _add(
-        self,
-        key: Key,
-        cause: Cause,
-        priority: Priority,
-        *,
-        after: float = 0.0,
-        debounce_seconds: float,
-    ) -> None:
+    def _add(self, request: EnqueueRequest, cause: Cause, debounce_seconds: float) -> None:
+        key, priority = request.key, request.priority
+        after = request.after.total_seconds()
         if debounce_seconds and not after:
             self._queue.debounce(key, cause, seconds=debounce_seconds, priority=priority)
         else:
             self._queue.add(key, cause, after=after, priority=priority)
 
 
+#: Not written as `list | tuple` in the call, which would make a type each time.
+_LISTS = (list, tuple)
+
+
 def _listed(result: Iterable[Enqueue]) -> Sequence[Enqueue]:
     """Return what a function has returned as a list; raise `InvalidResult` if it is none."""
     # First: nearly every function returns one of these, and this is called for each change and
     # watch.
-    if isinstance(result, list | tuple):
+    if isinstance(result, _LISTS):
         return result
     if isinstance(result, str) or not isinstance(result, Iterable):
         raise InvalidResult(f"returned {shown(result)}; return a list of keys")
@@ -335,7 +333,7 @@ class WatchEventHandler:
         self._dispatcher.call(
             self.watch.keys,
             change,
-            cause=lambda: _cause(change),
+            cause=_cause,
             source=self._source,
             about=change.key,
             # Initial objects need no rest: no sync starts before all of them are known.
