@@ -295,6 +295,8 @@ class PriorityQueue:
 
     def __init__(self) -> None:
         self._keys: tuple[deque[Key], ...] = tuple(deque() for _ in Priority)
+        # An iteration over the enumeration itself takes longer than the rest of `pop`.
+        self._priorities = tuple(Priority)
         #: By priority, how many keys of higher priorities were taken while one waited there.
         self._passed_over = [0] * len(Priority)
 
@@ -320,20 +322,21 @@ class PriorityQueue:
         return any(self._keys)
 
     def _next_priority(self) -> Priority | None:
-        non_empty = [priority for priority in Priority if self._keys[priority]]
-        for priority in non_empty:
-            if self._passed_over[priority] >= STARVATION_LIMIT:
-                return priority
-        return non_empty[0] if non_empty else None
+        highest = None
+        for priority in self._priorities:
+            if self._keys[priority]:
+                if self._passed_over[priority] >= STARVATION_LIMIT:
+                    return priority
+                if highest is None:
+                    highest = priority
+        return highest
 
     def _count_passed_over(
         self, taken: Priority, is_current: Callable[[Key, Priority], bool]
     ) -> None:
         self._passed_over[taken] = 0
-        for priority in Priority:
+        for priority in self._priorities[taken + 1 :]:
             keys = self._keys[priority]
-            if priority <= taken:
-                continue
             # A stale entry is no key that waits.
             while keys and not is_current(keys[0], priority):
                 keys.popleft()
