@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -80,8 +81,9 @@ class ReadYourWrites:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        #: In the order of their last writes.
-        self._expectations: dict[Key, _Expectations] = {}
+        #: In the order of their last writes. A plain dict would search its first entry beyond all
+        #: that were removed before it.
+        self._expectations: OrderedDict[Key, _Expectations] = OrderedDict()
 
     def tracker(self, key: Key) -> "WriteTracker":
         """Return the tracker of the writes of one sync of `key`."""

@@ -30,22 +30,19 @@ from kcm_host.workqueue.queue import Item, QueueShutDown, WorkQueue
 GRACE_SECONDS = 3.0
 
 
-class RunningSync:
+class RunningSync(msgspec.Struct, eq=False):
     """One running sync. `due` is the loop time at which the limit acts on it."""
 
-    __slots__ = ("cancelled", "due", "key", "stuck", "task", "timed_out", "writer")
-
-    def __init__(self, key: Key, task: asyncio.Task[None], writer: SyncWriter, due: float) -> None:
-        self.key = key
-        self.task = task
-        self.writer = writer
-        self.due = due
-        #: The limit has cancelled it.
-        self.timed_out = False
-        #: It did not end after its cancellation; its worker was replaced.
-        self.stuck = False
-        #: Something other than the limit has cancelled it.
-        self.cancelled = False
+    key: Key
+    task: asyncio.Task[None]
+    writer: SyncWriter
+    due: float
+    #: The limit has cancelled it.
+    timed_out: bool = False
+    #: It did not end after its cancellation; its worker was replaced.
+    stuck: bool = False
+    #: Something other than the limit has cancelled it.
+    cancelled: bool = False
 
     def note_end(self) -> None:
         """Record that the plugin's code has ended, and undo the cancellation by the limit."""
@@ -185,21 +182,22 @@ async def run_worker(context: WorkerContext, limit: SyncTimeLimit) -> None:
         except QueueShutDown:
             return
         try:
-            continues = await sync_item(context, limit, item)
+            running = await sync_item(context, limit, item)
         finally:
             context.queue.done(item.key)
-        if not continues:
+        if running.stuck or running.cancelled:
             return
-        # A sync with nothing to write never waits: without this, a long queue of them would block
+        # A sync that sends nothing never waits: without this, a long queue of them would block
         # watches, other controllers and the stop signal.
-        await asyncio.sleep(0)
+        if not running.writer.is_answered:
+            await asyncio.sleep(0)
 
 
-async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) -> bool:
+async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) -> RunningSync:
     """
     Run one sync and handle its result: forget failures, requeue the key, call the observers.
 
-    Return whether the worker continues: it was neither replaced nor cancelled meanwhile.
+    Return the sync, which shows whether its worker was replaced or cancelled meanwhile.
     """
     if item.is_newly_hot:
         log_hot_key(context.controller, item)
@@ -233,7 +231,9 @@ async def sync_item(context: WorkerContext, limit: SyncTimeLimit, item: Item) ->
         )
 
 
-async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _Attempt) -> bool:
+async def _run_attempt(
+    context: WorkerContext, limit: SyncTimeLimit, attempt: _Attempt
+) -> RunningSync:
     started = time.monotonic()
     result = _Result("cancelled")
     running = limit.begin(attempt.item.key, attempt.writer)
@@ -245,7 +245,7 @@ async def _run_attempt(context: WorkerContext, limit: SyncTimeLimit, attempt: _A
         # (F-30).
         attempt.writer.close("its sync has ended")
         _report(context, attempt, result, seconds=time.monotonic() - started)
-    return not (running.stuck or running.cancelled)
+    return running
 
 
 def _report(context: WorkerContext, attempt: _Attempt, result: _Result, *, seconds: float) -> None:

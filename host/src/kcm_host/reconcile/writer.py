@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -99,7 +99,6 @@ def check_awaited(calls: Calls) -> None:
 OnWrite = Callable[[str, WriteRecord], None]
 #: The status of a JSON patch of which a test has failed.
 UNPROCESSABLE = 422
-_Send = Callable[[Write], Awaitable[WriteResponse]]
 
 
 class SyncWriter:
@@ -136,6 +135,11 @@ class SyncWriter:
         self.calls: Calls = []
         #: The first write that changed something although only the resync requested the key.
         self.missed: Write | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server has responded to a write, so that the sync has waited for it."""
+        return any(record.status for record in self.records)
 
     def close(self, reason: str) -> None:
         """Refuse all further requests; `reason` completes the sentence of the error."""
@@ -233,7 +237,9 @@ class SyncWriter:
         self._check(write)
         version = ""
         try:
-            response = await self._traced(write, self._sender.send)
+            with self._span.write(write) as span:
+                response = await self._sender.send(write)
+                span.answered(response.status, attempts=response.attempts)
             version = response.resource_version
             return _object(write, response)
         except NotFound:
@@ -294,7 +300,9 @@ class SyncWriter:
         is_resync_only = not self._read_ahead and self._is_resync_only()
         # Before the request: its event may arrive before the response.
         before = self._tracker.newest_version(write)
-        response = await self._traced(write, self._recorded)
+        with self._span.write(write) as span:
+            response = await self._send(write)
+            span.answered(response.status, attempts=response.attempts)
         self._tracker.written(write, response)
         self._write_links.remember(write, response, self._span.context)
         if is_resync_only and self.missed is None and _has_changed(response, before):
@@ -322,13 +330,8 @@ class SyncWriter:
             f"declare; add Permission(kind, '{verb}'{argument}) for that kind to it"
         )
 
-    async def _traced(self, write: Write, send: _Send) -> WriteResponse:
-        with self._span.write(write) as span:
-            response = await send(write)
-            span.answered(response.status, attempts=response.attempts)
-        return response
-
-    async def _recorded(self, write: Write) -> WriteResponse:
+    async def _send(self, write: Write) -> WriteResponse:
+        """Send a write and record it."""
         started = time.monotonic()
         status = 0
         try:

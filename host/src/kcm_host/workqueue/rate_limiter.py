@@ -83,6 +83,9 @@ class WriteRateLimiter:
 
     async def wait(self) -> None:
         """Return when the caller may send one write."""
+        # Without tokens there is no order to keep, and pauses are rare.
+        if self._bucket is None and self._paused_until <= self._clock():
+            return
         async with self._lock:
             # In a loop, because the pause may have been extended meanwhile.
             while (seconds := self._next_delay()) > 0:  # noqa: ASYNC110 - a time, no event
