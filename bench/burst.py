@@ -8,6 +8,7 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import ServersCpu, servers_cpu
 from bench.stage import Stage, fresh_stage
 from bench.start import settle
 
@@ -20,6 +21,7 @@ class Phase:
 
     seconds_until_right: float
     cpu_seconds: float
+    servers: ServersCpu
     writes: int
     others_share: float
 
@@ -48,6 +50,7 @@ def _finished(stage: Stage, run: Run, candidate: Candidate, span: Span, *, began
     """Wait until the candidate has nothing more to do, and see whether all is right."""
     run.wait_until_quiet()
     cpu, others = span.used_by(run.pid), span.others_share(run.pid)
+    servers = servers_cpu(stage, span)
     roles.require_aggregated(stage, count=roles.AGGREGATED, who=candidate.name)
     writes = [write for write in run.trail.writes if write.received_at >= began]
     refused = [write for write in writes if write.code >= 400]
@@ -55,5 +58,9 @@ def _finished(stage: Stage, run: Run, candidate: Candidate, span: Span, *, began
     # Nobody writes rules that are there already, so the last write made the last role right.
     right = max(write.answered_at for write in writes) - began
     return Phase(
-        seconds_until_right=right, cpu_seconds=cpu, writes=len(writes), others_share=others
+        seconds_until_right=right,
+        cpu_seconds=cpu,
+        servers=servers,
+        writes=len(writes),
+        others_share=others,
     )

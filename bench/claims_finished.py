@@ -12,6 +12,7 @@ from bench.claims_made import CONTROLLERS, stage_pods, wait_until_told
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import fresh_stage
 from bench.trail import Request
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -19,6 +20,7 @@ from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 # One takes consumer and allocation away, one the finalizer, one deletes the claim.
 WRITES = 3
 AFTER_SECONDS = 5.0
+THEN = "{} until then"
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
             span, cpu, began = Span([*stage.pids, run.pid]), run.cpu_seconds(), time.time()
             claims.finish(stage, names)
             _wait_until_gone(run, made, began)
-            cpu, server_cpu = run.cpu_seconds() - cpu, span.used_by(stage.server.pid)
+            cpu, servers = run.cpu_seconds() - cpu, servers_cpu(stage, span).named(THEN)
             others = span.others_share()
             time.sleep(AFTER_SECONDS)
             run.trail.read()
@@ -59,7 +61,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
         {
             "time until all gone": counted.gone_at - began,
             "CPU until then": cpu,
-            "API server CPU until then": server_cpu,
+            **servers,
             "writes a claim": counted.until_gone / len(made),
             "writes in the 5 s after": counted.after,
         },
@@ -110,7 +112,7 @@ WORKLOAD = Workload(
     quantities=(
         Quantity("time until all gone", Unit.SECONDS),
         Quantity("CPU until then", Unit.SECONDS, goal=0.9),
-        Quantity("API server CPU until then", Unit.SECONDS),
+        *servers_quantities(THEN),
         Quantity("writes a claim", Unit.FACTOR, goal=WRITES, alone=True),
         Quantity("writes in the 5 s after", Unit.COUNT, goal=0, alone=True),
     ),

@@ -10,6 +10,7 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.trail import Request
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -33,7 +34,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
             span, cpu, began = Span([*stage.pids, run.pid]), run.cpu_seconds(), time.time()
             pods.appear(names)
             wait_until_told(run, names)
-            server_cpu, others = span.used_by(stage.server.pid), span.others_share()
+            servers, others = servers_cpu(stage, span).named(), span.others_share()
             run.wait_until_quiet()
             cpu = run.cpu_seconds() - cpu
         claims.require_made(stage, names, who=candidate.name)
@@ -46,7 +47,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
         {
             "time until all right": max(write.answered_at for write in _told(writes)) - began,
             "CPU until quiet": cpu,
-            "API server CPU": server_cpu,
+            **servers,
             "writes a pod": len(writes) / len(names),
             "claims too many": left - len(names),
         },
@@ -81,7 +82,7 @@ WORKLOAD = Workload(
     quantities=(
         Quantity("time until all right", Unit.SECONDS, goal=0.8),
         Quantity("CPU until quiet", Unit.SECONDS, goal=0.9),
-        Quantity("API server CPU", Unit.SECONDS),
+        *servers_quantities(),
         Quantity("writes a pod", Unit.FACTOR, goal=WRITES, alone=True),
         Quantity("claims too many", Unit.COUNT, goal=0, alone=True),
     ),

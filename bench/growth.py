@@ -6,10 +6,12 @@ from functools import partial
 
 from bench.burst import cold_and_burst
 from bench.candidates import Candidate
+from bench.servers import servers_quantities
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 # Four times the roles: four times the work, and something for what does not scale so evenly.
 LINEAR = 5.0
+LARGE = "{}, 2,000 roles"
 
 
 @contextmanager
@@ -28,6 +30,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
             "burst CPU, 1,000 roles": middle,
             "burst CPU, 2,000 roles": large,
             "2,000 against 500": large / small,
+            **bursts[-1].servers.named(LARGE),
         },
         max(burst.others_share for burst in bursts),
     )
@@ -41,6 +44,7 @@ WORKLOAD = Workload(
         Quantity("burst CPU, 1,000 roles", Unit.SECONDS),
         Quantity("burst CPU, 2,000 roles", Unit.SECONDS),
         Quantity("2,000 against 500", Unit.FACTOR, goal=LINEAR, alone=True),
+        *servers_quantities(LARGE),
     ),
     prepared=_prepared,
 )

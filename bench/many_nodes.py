@@ -10,12 +10,14 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 # What more than 2,000 nodes carry.
 TTL = "300"
 SETTLE_SECONDS = 3.0
+THEN = "{} until then"
 
 
 @contextmanager
@@ -31,7 +33,7 @@ def _measure(stage: Stage, count: int, candidate: Candidate) -> Repetition:
     with Run(candidate, stage, ["ttl"]) as run:
         run.wait_for_writes(1)
         cpu = run.cpu_seconds()
-        server_cpu = span.used_by(stage.server.pid)
+        servers = servers_cpu(stage, span).named(THEN)
         others = span.others_share(run.pid)
         run.wait_until_quiet()
         time.sleep(SETTLE_SECONDS)
@@ -49,7 +51,7 @@ def _measure(stage: Stage, count: int, candidate: Candidate) -> Repetition:
         {
             "exec to first write": writes[0].received_at - run.started_at,
             "CPU until then": cpu,
-            "API server CPU until then": server_cpu,
+            **servers,
             "memory settled (RSS)": usage.rss_bytes,
             "memory peak (RSS)": usage.peak_rss_bytes,
             "private memory": usage.private_bytes,
@@ -65,7 +67,7 @@ WORKLOAD = Workload(
     quantities=(
         Quantity("exec to first write", Unit.SECONDS, goal=0.6),
         Quantity("CPU until then", Unit.SECONDS, goal=0.5),
-        Quantity("API server CPU until then", Unit.SECONDS),
+        *servers_quantities(THEN),
         Quantity("memory settled (RSS)", Unit.BYTES, goal=0.25),
         Quantity("memory peak (RSS)", Unit.BYTES, goal=0.25),
         Quantity("private memory", Unit.BYTES),

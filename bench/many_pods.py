@@ -13,6 +13,7 @@ from bench.following import Following
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.start import settle
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -28,6 +29,7 @@ QUOTA = "team"
 HARD = {"pods": "100k", "requests.cpu": "100k", "requests.memory": "100Ti"}
 REQUESTS = {"cpu": "250m", "memory": "64Mi"}
 SETTLE_SECONDS = 3.0
+THEN = "{} until then"
 
 
 @contextmanager
@@ -68,7 +70,7 @@ def _measure(
     ):
         run.wait_until(lambda: quotas.all_right(following, wanted), "all quotas to be right")
         cpu, right = run.cpu_seconds(), following.seen[-1].at - run.started_at
-        server_cpu = span.used_by(stage.server.pid)
+        servers = servers_cpu(stage, span).named(THEN)
         others = span.others_share(run.pid)
         run.wait_until_quiet()
         time.sleep(SETTLE_SECONDS)
@@ -83,7 +85,7 @@ def _measure(
         {
             "exec to all right": right,
             "CPU until then": cpu,
-            "API server CPU until then": server_cpu,
+            **servers,
             "memory settled (RSS)": usage.rss_bytes,
             "memory peak (RSS)": usage.peak_rss_bytes,
             "private memory": usage.private_bytes,
@@ -107,7 +109,7 @@ WORKLOAD = Workload(
     quantities=(
         Quantity("exec to all right", Unit.SECONDS, goal=1),
         Quantity("CPU until then", Unit.SECONDS, goal=0.6),
-        Quantity("API server CPU until then", Unit.SECONDS),
+        *servers_quantities(THEN),
         Quantity("memory settled (RSS)", Unit.BYTES, goal=0.25),
         Quantity("memory peak (RSS)", Unit.BYTES),
         Quantity("private memory", Unit.BYTES),

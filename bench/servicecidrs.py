@@ -12,6 +12,7 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.trail import Request
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -66,7 +67,7 @@ def _measure(load: Ranges, candidate: Candidate) -> Repetition:
             )
             run.wait_until_quiet()
             cpu, others = run.cpu_seconds() - cpu, span.others_share()
-            server_cpu, usage = span.used_by(stage.server.pid), run.usage()
+            servers, usage = servers_cpu(stage, span).named(), run.usage()
         _require_right(stage, load, candidate.name)
     writes = _since(run, began)
     exact = len(writes) == len(deleted) or not candidate.strict
@@ -76,7 +77,7 @@ def _measure(load: Ranges, candidate: Candidate) -> Repetition:
             "delete to empty ones gone": _last(writes, load.empty) - began,
             "delete to used ones blocked": _last(writes, load.blocked) - began,
             "CPU until quiet": cpu,
-            "API server CPU": server_cpu,
+            **servers,
             "writes": len(writes),
             "memory (RSS)": usage.rss_bytes,
         },
@@ -116,7 +117,7 @@ WORKLOAD = Workload(
         Quantity("delete to empty ones gone", Unit.SECONDS, goal=GONE_SECONDS, alone=True),
         Quantity("delete to used ones blocked", Unit.SECONDS),
         Quantity("CPU until quiet", Unit.SECONDS, goal=0.02),
-        Quantity("API server CPU", Unit.SECONDS),
+        *servers_quantities(),
         Quantity("writes", Unit.COUNT),
         Quantity("memory (RSS)", Unit.BYTES),
     ),

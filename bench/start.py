@@ -11,10 +11,12 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 CONTROLLERS = ("ttl", "clusterrole-aggregation")
+BOTH = "{} until both"
 SOURCE = {
     "metadata": {"name": f"{roles.PREFIX}00000", "labels": {f"{roles.LABEL}0": "true"}},
     "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
@@ -36,6 +38,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
             run.wait_for_writes(2)
             others = span.others_share(run.pid)
             start_cpu = run.cpu_seconds()
+            servers = servers_cpu(stage, span).named(BOTH)
             run.wait_until_quiet()
             idle = idle_cpu(run, sizes.idle_seconds)
             usage = run.usage()
@@ -46,6 +49,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
             "exec to first write": first,
             "exec to both first writes": second,
             "CPU until both": start_cpu,
+            **servers,
             "idle: memory (RSS)": usage.rss_bytes,
             "idle: private memory": usage.private_bytes,
             "idle: CPU in a minute": idle,
@@ -85,6 +89,7 @@ WORKLOAD = Workload(
         Quantity("exec to first write", Unit.SECONDS, goal=2.5),
         Quantity("exec to both first writes", Unit.SECONDS),
         Quantity("CPU until both", Unit.SECONDS),
+        *servers_quantities(BOTH),
         Quantity("idle: memory (RSS)", Unit.BYTES, goal=0.95),
         Quantity("idle: private memory", Unit.BYTES),
         Quantity("idle: CPU in a minute", Unit.SECONDS, goal=1),

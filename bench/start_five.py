@@ -13,12 +13,14 @@ from bench.machine import Span
 from bench.many_pods import CONTROLLERS, QUOTA
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import Stage, fresh_stage
 from bench.start import SOURCE, idle_cpu, settle
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
 POD = "trainer"
 RANGE = "range-00000"
+THEN = "{} until then"
 # One resource that each controller writes first, and nobody else does.
 FIRST_WRITES = frozenset(
     {"nodes", "clusterroles", "servicecidrs", "resourceclaims", "resourcequotas"}
@@ -38,6 +40,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
         with Run(candidate, stage, CONTROLLERS) as run:
             run.wait_until(lambda: _written(run) >= FIRST_WRITES, "the first write of all five")
             cpu, others = run.cpu_seconds(), span.others_share(run.pid)
+            servers = servers_cpu(stage, span).named(THEN)
             run.wait_until_quiet()
             idle = idle_cpu(run, sizes.idle_seconds)
             usage = run.usage()
@@ -50,6 +53,7 @@ def _measure(sizes: Sizes, candidate: Candidate) -> Repetition:
         {
             "exec to all five first writes": max(firsts) - run.started_at,
             "CPU until then": cpu,
+            **servers,
             "exec to first write": min(firsts) - run.started_at,
             "writes": len(run.trail.writes),
             "idle: memory (RSS)": usage.rss_bytes,
@@ -92,6 +96,7 @@ WORKLOAD = Workload(
     quantities=(
         Quantity("exec to all five first writes", Unit.SECONDS, goal=3),
         Quantity("CPU until then", Unit.SECONDS),
+        *servers_quantities(THEN),
         Quantity("exec to first write", Unit.SECONDS),
         Quantity("writes", Unit.COUNT),
         Quantity("idle: memory (RSS)", Unit.BYTES, goal=0.9),

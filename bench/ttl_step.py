@@ -10,6 +10,7 @@ from bench.candidates import Candidate
 from bench.machine import Span
 from bench.outcome import require
 from bench.run import Run
+from bench.servers import servers_cpu, servers_quantities
 from bench.stage import fresh_stage
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
 
@@ -46,7 +47,7 @@ def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
             if for_all or not candidate.strict:
                 nodes.send_heartbeats(stage, [*names, nodes.NEW_NODE])
             run.wait_for_writes(NODES + 1)
-            server_cpu = span.used_by(stage.server.pid)
+            servers = servers_cpu(stage, span).named()
             others = span.others_share()
             run.wait_until_quiet()
             cpu = run.cpu_seconds() - cpu
@@ -59,7 +60,7 @@ def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
         {
             "time until all right": max(write.answered_at for write in writes) - began,
             "CPU until quiet": cpu,
-            "API server CPU": server_cpu,
+            **servers,
             "writes": len(writes),
         },
         others,
@@ -69,7 +70,7 @@ def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
 QUANTITIES = (
     Quantity("time until all right", Unit.SECONDS, goal=0.7),
     Quantity("CPU until quiet", Unit.SECONDS, goal=0.6),
-    Quantity("API server CPU", Unit.SECONDS),
+    *servers_quantities(),
     Quantity("writes", Unit.COUNT, goal=1),
 )
 ALIKE = Workload(
