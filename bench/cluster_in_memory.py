@@ -8,7 +8,9 @@ from typing import Any
 
 from kcm_host.api import Kind
 from kcm_host.client.auth.connection import Connection
-from kcm_host.client.rest import ConditionalResponse, Response, collection
+from kcm_host.client.http.lines import HandleLine
+from kcm_host.client.http.messages import Response
+from kcm_host.client.rest import ConditionalResponse, collection
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 #: So many kinds are there of which quotas count the objects, beside those that have a place here.
@@ -108,17 +110,29 @@ class ClusterInMemory:
     @asynccontextmanager
     async def watch(
         self, path: str, *, query: Sequence[tuple[str, str]], **_: Any
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
+    ) -> AsyncIterator["ObjectsInMemory"]:
         """See `Client.watch`."""
-        yield self._told(path, initial=("sendInitialEvents", "true") in query)
-
-    async def _told(self, path: str, *, initial: bool) -> AsyncIterator[bytes]:
-        if initial:
-            for line in self._lines.get(path, ()):
-                yield line
+        lines = []
+        if ("sendInitialEvents", "true") in query:
             kind = next(one for one in KINDS if collection(one, "") == path)
-            yield _event("BOOKMARK", kind, {"resourceVersion": "1", "annotations": INITIAL_END})
+            end = {"resourceVersion": "1", "annotations": INITIAL_END}
+            lines = [*self._lines.get(path, ()), _event("BOOKMARK", kind, end)]
+        yield ObjectsInMemory(lines)
+
+
+class ObjectsInMemory:
+    """An open watch: these lines, and then nothing ever."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self._lines = iter(lines)
+
+    async def for_each(self, handle: HandleLine) -> int:
+        """See `kcm_host.client.rest.Watch`."""
+        for count, line in enumerate(self._lines, 1):
+            if handle(line):
+                return count
         await asyncio.Event().wait()
+        raise AssertionError("an event that nobody sets")
 
 
 def _lines(objects: int, namespaces: int) -> dict[str, list[bytes]]:

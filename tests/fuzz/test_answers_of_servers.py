@@ -114,7 +114,7 @@ def bodies(draw: st.DrawFn, answers: st.SearchStrategy[Any]) -> bytes:
 def test_every_error_answer_is_an_error_of_ours(status: int, body: bytes, retry_after: str) -> None:
     """F-10, F-22: with the status of the answer, a text, and a bounded time to wait."""
     with one_input("error answer"):
-        error = error_of_response(status, body, {"Retry-After": retry_after}, "get /x")
+        error = error_of_response(status, body, operation="get /x", retry_after=retry_after)
         assert (error.status, str(error)[:6]) == (status, "get /x")
         assert 0 <= (error.retry_after_seconds or 0) <= 300
         is_gone(error)

@@ -7,6 +7,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -18,7 +19,8 @@ from kcm_host.client.auth.connection import connect
 from kcm_host.client.auth.exec_plugin import ExecPlugin
 from kcm_host.client.auth.kubeconfig import ExecConfig
 from kcm_host.client.errors import ConnectionProblem
-from kcm_host.client.rest import request_url
+from kcm_host.client.http.dialer import Address
+from kcm_host.client.http.messages import encode_request
 
 V1 = "client.authentication.k8s.io/v1"
 EXEC = {
@@ -150,8 +152,9 @@ def test_kubeconfigs_are_used_or_refused(path: Path, text: str) -> None:
     with one_input("kubeconfig"):
         try:
             connection = connect(str(path), environ={"PATH": "/usr/bin:/bin"})
-            host = request_url(connection.base_url, "/healthz").host or ""
-            assert (connection.tls_server_name or host).encode("idna")
+            address = Address(urlsplit(connection.base_url))
+            assert (connection.tls_server_name or address.host).encode("idna")
+            assert encode_request("GET", "/healthz", headers={"Host": address.authority})
             assert "S3CRET" not in repr(connection)
         except ConnectionProblem as refusal:
             problem = str(refusal)

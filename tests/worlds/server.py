@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from generated_watch import GeneratedWatch
 from worlds.objects import Event, Object, Objects, Refused, at
 
 from kcm_host.api import Kind
 from kcm_host.client.errors import error_of_response
-from kcm_host.client.rest import METADATA_ONLY, Query, Response
+from kcm_host.client.http.messages import Response
+from kcm_host.client.rest import METADATA_ONLY, Query
 from kcm_host.reconcile.requests import APPLY
 
 #: How long a request or an event is on its way, at most.
@@ -64,7 +66,7 @@ class Server:
             answer = self._answer(method, parts, request)
         except Refused as refused:
             body = json.dumps({"message": str(refused), "reason": refused.reason}).encode()
-            raise error_of_response(refused.status, body, {}, f"{method} {path}") from None
+            raise error_of_response(refused.status, body, operation=f"{method} {path}") from None
         if self._version > before and parts.resource != EVENTS.resource:
             self.writes.append(f"{method} {path} {(request.get('body') or b'').decode()}")
         await self._delay()
@@ -73,7 +75,7 @@ class Server:
     @asynccontextmanager
     async def watch(
         self, path: str, *, user_agent: str, query: Query, accept: str
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
+    ) -> AsyncIterator[GeneratedWatch]:
         """See `Client.watch`."""
         await self._delay()
         objects = self.kinds[_Path(path).resource]
@@ -83,8 +85,8 @@ class Server:
         if "sendInitialEvents" not in asked:
             if since < self.expired.get(objects.kind.resource, 0):
                 body = b'{"reason": "Expired", "message": "too old"}'
-                raise error_of_response(410, body, {}, f"watch {path}")
-            yield self._lines(objects, since, [], slim=slim)
+                raise error_of_response(410, body, operation=f"watch {path}")
+            yield GeneratedWatch(self._lines(objects, since, [], slim=slim))
         else:
             initial = [Event(0, "ADDED", each) for each in objects.all()]
             end: dict[str, Any] = {
@@ -93,7 +95,7 @@ class Server:
             }
             end["metadata"]["resourceVersion"] = str(self._version)
             initial.append(Event(0, "BOOKMARK", end))
-            yield self._lines(objects, self._version, initial, slim=slim)
+            yield GeneratedWatch(self._lines(objects, self._version, initial, slim=slim))
 
     async def _lines(
         self, objects: Objects, since: int, initial: list[Event], *, slim: bool

@@ -67,5 +67,5 @@ def test_listing_verbs_imports_none(command: Command) -> None:
     ended = command("--help")
     assert ended.code == 0
     assert "kcm_host.cli.commands" in ended.err
-    assert "aiohttp" not in ended.err
+    assert "httptools" not in ended.err
     assert "kcm_host.cli.run" not in ended.err

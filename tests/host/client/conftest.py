@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 import trustme
 import yaml
@@ -17,7 +16,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 
 from kcm_host.client.auth.connection import Connection, connect
-from kcm_host.client.transport import ConnectionPool
+from kcm_host.client.http.transport import Request, Transport
 
 Fields = Mapping[str, Any]
 
@@ -201,17 +200,17 @@ def connected(kubeconfig: WriteKubeconfig) -> Connected:
 
 
 async def ask(connection: Connection, path: str = "/healthz") -> int:
-    """Send one GET the way our sessions do and return the status."""
+    """Send one GET and return the status; raise what the transport raises."""
     access = await connection.credentials.current()
-    timeout = aiohttp.ClientTimeout(total=5)
-    async with (
-        aiohttp.ClientSession(connector=ConnectionPool(), timeout=timeout) as session,
-        session.get(
-            connection.base_url + path,
-            headers=access.headers,
-            ssl=access.ssl if access.ssl is not None else True,
-            proxy=connection.proxy.url if connection.proxy else None,
-            server_hostname=connection.tls_server_name,
-        ) as response,
-    ):
-        return response.status
+    proxy = connection.proxy
+    transport = Transport(
+        connection.base_url,
+        proxy_url=proxy.url if proxy is not None else None,
+        tls_server_name=connection.tls_server_name,
+    )
+    try:
+        request = Request("GET", path, access.headers)
+        response = await transport.round_trip(request, access.ssl, seconds=60, max_bytes=1 << 20)
+    finally:
+        await transport.close()
+    return response.status

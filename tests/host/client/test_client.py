@@ -4,10 +4,12 @@ import asyncio
 import dataclasses
 import json
 import platform
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from generated_watch import Lines
 
 from kcm_host import __version__
 from kcm_host.api import ControllerInfo
@@ -16,7 +18,7 @@ from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.errors import ConnectionProblem
-from kcm_host.client.rest import JSON, Client, user_agent_of
+from kcm_host.client.rest import JSON, Client, Watch, user_agent_of
 from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Point, Stall
@@ -84,10 +86,29 @@ async def get(client: Client, path: str = NAMESPACES) -> bytes:
 
 
 @asynccontextmanager
-async def watching(client: Client) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Return the lines of an open watch."""
-    async with client.watch(NAMESPACES, user_agent=AGENT, query=WATCH, accept=JSON) as lines:
-        yield lines
+async def watching(client: Client) -> AsyncIterator[Watch]:
+    """Return an open watch."""
+    async with client.watch(NAMESPACES, user_agent=AGENT, query=WATCH, accept=JSON) as watch:
+        yield watch
+
+
+async def next_line(watch: Watch) -> bytes:
+    """Return the next line of a watch, which has one."""
+    found: deque[bytes] = deque(maxlen=1)
+
+    def take(line: bytes) -> bool:
+        found.append(line)
+        return True
+
+    assert await watch.for_each(take) == 1
+    return found[0]
+
+
+async def rest_of(watch: Watch) -> list[bytes]:
+    """Return the lines until the watch ends."""
+    found = Lines()
+    await watch.for_each(found)
+    return found
 
 
 async def test_requests_say_who_asks(client: Client, fault_proxy: FaultProxy) -> None:
@@ -216,8 +237,8 @@ async def test_refused_credentials_are_fetched_anew_once(
     renewed = await with_tokens(connection, "old", api_server.admin_token)
     async with Client(renewed, records.append) as client:
         await get(client)
-        async with watching(client) as lines:
-            assert await anext(lines)
+        async with watching(client) as watch:
+            assert await next_line(watch)
     assert [(record.verb, record.status) for record in records] == [
         ("get", 401),
         ("get", 200),
@@ -324,10 +345,10 @@ async def test_a_watch_ends_after_its_last_whole_line(speaking: Connect, rest: b
     """A body that breaks off, within a line or between two, is a normal end (IQ-117)."""
     then: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     client = await speaking(ONE_LINE, lambda _: None, then)
-    async with watching(client) as lines:
-        assert await anext(lines) == b"one"
+    async with watching(client) as watch:
+        assert await next_line(watch) == b"one"
         then.set_result(rest)
-        assert [line async for line in lines] == []
+        assert await rest_of(watch) == []
 
 
 async def test_watches_take_no_connections_from_calls(
@@ -358,10 +379,10 @@ async def test_only_silence_ends_a_watch(
         fault_proxy.add(Stall(), path="slow")
         with pytest.raises(Unreachable):
             await get(client, "/api/v1/slow")
-        async with watching(client) as lines:
+        async with watching(client) as watch:
             stall = fault_proxy.add(Stall(), query={"watch": "true"}, also_open=True)
             started = asyncio.get_running_loop().time()
-            assert [line async for line in lines if b'"ERROR"' in line] == []
+            assert [line for line in await rest_of(watch) if b'"ERROR"' in line] == []
             assert asyncio.get_running_loop().time() - started > 0.9
             stall.remove()
 

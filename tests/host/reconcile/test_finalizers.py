@@ -130,7 +130,7 @@ class Objects:
             path,
             verb=method.lower(),
             user_agent="test",
-            body=json.dumps(body).encode() if body is not None else None,
+            body=json.dumps(body).encode() if body is not None else b"",
             content_type="application/merge-patch+json" if method == "PATCH" else JSON,
         )
         metadata = json.loads(response.body)["metadata"]

@@ -128,5 +128,5 @@ async def test_a_pause_without_end_is_capped_and_told(
 @pytest.mark.parametrize("asked", ["\u00b2", "-1", "1.5", "soon", "0x1"])
 def test_what_is_no_number_of_seconds_is_no_pause(asked: str) -> None:
     """F-22: whatever stands in the header, the error is the server's."""
-    error = error_of_response(503, b"", {"Retry-After": asked}, "patch")
+    error = error_of_response(503, b"", operation="patch", retry_after=asked)
     assert error.retry_after_seconds is None

@@ -1,13 +1,15 @@
 """Response bodies, read up to a limit and decoded, and the errors of requests and connections."""
 
+import errno
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import aiohttp
 import msgspec
 
-from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreadable
+from kcm_host.api.errors import ApiError, Conflict, NotFound, Unreachable, Unreadable
+from kcm_host.client.http.dialer import DialError
+from kcm_host.client.http.messages import Response
 from kcm_host.observe.logging import printable
 
 #: The user information of a URL. Bounded, so that the search stays linear in the text's length.
@@ -41,8 +43,6 @@ DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 #: The size of a list depends on the cluster; any other response holds at most one object.
 MAX_LIST_BYTES = 1 << 30
 MAX_BODY_BYTES = 64 << 20
-#: The part of an error response that is read; a Status is shorter.
-MAX_ERROR_BYTES = 1 << 20
 #: A server, or a proxy in front of it, may ask for this delay and no more.
 #: One answer with 31536000 would silence a controller for a year (F-22).
 MAX_RETRY_AFTER_SECONDS = 300.0
@@ -72,43 +72,31 @@ class ResponseDecoder(Generic[M]):
 
 # A response of 306 kB was 300 MiB after decompression (F-25): neither requested nor accepted, the
 # bound of a body is also the bound of the memory.
-def refuse_encoded(response: aiohttp.ClientResponse, operation: str) -> None:
+def check_encoding(response: Response, operation: str) -> None:
     """Raise `Unreadable` for a compressed response, which is never requested."""
-    encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
-        response.close()
+    encoding = response.header(b"content-encoding")
+    if encoding and encoding.lower() != "identity":
         raise Unreadable(
             f"{operation}: the response is encoded as {encoding[:40]!r}, which was not requested; "
             f"check whether a proxy before the server compresses"
         )
 
 
-async def read_body(response: aiohttp.ClientResponse, operation: str, *, max_bytes: int) -> bytes:
-    """Return the full body; raise `Unreadable` when it is longer than `max_bytes`."""
-    body, is_complete = await _read(response, max_bytes)
-    if not is_complete:
-        raise Unreadable(
-            f"{operation}: the response is longer than {max_bytes >> 20} MiB; it was not read"
-        )
-    return body
+def too_long(operation: str, *, max_bytes: int) -> Unreadable:
+    """Return the error of a response whose body is longer than `max_bytes`."""
+    return Unreadable(
+        f"{operation}: the response is longer than {max_bytes >> 20} MiB; it was not read"
+    )
 
 
-async def read_error_body(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an error response, or its beginning when it is too long."""
-    body, _ = await _read(response, MAX_ERROR_BYTES)
-    return body
-
-
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
-    """Return up to `max_bytes`, and whether that is all; the rest is not waited for."""
-    parts, size = [], 0
-    while part := await response.content.readany():
-        parts.append(part)
-        size += len(part)
-        if size > max_bytes:
-            response.close()
-            return b"".join(parts)[:max_bytes], False
-    return b"".join(parts), True
+def unreachable(operation: str, error: OSError) -> Unreachable:
+    """Return the error of a request that got no response because of `error`."""
+    # Whether it was refused is kept apart from the text: only then is it certain that nothing has
+    # been done, and a reflector need not list again (IQ-24).
+    cause = error.cause if isinstance(error, DialError) else error
+    refused = cause.errno == errno.ECONNREFUSED
+    text = without_secrets(str(error)) or type(error).__name__
+    return Unreachable(f"{operation}: no response: {text}", refused=refused)
 
 
 class StatusCause(msgspec.Struct):
@@ -145,16 +133,19 @@ _decode_error_event = ResponseDecoder(ErrorEvent)
 
 
 def error_of_response(
-    status_code: int, body: bytes, headers: Mapping[str, str], operation: str
+    status_code: int, body: bytes, *, operation: str, retry_after: str = ""
 ) -> ApiError:
-    """Return the error of an HTTP response; its text begins with the `operation`."""
+    """
+    Return the error of an HTTP response; its text begins with the `operation`.
+
+    `retry_after` is the header of this name, empty without.
+    """
     try:
         status = _decode_status(body, operation)
     except Unreadable:
         # The error page of a proxy, not a Status of the API server.
         # Cut off: such a page may have any length, and the text goes into log lines.
         status = Status(message=body[:200].decode("utf-8", "replace").strip())
-    retry_after = headers.get("Retry-After", "")
     return _error(status, operation, status_code=status_code, retry_after=retry_after)
 
 
@@ -173,6 +164,13 @@ def is_too_large(error: ApiError) -> bool:
     """Return whether the server has not reached the requested resourceVersion yet (IQ-21)."""
     # Older servers give the text without the cause.
     return TOO_LARGE in error.causes or TOO_LARGE_TEXT in str(error)
+
+
+def is_busy(error: ApiError | Unreachable) -> bool:
+    """Return whether the server is away or answers 429: a retry needs no new list."""
+    if isinstance(error, Unreachable):
+        return error.refused
+    return error.status == 429
 
 
 def _error(status: Status, operation: str, *, status_code: int, retry_after: str) -> ApiError:

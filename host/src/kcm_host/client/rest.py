@@ -1,35 +1,33 @@
 """HTTP client of one API server: paths, requests with a response body, and watches."""
 
-import asyncio
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from kcm_host import __version__
 from kcm_host.api.errors import ApiError, InvalidKey, Unreachable
 from kcm_host.api.kinds import Key, Kind
-from kcm_host.client.auth.addresses import is_tls
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import RequestCredentials
 from kcm_host.client.errors import (
     MAX_BODY_BYTES,
     MAX_LIST_BYTES,
     ConnectionProblem,
+    check_encoding,
     error_of_response,
-    read_body,
-    read_error_body,
-    refuse_encoded,
+    too_long,
+    unreachable,
 )
-from kcm_host.client.transport import abort, as_unreachable, new_session, read_lines
+from kcm_host.client.http.lines import MAX_LINE_BYTES, HandleLine, LineStream, LineTooLong
+from kcm_host.client.http.messages import Response
+from kcm_host.client.http.transport import Request, Transport
 from kcm_host.observe.states import RequestRecord
 from kcm_host.observe.trace_context import trace_headers
 
@@ -52,13 +50,6 @@ NOT_MODIFIED = 304
 Query = tuple[tuple[str, str], ...]
 
 
-class Response(msgspec.Struct, frozen=True):
-    """Status and body of a successful response."""
-
-    status: int
-    body: bytes
-
-
 class ConditionalResponse(msgspec.Struct, frozen=True):
     """The body of a conditional GET, and the ETag for the next one."""
 
@@ -71,9 +62,33 @@ def user_agent_of(controller: str) -> str:
     return f"kcm-host/{__version__} ({platform.system().lower()}/{platform.machine()}) {controller}"
 
 
+class Watch:
+    """The open watch of one path."""
+
+    def __init__(self, lines: LineStream, operation: str) -> None:
+        self._lines = lines
+        self._operation = operation
+
+    async def for_each(self, handle: HandleLine) -> int:
+        """
+        Call `handle` with each line until it returns True, or the server or the connection ends it.
+
+        See `LineStream.for_each`. Return the number of lines. Raise what `handle` raises, and
+        `ApiError` for a line without an end.
+        """
+        try:
+            return await self._lines.for_each(handle)
+        except LineTooLong as error:
+            raise ApiError(
+                f"{self._operation}: a line has no end after {MAX_LINE_BYTES >> 20} MiB, so no API "
+                "server sent it; check what is between the host and the server",
+                status=500,
+            ) from error
+
+
 class Client:
     """
-    Client of one API server, with separate connection pools for watches and other requests.
+    Client of one API server.
 
     `on_request` is called for every attempt (H-75). Error responses raise `ApiError`, missing
     ones `Unreachable`, unusable ones `Unreadable`. Compressed responses are neither requested nor
@@ -84,12 +99,13 @@ class Client:
         self.connection = connection
         self._on_request = on_request
         self._host = connection.base_url.split("//", 1)[1].split("/", 1)[0]
-        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
-        watch_timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=WATCH_READ_SECONDS
+        proxy = connection.proxy
+        self._transport = Transport(
+            connection.base_url,
+            proxy_url=proxy.url if proxy is not None else None,
+            proxy_headers=proxy.headers if proxy is not None else None,
+            tls_server_name=connection.tls_server_name,
         )
-        self._session = new_session(timeout)
-        self._watch_session = new_session(watch_timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,8 +116,7 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._session.close()
-        await self._watch_session.close()
+        await self._transport.close()
 
     async def call(
         self,
@@ -111,7 +126,7 @@ class Client:
         verb: str,
         user_agent: str,
         query: Query = (),
-        body: bytes | None = None,
+        body: bytes = b"",
         content_type: str = "",
         accept: str = JSON,
     ) -> bytes:
@@ -136,7 +151,7 @@ class Client:
         verb: str,
         user_agent: str,
         query: Query = (),
-        body: bytes | None = None,
+        body: bytes = b"",
         content_type: str = "",
         accept: str = JSON,
     ) -> Response:
@@ -144,11 +159,8 @@ class Client:
         headers = {"User-Agent": user_agent, "Accept": accept}
         if content_type:
             headers["Content-Type"] = content_type
-        request = _Request(
-            method=method, path=path, verb=verb, query=query, headers=headers, body=body
-        )
-        response, response_body = await self._round_trip(request)
-        return Response(response.status, response_body)
+        request = _Request(method, path, verb, query=query, headers=headers, body=body)
+        return (await self._send(request))[0]
 
     async def conditional_get(
         self, path: str, *, etag: str, user_agent: str, accept: str
@@ -157,47 +169,29 @@ class Client:
         headers = {"User-Agent": user_agent, "Accept": accept}
         if etag:
             headers[IF_NONE_MATCH] = etag
-        request = _Request(
-            method="GET", path=path, verb="get", query=(), headers=headers, body=None
-        )
-        response, body = await self._round_trip(request)
+        response, _ = await self._send(_Request("GET", path, "get", headers=headers))
         if response.status == NOT_MODIFIED:
             return None
-        return ConditionalResponse(body, response.headers.get("ETag", ""))
+        return ConditionalResponse(response.body, response.header(b"etag"))
 
     @asynccontextmanager
     async def watch(
         self, path: str, *, user_agent: str, query: Query, accept: str
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a watch; yield its lines, until the server or the connection ends it."""
+    ) -> AsyncIterator[Watch]:
+        """Open a watch, for the duration of the block."""
         headers = {"User-Agent": user_agent, "Accept": accept}
-        request = _Request(
-            method="GET", path=path, verb="watch", query=query, headers=headers, body=None
-        )
-        response, started = await self._open(self._watch_session, request)
-        async with response:
-            self._record(request, response.status, started)
-            try:
-                yield read_lines(response.content.readany, request.operation)
-            finally:
-                abort(response)
+        request = _Request("GET", path, "watch", query=query, headers=headers)
+        _, lines = await self._send(request)
+        if lines is None:
+            raise AssertionError("a watch has lines")
+        try:
+            yield Watch(lines, request.operation)
+        finally:
+            lines.close()
 
-    async def _round_trip(self, request: "_Request") -> tuple[aiohttp.ClientResponse, bytes]:
-        """Send a request; return its response and the full body."""
-        response, started = await self._open(self._session, request)
-        async with response:
-            with self._recording_failure(request, started), as_unreachable(request.operation):
-                # Bounded before it is decoded: the decoder needs the whole body (F-25).
-                max_bytes = MAX_LIST_BYTES if request.verb == "list" else MAX_BODY_BYTES
-                body = await read_body(response, request.operation, max_bytes=max_bytes)
-        self._record(request, response.status, started, received=len(body))
-        return response, body
-
-    async def _open(
-        self, session: aiohttp.ClientSession, request: "_Request"
-    ) -> tuple[aiohttp.ClientResponse, float]:
+    async def _send(self, request: "_Request") -> tuple[Response, LineStream | None]:
         """
-        Return the response with its body unread, and the start time of the successful attempt.
+        Return the response, which is a success, and for a watch its lines.
 
         After a 401 the request is sent once more if there are new credentials: a token may have
         been replaced before its time.
@@ -206,14 +200,15 @@ class Client:
         credentials = await self._credentials()
         try:
             for is_last in (False, True):
-                started = time.monotonic()
-                with self._recording_failure(request, started):
-                    response = await self._send(session, request, credentials)
-                    refuse_encoded(response, request.operation)
-                    if response.status < 300 or request.is_not_modified(response):
-                        return response, started
-                    error = await self._error(response, request.operation)
-                self._record(request, response.status, started)
+                response, lines = await self._attempt(request, credentials)
+                if response.status < 300 or request.is_not_modified(response):
+                    return response, lines
+                error = error_of_response(
+                    response.status,
+                    response.body,
+                    operation=request.operation,
+                    retry_after=response.header(b"retry-after"),
+                )
                 if response.status != 401 or is_last:
                     raise error
                 self.connection.credentials.invalidate(credentials)
@@ -233,66 +228,64 @@ class Client:
         except ConnectionProblem as problem:
             raise Unreachable(str(problem)) from problem
 
-    async def _send(
-        self, session: aiohttp.ClientSession, request: "_Request", credentials: RequestCredentials
-    ) -> aiohttp.ClientResponse:
-        proxy = self.connection.proxy
-        login = proxy.headers if proxy is not None else {}
-        # With TLS the proxy gets its login in a CONNECT request, otherwise in the request itself.
-        tunnel = is_tls(self.connection.base_url)
-        headers = {**request.headers, **credentials.headers, **trace_headers()}
-        with as_unreachable(request.operation):
-            return await session.request(
-                request.method,
-                request_url(self.connection.base_url, request.target),
-                data=request.body,
-                headers=headers if tunnel else {**headers, **login},
-                ssl=credentials.ssl if credentials.ssl is not None else True,
-                proxy=proxy.url if proxy is not None else None,
-                proxy_headers=login if tunnel else None,
-                server_hostname=self.connection.tls_server_name,
-                allow_redirects=False,
-            )
-
-    @staticmethod
-    async def _error(response: aiohttp.ClientResponse, operation: str) -> ApiError:
-        async with response:
-            with as_unreachable(operation):
-                body = await read_error_body(response)
-        return error_of_response(response.status, body, response.headers, operation=operation)
-
-    @contextmanager
-    def _recording_failure(self, request: "_Request", started: float) -> Iterator[None]:
-        """Record an attempt that ends without a complete response, also a cancelled one."""
+    async def _attempt(
+        self, request: "_Request", credentials: RequestCredentials
+    ) -> tuple[Response, LineStream | None]:
+        """Send a request once; return and record its response."""
+        started = time.monotonic()
+        status = received = 0
         try:
-            yield
-        except (Unreachable, asyncio.CancelledError):
-            self._record(request, 0, started)
-            raise
-
-    def _record(self, request: "_Request", status: int, started: float, received: int = 0) -> None:
-        seconds = time.monotonic() - started
-        sent = len(request.body or b"")
-        self._on_request(
-            RequestRecord(
-                method=request.method,
-                verb=request.verb,
-                host=self._host,
-                status=status,
-                seconds=seconds,
-                sent_bytes=sent,
-                received_bytes=received,
+            response, lines = await self._exchange(request, credentials)
+            check_encoding(response, request.operation)
+            if not response.is_complete and response.status < 300:
+                raise too_long(request.operation, max_bytes=request.max_bytes)
+            status, received = response.status, len(response.body)
+        except OSError as error:
+            raise unreachable(request.operation, error) from error
+        finally:
+            # Also of an attempt that was cancelled, or ended without a usable response.
+            self._on_request(
+                RequestRecord(
+                    method=request.method,
+                    verb=request.verb,
+                    host=self._host,
+                    status=status,
+                    seconds=time.monotonic() - started,
+                    sent_bytes=len(request.body),
+                    received_bytes=received,
+                )
             )
+        return response, lines
+
+    async def _exchange(
+        self, request: "_Request", credentials: RequestCredentials
+    ) -> tuple[Response, LineStream | None]:
+        message = Request(
+            request.method,
+            request.target,
+            {**request.headers, **credentials.headers, **trace_headers()},
+            body=request.body,
         )
+        if request.verb == "watch":
+            return await self._transport.open_stream(
+                message,
+                credentials.ssl,
+                connect_seconds=CONNECT_SECONDS,
+                silence_seconds=WATCH_READ_SECONDS,
+            )
+        response = await self._transport.round_trip(
+            message, credentials.ssl, seconds=REQUEST_SECONDS, max_bytes=request.max_bytes
+        )
+        return response, None
 
 
 class _Request(msgspec.Struct, frozen=True):
     method: str
     path: str
     verb: str
-    query: Query
     headers: Mapping[str, str]
-    body: bytes | None
+    query: Query = ()
+    body: bytes = b""
 
     @property
     def operation(self) -> str:
@@ -304,15 +297,14 @@ class _Request(msgspec.Struct, frozen=True):
         """The encoded path and query."""
         return f"{self.path}?{_encode(self.query)}" if self.query else self.path
 
-    def is_not_modified(self, response: aiohttp.ClientResponse) -> bool:
+    @property
+    def max_bytes(self) -> int:
+        """The limit of the body: the decoder needs all of it in memory (F-25)."""
+        return MAX_LIST_BYTES if self.verb == "list" else MAX_BODY_BYTES
+
+    def is_not_modified(self, response: Response) -> bool:
         """Return whether a conditional GET was answered with 304."""
         return response.status == NOT_MODIFIED and IF_NONE_MATCH in self.headers
-
-
-def request_url(base_url: str, target: str) -> URL:
-    """Return the URL of a request; `target` is its encoded path and query."""
-    # yarl would otherwise decode and encode it anew, and not to the same text.
-    return URL(base_url + target, encoded=True)
 
 
 @lru_cache(maxsize=64)

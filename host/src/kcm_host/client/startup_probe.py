@@ -1,19 +1,21 @@
 """The startup probe of the API server, and what explains why a first request has failed."""
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Awaitable
 from datetime import timedelta
 from itertools import repeat, takewhile
 
-import aiohttp
-
 from kcm_host.api.errors import ApiError, HostError, Unreachable, Unreadable
 from kcm_host.client.auth.addresses import is_tls
 from kcm_host.client.auth.connection import Connection, certificate_problem
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.errors import ConnectionProblem
+from kcm_host.client.http.connection import ConnectionLost
+from kcm_host.client.http.dialer import DialError, ProxyRefused
+from kcm_host.client.http.messages import BadResponse
 from kcm_host.client.rest import Client
 from kcm_host.retries import retry
 
@@ -109,18 +111,18 @@ def explain(error: BaseException, connection: Connection) -> ConnectionProblem:
     """
     Return the problem that explains why a request to the server has failed.
 
-    `error` is an exception of aiohttp, ssl or the system, or one caused by it. The exit code is 2
-    if kubeconfig or credentials are wrong, 1 if waiting may help.
+    `error` is an exception of the transport, ssl or the system, or one caused by it. The exit code
+    is 2 if kubeconfig or credentials are wrong, 1 if waiting may help.
     """
-    # The cause decides, not the text: texts of aiohttp and OpenSSL differ by version.
+    # The cause decides, not the text: texts of OpenSSL differ by version.
     error = _outer_cause(error)
     if isinstance(error, ConnectionProblem):
         return error
-    if isinstance(error, aiohttp.ClientHttpProxyError):
+    if isinstance(error, ProxyRefused):
         return _proxy_refuses(error, connection)
-    if isinstance(error, ApiError | aiohttp.ClientResponseError):
+    if isinstance(error, ApiError):
         return _error_response(error.status, str(error), connection)
-    cause = _inner_cause(error)
+    cause = error.cause if isinstance(error, DialError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _certificate_refused(cause, connection)
     if isinstance(cause, ssl.SSLError):
@@ -160,9 +162,7 @@ def _certificate_hint(connection: Connection) -> str:
     return f"; {problem}" if problem else ""
 
 
-def _proxy_refuses(
-    error: aiohttp.ClientHttpProxyError, connection: Connection
-) -> ConnectionProblem:
+def _proxy_refuses(error: ProxyRefused, connection: Connection) -> ConnectionProblem:
     login = error.status == 407
     remedy = "put USER:PASSWORD@ before the host of" if login else "correct"
     return ConnectionProblem(
@@ -229,17 +229,19 @@ def _unreachable(
 ) -> ConnectionProblem:
     via = " through a proxy" if connection.proxy else ""
     where = f"{connection.base_url}{via} (from {connection.origin})"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        fact, remedy = "its name has no address", "correct the name or the resolver"
-    elif isinstance(error, aiohttp.ClientProxyConnectionError):
+    if isinstance(error, DialError) and error.to_proxy:
         fact, remedy = "the proxy cannot be reached", "correct proxy-url or HTTPS_PROXY"
+    elif isinstance(cause, socket.gaierror):
+        fact, remedy = "its name has no address", "correct the name or the resolver"
     elif isinstance(cause, ConnectionRefusedError):
         fact, remedy = "connection refused", "start the server or correct its port"
     elif isinstance(cause, TimeoutError):
         fact, remedy = "no response in time", "see that no firewall drops the connection"
-    elif isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        if not is_tls(connection.base_url):
-            return _tls_expected(connection)
+    elif isinstance(cause, ConnectionLost | BadResponse | ConnectionResetError) and not is_tls(
+        connection.base_url
+    ):
+        return _tls_expected(connection)
+    elif isinstance(cause, ConnectionLost | ConnectionResetError):
         fact = "the server closed the connection"
         remedy = "see that an API server is there, and whether it wants a client certificate"
     else:
@@ -257,16 +259,7 @@ def _tls_expected(connection: Connection) -> ConnectionProblem:
 
 def _outer_cause(error: BaseException) -> BaseException:
     """Return the exception that was raised before our own code wrapped it."""
-    known = (ConnectionProblem, ApiError, aiohttp.ClientError, OSError)
+    known = (ConnectionProblem, ApiError, OSError)
     while not isinstance(error, known) and error.__cause__ is not None:
         error = error.__cause__
-    return error
-
-
-def _inner_cause(error: BaseException) -> BaseException:
-    """Return the exception of the system that aiohttp has wrapped."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return error.certificate_error
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error
     return error

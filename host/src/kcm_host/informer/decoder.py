@@ -202,6 +202,11 @@ def resource_version_of(event: WatchEvent) -> str:
     return event.object.metadata.resource_version if event.object.metadata else ""
 
 
+def is_bookmark(event: WatchEvent) -> bool:
+    """Return whether an event tells a resourceVersion only."""
+    return event.type == "BOOKMARK"
+
+
 def is_initial_events_end(event: WatchEvent) -> bool:
     """Return whether a bookmark ends the initial objects of a streaming list (IQ-12)."""
     meta = event.object.metadata

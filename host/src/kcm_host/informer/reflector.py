@@ -4,15 +4,21 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from typing import ClassVar, NoReturn
 
 import msgspec
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.kinds import Kind
-from kcm_host.client.errors import error_of_event, is_gone, is_too_large
-from kcm_host.client.rest import JSON, METADATA_ONLY, Client
+from kcm_host.client.errors import error_of_event, is_busy, is_gone, is_too_large
+from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Watch
 from kcm_host.informer import decoder
 from kcm_host.informer.list_watch import ListWatchOptions, Sink, paged_list
 from kcm_host.retries import Backoff
@@ -27,8 +33,6 @@ SLOW_LIST_SECONDS = 10.0
 #: moment when a kind has just been defined.
 BUSY_SECONDS = 5.0
 OBJECT_EVENTS = ("ADDED", "MODIFIED", "DELETED")
-
-Lines = AsyncIterator[bytes]
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -131,8 +135,8 @@ class Reflector:
 
     async def _list_and_watch(self) -> NoReturn:
         async with AsyncExitStack() as stack:
-            lines = await self._streaming_list(stack)
-            if lines is None:
+            watch = await self._streaming_list(stack)
+            if watch is None:
                 self.resource_version = await paged_list(
                     self._client, self.options, self._sink, user_agent=self._user_agent
                 )
@@ -140,59 +144,69 @@ class Reflector:
             else:
                 # The watch that has listed goes on as the watch of changes (IQ-12).
                 async with self._retrying_busy_server(), stack.pop_all():
-                    await self._process_events(lines, after_list=True)
+                    await self._process_events(watch, after_list=True)
         while True:
             await self._watch()
 
-    async def _streaming_list(self, stack: AsyncExitStack) -> Lines | None:
+    async def _streaming_list(self, stack: AsyncExitStack) -> Watch | None:
         """
-        List all objects by a watch; return its lines, which go on with changes (IQ-10 to IQ-15).
+        List all objects by a watch; return it, since it goes on with changes (IQ-10 to IQ-15).
 
         None when the server cannot do this: then a paged list is due.
         """
         while True:
             resource_version = "" if self._version_unavailable else self.resource_version
             try:
-                lines = await stack.enter_async_context(
+                watch = await stack.enter_async_context(
                     self._open_watch(resource_version, initial=True)
                 )
-                async with self._warnings_while_slow():
-                    complete = await self._process_initial_events(lines)
+                with self._warnings_while_slow():
+                    complete = await self._process_initial_events(watch)
             except (ApiError, Unreachable) as error:
                 await stack.aclose()
                 if not await self._is_list_retried(error, resource_version):
                     return None
                 continue
             if complete:
-                return lines
+                return watch
             await stack.aclose()
             await self._handle_early_end("before the list was complete")
 
-    async def _process_initial_events(self, lines: Lines) -> bool:
+    async def _process_initial_events(self, watch: Watch) -> bool:
         """Pass on the initial objects; return whether their end was reached."""
         started = self._clock()
         self._sink.init()
-        is_empty = True
-        async for line in lines:
-            is_empty = False
-            event = self._decode(line)
-            if event.type == "ERROR":
-                raise error_of_event(line, f"watch {self.options.path}")
-            if _is_bookmark(event):
-                if decoder.is_initial_events_end(event):
-                    self._advance(event)
-                    await self._complete_list()
-                    return True
-            elif self._is_of_kind(event) and self._is_object_event(event):
-                self._sink.init_apply(event.type, line, event.object)
+        is_complete = False
+
+        def handle(line: bytes) -> bool:
+            nonlocal is_complete
+            is_complete = self._process_initial_event(line)
+            return is_complete
+
+        count = await watch.for_each(handle)
+        if is_complete:
+            await self._complete_list()
         # Not repeated without a delay: a proxy may end every watch at once (IQ-14).
-        if is_empty and self._clock() - started < MIN_WATCH_SECONDS:
+        elif not count and self._clock() - started < MIN_WATCH_SECONDS:
             raise self._empty_watch()
+        return is_complete
+
+    def _process_initial_event(self, line: bytes) -> bool:
+        """Pass on one initial object; return whether this was their end instead."""
+        event = self._decode(line)
+        if event.type == "ERROR":
+            raise error_of_event(line, f"watch {self.options.path}")
+        if decoder.is_bookmark(event):
+            if decoder.is_initial_events_end(event):
+                self._advance(event)
+                return True
+        elif self._is_of_kind(event) and self._is_object_event(event):
+            self._sink.init_apply(event.type, line, event.object)
         return False
 
     async def _is_list_retried(self, error: ApiError | Unreachable, resource_version: str) -> bool:
         """Return whether a failed streaming list is retried, after the delay (IQ-13)."""
-        if _is_busy(error):
+        if is_busy(error):
             await self._wait_for_server(error)
             return True
         if isinstance(error, ApiError) and (is_gone(error) or is_too_large(error)):
@@ -207,40 +221,39 @@ class Reflector:
         """Watch the changes since the last resourceVersion, until this watch ends (IQ-24)."""
         async with (
             self._retrying_busy_server(),
-            self._open_watch(self.resource_version, initial=False) as lines,
+            self._open_watch(self.resource_version, initial=False) as watch,
         ):
             self._handle_open_watch()
-            await self._process_events(lines)
+            await self._process_events(watch)
 
-    async def _process_events(self, lines: Lines, *, after_list: bool = False) -> None:
+    async def _process_events(self, watch: Watch, *, after_list: bool = False) -> None:
         """
         Pass on events until the watch ends; return if the end is normal (IQ-25 to IQ-29).
 
         `after_list` says that this watch has transferred a list before, so it is not empty.
         """
         started = self._clock()
-        is_empty = not after_list
         with self._stability_timer():
-            async for line in lines:
-                is_empty = False
-                self._process_event(line)
+            count = await watch.for_each(self._process_event)
         if self._clock() - started >= MIN_WATCH_SECONDS:
             return
-        if is_empty:
+        if not count and not after_list:
             raise self._empty_watch()
         await self._handle_early_end("within a second")
 
-    def _process_event(self, line: bytes) -> None:
+    def _process_event(self, line: bytes) -> bool:
+        """Pass on one event; return False, since no event is the last one."""
         event = self._decode(line)
         if event.type == "ERROR":
-            self._raise_error_event(line)
+            error = error_of_event(line, f"watch {self.options.path}")
+            raise RelistNeeded(str(error)) if is_gone(error) else error
         # Before the version is taken, which may be ahead of what this kind has received (IQ-25).
-        if not self._is_of_kind(event):
-            return
-        # Before the type is checked: an event of an unknown type need not come again (IQ-25).
-        self._advance(event)
-        if not _is_bookmark(event) and self._is_object_event(event):
-            self._sink.apply(event.type, line, event.object)
+        if self._is_of_kind(event):
+            # Before the type is checked: one of an unknown type need not come again (IQ-25).
+            self._advance(event)
+            if not decoder.is_bookmark(event) and self._is_object_event(event):
+                self._sink.apply(event.type, line, event.object)
+        return False
 
     def _decode(self, line: bytes) -> decoder.WatchEvent:
         """Return one event; one that cannot be decoded counts as a server error (IQ-29)."""
@@ -254,29 +267,28 @@ class Reflector:
     def _advance(self, event: decoder.WatchEvent) -> None:
         self.resource_version = decoder.resource_version_of(event) or self.resource_version
 
-    def _raise_error_event(self, line: bytes) -> NoReturn:
-        error = error_of_event(line, f"watch {self.options.path}")
-        if is_gone(error):
-            raise RelistNeeded(str(error))
-        raise error
-
     def _empty_watch(self) -> ApiError:
         return ApiError(f"watch {self.options.path}: ended at once without events", status=500)
 
-    @asynccontextmanager
-    async def _open_watch(self, resource_version: str, *, initial: bool) -> AsyncIterator[Lines]:
-        accept = METADATA_ONLY if self.options.metadata_only else JSON
-        query = self.options.watch_query(resource_version, initial=initial)
-        async with self._client.watch(
-            self.options.path, user_agent=self._user_agent, query=query, accept=accept
-        ) as lines:
-            yield lines
+    def _open_watch(
+        self, resource_version: str, *, initial: bool
+    ) -> AbstractAsyncContextManager[Watch]:
+        return self._client.watch(
+            self.options.path,
+            user_agent=self._user_agent,
+            query=self.options.watch_query(resource_version, initial=initial),
+            accept=METADATA_ONLY if self.options.metadata_only else JSON,
+        )
 
     def _is_of_kind(self, event: decoder.WatchEvent) -> bool:
         """Return whether an event is about a named object of this kind; log others (IQ-25)."""
         partial = event.object
         meta = partial.metadata
-        if meta is not None and partial.kind in self._kinds and (meta.name or _is_bookmark(event)):
+        if (
+            meta is not None
+            and partial.kind in self._kinds
+            and (meta.name or decoder.is_bookmark(event))
+        ):
             return True
         self._log(logging.WARNING, "object of another kind skipped", kind=partial.kind)
         return False
@@ -342,7 +354,7 @@ class Reflector:
         try:
             yield
         except (ApiError, Unreachable) as error:
-            if not _is_busy(error):
+            if not is_busy(error):
                 raise
             await self._wait_for_server(error)
 
@@ -363,36 +375,24 @@ class Reflector:
             async with asyncio.timeout(self._backoff.next_delay()):
                 await self._retry_requested.wait()
 
-    @asynccontextmanager
-    async def _warnings_while_slow(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _warnings_while_slow(self) -> Iterator[None]:
         """Log every 10 s that the first list is incomplete (IQ-15)."""
+        loop = asyncio.get_running_loop()
+        timers: list[asyncio.TimerHandle] = []
 
-        async def warn() -> None:
-            while True:
-                await asyncio.sleep(SLOW_LIST_SECONDS)
-                self._log(logging.WARNING, "initial list still incomplete")
+        def warn() -> None:
+            self._log(logging.WARNING, "initial list still incomplete")
+            timers[:] = [loop.call_later(SLOW_LIST_SECONDS, warn)]
 
-        warner = asyncio.create_task(warn())
+        timers.append(loop.call_later(SLOW_LIST_SECONDS, warn))
         try:
             yield
         finally:
-            warner.cancel()
-            # Not a plain await: our own cancellation would be taken for that of the task.
-            await asyncio.wait({warner})
+            timers[0].cancel()
 
     def _level(self, level: int) -> int:
         return logging.DEBUG if self.options.optional else level
 
     def _log(self, level: int, event: str, **pairs: str) -> None:
         log.log(level, event, extra={"kv": {"resource": str(self.options), **pairs}})
-
-
-def _is_busy(error: ApiError | Unreachable) -> bool:
-    """Return whether the server is away or answers 429: a retry needs no new list."""
-    if isinstance(error, Unreachable):
-        return error.refused
-    return error.status == 429
-
-
-def _is_bookmark(event: decoder.WatchEvent) -> bool:
-    return event.type == "BOOKMARK"

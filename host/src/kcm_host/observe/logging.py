@@ -200,7 +200,7 @@ def _is_plain(value: str) -> bool:
 
 
 #: Libraries whose records below a warning are of no use to operators.
-THIRD_PARTY = ("aiohttp", "asyncio", "kubernetes", "opentelemetry", "urllib3")
+THIRD_PARTY = ("asyncio", "kubernetes", "opentelemetry", "urllib3")
 
 Form = Literal["text", "json"]
 

@@ -11,7 +11,8 @@ import msgspec
 from kcm_host.api.errors import ApiError, HostError, Unreachable, Unreadable
 from kcm_host.api.writes import EVENT, Write, WriteResponse
 from kcm_host.client.errors import ConnectionProblem, ResponseDecoder
-from kcm_host.client.rest import JSON, METADATA_ONLY, Client, Response, collection, item
+from kcm_host.client.http.messages import Response
+from kcm_host.client.rest import JSON, METADATA_ONLY, Client, collection, item
 from kcm_host.workqueue.rate_limiter import WriteRateLimiter
 
 log = logging.getLogger(__name__)
@@ -134,7 +135,7 @@ class LiveSender:
             verb=write.verb,
             user_agent=self._user_agent,
             query=write.query,
-            body=write.body or None,
+            body=write.body,
             content_type=write.content_type,
             # Where only the version is needed, the metadata alone cost a fifth less.
             accept=JSON if write.full_object else METADATA_ONLY,

@@ -221,4 +221,4 @@ def _response(write: Write, written: Written) -> WriteResponse:
 
 def _api_error(status: int, reason: str, message: str, operation: str) -> ApiError:
     body = {"kind": "Status", "status": "Failure", "reason": reason, "message": message}
-    return error_of_response(status, msgspec.json.encode(body), {}, operation=operation)
+    return error_of_response(status, msgspec.json.encode(body), operation=operation)

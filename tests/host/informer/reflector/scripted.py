@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+from generated_watch import GeneratedWatch
 
 from kcm_host.api.kinds import Kind
 from kcm_host.informer import decoder
@@ -111,13 +112,13 @@ class ScriptedClient:
     @asynccontextmanager
     async def watch(
         self, path: str, *, user_agent: str, query: Any, accept: str
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
+    ) -> AsyncIterator[GeneratedWatch]:
         """See `Client.watch`."""
         answer = await self._next(path, user_agent, accept, query)
         assert isinstance(answer, Stream), f"a watch was answered with {answer}"
         self.open_watches += 1
         try:
-            yield self._lines(answer)
+            yield GeneratedWatch(self._lines(answer))
         finally:
             self.open_watches -= 1
 

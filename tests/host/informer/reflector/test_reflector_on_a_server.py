@@ -8,7 +8,8 @@ from host.informer.reflector.running_reflector import (
     until,
 )
 
-from kcm_host.client import rest, transport
+from kcm_host.client import rest
+from kcm_host.client.http import lines
 from kcm_host_testing.faults import AfterLines, Cut, Rewrite, Stall
 from kcm_host_testing.proxy import FaultProxy
 
@@ -113,7 +114,7 @@ async def test_a_line_without_end_is_told_and_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What an answer makes the host keep is bounded; the next list brings what it hid (F-25)."""
-    monkeypatch.setattr(transport, "MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100_000)
     running = await start_reflector()
     await running.synced()
     endless = fault_proxy.add(Rewrite(lambda _: b"x" * 1_000_000), query=WATCH, also_open=True)

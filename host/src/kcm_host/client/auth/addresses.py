@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from yarl import URL
-
 from kcm_host.client.errors import ConnectionProblem
 
 
@@ -16,7 +14,7 @@ def server_url(url: str, *, place: str) -> str:
     """Return the URL without a trailing slash; raise ConnectionProblem if it is unusable."""
     try:
         parts = urlsplit(url)
-        usable = is_host(parts.hostname or "") and parts.port != 0 and bool(URL(url).host)
+        usable = is_host(parts.hostname or "") and parts.port != 0
     except ValueError:
         usable = False
     if usable and (parts.username is not None or parts.query or parts.fragment):
@@ -34,13 +32,18 @@ def server_url(url: str, *, place: str) -> str:
 
 
 def is_host(name: str) -> bool:
-    """Return whether a name can be resolved, and sent as server name in TLS."""
+    """Return whether a name is an address, or can be resolved and sent as server name in TLS."""
+    if _address(name) is not None:
+        return True
     try:
         # With the codec that sockets and TLS use: a name that it refuses would raise at each
         # request.
-        return bool(name.encode("idna"))
+        return _NAME.fullmatch(name.encode("idna")) is not None
     except UnicodeError:
         return False
+
+
+_NAME = re.compile(rb"[A-Za-z0-9._-]+")
 
 
 def is_tls(base_url: str) -> bool:
@@ -77,12 +80,12 @@ def usable_proxy(url: str, *, place: str) -> Proxy:
         parts = urlsplit(f"{scheme}://{rest}")
         headers = _login(parts)
         usable = scheme in {"http", "https"} and parts.port != 0
-        usable = usable and is_host(parts.hostname or "") and bool(URL(parts.geturl()).host)
+        usable = usable and is_host(parts.hostname or "")
     except ValueError:
         usable = False
     if not usable:
         raise ConnectionProblem(f"{place} is not a proxy URL; write http://HOST:PORT")
-    # The login is a header from here on: aiohttp repeats the URL of the proxy in its errors (F-2).
+    # The login is a header from here on, because errors name the URL of the proxy (F-2).
     return Proxy(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), headers)
 
 

@@ -231,7 +231,7 @@ def _server_context(ca_bundle: CABundle) -> ssl.SSLContext:
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     # As Go's client, which every API server supports.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # aiohttp has no HTTP/2, which API servers would choose.
+    # There is no HTTP/2 here, which API servers would choose.
     context.set_alpn_protocols(["http/1.1"])
     return context
 
