@@ -57,9 +57,9 @@ class Touchy(msgspec.Struct, frozen=True, gc=False):
             raise LookupError(self.node)
 
 
-def entry(version: str, *, uid: str = "u1", **fields: Any) -> Entry[Pod]:
+def entry(version: str, *, uid: str = "u1", whole: bytes = b"", **fields: Any) -> Entry[Pod]:
     """Return a stored pod."""
-    return Entry(Pod(**fields), uid, version)
+    return Entry(Pod(**fields), uid, version, full_object=whole)
 
 
 def undecodable_entry(version: str, *, uid: str = "u1") -> Entry[Pod]:

@@ -83,19 +83,6 @@ def test_a_late_follower_is_told_everything_then_what_changes(four: SharedInform
     assert late.synced_after == [4]
 
 
-def test_a_late_follower_troubles_nobody_else(four: SharedInformer) -> None:
-    """Whoever was there before is not told again (IQ-61)."""
-    other, late = RecordingHandler(), RecordingHandler()
-    four.add_event_handler(Pod, other)
-    four.start_new_handlers()
-    other.told()
-    four.add_event_handler(Pod, late)
-    four.start_new_handlers()
-    assert other.told() == []
-    assert other.synced_after == [4]
-    assert len(late.changes) == 4
-
-
 def test_a_follower_that_comes_before_the_list_ends_is_not_late(informer: SharedInformer) -> None:
     """It is told with everybody else, once, when the first list is complete (IQ-53)."""
     early, during = RecordingHandler(), RecordingHandler()

@@ -15,8 +15,8 @@ from host.informer.stream_lines import (
     RecordingHandler,
     begin_streaming_list,
     event,
-    finish_list,
     pod,
+    streaming_list,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,7 +186,7 @@ def _fail(_key: Key, error: BaseException) -> None:
 
 @contextmanager
 def slices_of_two() -> Iterator[None]:
-    """Let slices be small enough to find the mistakes between them."""
+    """Make slices small enough to find the mistakes between them."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(shared_informer, "SLICE", 2)
         patched.setattr(stores, "SLICE", 2)
@@ -212,6 +212,11 @@ async def test_whatever_happens_between_slices(synced: bool, steps: list[tuple[A
         await world.end()
 
 
+def added(count: int) -> Iterator[tuple[str, bytes]]:
+    """Return the events of so many pods."""
+    return (("ADDED", pod(Key(f"p{number}", "team"), "1")) for number in range(count))
+
+
 async def test_the_loop_is_heard_between_slices(informer: SharedInformer) -> None:
     """No turn of the loop prepares or tells more than a slice of the first list (F-47)."""
     turn = 0
@@ -232,23 +237,19 @@ async def test_the_loop_is_heard_between_slices(informer: SharedInformer) -> Non
     next_turn()
     handler = Counting()
     informer.add_event_handler(Pod, handler)
-    many = [Key(f"p{number}", "team") for number in range(10 * SLICE)]
-    begin_streaming_list(informer, *(("ADDED", pod(key, "1")) for key in many))
+    begin_streaming_list(informer, *added(10 * SLICE))
     assert sum(1 for _ in informer.init_done()) == 10
     for _ in range(50):
         await asyncio.sleep(0)
-    assert handler.synced_after == [len(many)]
-    assert told.total() == len(many)
+    assert handler.synced_after == [10 * SLICE]
+    assert told.total() == 10 * SLICE
     assert max(told.values()) == SLICE
 
 
 async def test_what_is_gone_is_found_and_freed_in_slices(informer: SharedInformer) -> None:
     """A list that lacks them all is compared with them slice by slice (F-47)."""
     informer.add_event_handler(Pod, RecordingHandler())
-    begin_streaming_list(
-        informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(4 * SLICE))
-    )
-    finish_list(informer)
+    streaming_list(informer, *added(4 * SLICE))
     begin_streaming_list(informer)
     steps = informer.init_done()
     for _ in range(4):
@@ -262,12 +263,9 @@ async def test_a_relist_is_told_in_one_turn(informer: SharedInformer) -> None:
     """The memory of a controller is never between two sets of objects (F-47)."""
     handler = RecordingHandler()
     informer.add_event_handler(Pod, handler)
-    begin_streaming_list(informer)
-    finish_list(informer)
-    many = [Key(f"p{number}", "team") for number in range(3 * SLICE)]
-    begin_streaming_list(informer, *(("ADDED", pod(key, "1")) for key in many))
-    finish_list(informer)
-    assert len(handler.changes) == len(many)
+    streaming_list(informer)
+    streaming_list(informer, *added(3 * SLICE))
+    assert len(handler.changes) == 3 * SLICE
 
 
 async def test_who_leaves_in_the_midst_hears_nothing_more(informer: SharedInformer) -> None:
@@ -275,10 +273,7 @@ async def test_who_leaves_in_the_midst_hears_nothing_more(informer: SharedInform
     handler = RecordingHandler()
     informer.add_event_handler(Pod, RecordingHandler())
     informer.add_event_handler(Pod, handler)
-    begin_streaming_list(
-        informer, *(("ADDED", pod(Key(f"p{n}", "team"), "1")) for n in range(2 * SLICE))
-    )
-    finish_list(informer)
+    streaming_list(informer, *added(2 * SLICE))
     event(informer, "ADDED", pod(A, "2"))
     informer.remove_event_handler(handler)
     for _ in range(10):

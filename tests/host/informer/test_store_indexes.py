@@ -1,6 +1,6 @@
 """Indexes follow every change of the store, and their owner hears of their failures."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, undecodable_entry
@@ -117,44 +117,6 @@ def test_results_outlive_changes(indexed: Store[Pod]) -> None:
     assert [key for key, _ in reader] == [left]
 
 
-def test_an_object_made_anew_is_found_under_its_new_value_only(indexed: Store[Pod]) -> None:
-    """What a deleted object left behind does not come back with its namesake (IQ-57)."""
-    indexed.put(A, entry("1", uid="u1", node="n1"))
-    indexed.delete(A)
-    indexed.put(A, entry("2", uid="u2", node="n2"))
-    assert (found(indexed, "n1"), found(indexed, "n2")) == (set(), {A})
-
-
-def test_a_failing_function_is_told_to_its_owner(store: Store[Pod]) -> None:
-    """The object is found under no value; store and other indexes go on (instead of IQ-57)."""
-    failures: list[tuple[Key, BaseException]] = []
-
-    def choosy(key: Key, pod: Pod) -> Iterable[str]:
-        return {"n1": ["first"]}[pod.node]
-
-    store.add_index("broken", "choosy", choosy, lambda *failure: failures.append(failure))
-    store.add_index("quota", "node", by_node, unfailing)
-    store.put(A, entry("1", node="n1"))
-    assert store.put(A, entry("2", node="n2")) is not None
-    assert [(key, type(error)) for key, error in failures] == [(A, KeyError)]
-    assert list(store.by_index("broken", "choosy", "first")) == []
-    assert found(store, "n2") == {A}
-
-
-def test_a_failure_while_values_are_being_given_is_told_too(store: Store[Pod]) -> None:
-    """A generator that breaks off half-way counts as failed and gives no value (IQ-57)."""
-    failures: list[tuple[Key, BaseException]] = []
-
-    def half(key: Key, pod: Pod) -> Iterable[str]:
-        yield "one"
-        raise ValueError(pod.node)
-
-    store.add_index("quota", "half", half, lambda *failure: failures.append(failure))
-    store.put(A, entry("1", node="n1"))
-    assert [(key, str(error)) for key, error in failures] == [(A, "n1")]
-    assert found(store, "one", index="half") == set()
-
-
 def test_reading_an_index_that_was_not_declared_says_which_are(indexed: Store[Pod]) -> None:
     """The message names the kind, the indexes there are, and where to declare one."""
     indexed.add_index("quota", "zone", by_node, unfailing)
@@ -199,18 +161,6 @@ def test_an_index_may_hold_keys_by_their_names(store: Store[Pod]) -> None:
     assert found(store, "team", index="team") == set()
 
 
-def test_an_index_that_fails_in_a_relist_is_told(store: Store[Pod]) -> None:
-    """As it is at every other change (IQ-57)."""
-    told: list[str] = []
-
-    def failing(key: Key, pod: Pod) -> list[str]:
-        raise LookupError(pod.node)
-
-    store.add_index("quota", "node", failing, lambda _key, error: told.append(str(error)))
-    replace_list(store, {A: entry("1", node="n1")})
-    assert told == ["n1"]
-
-
 def test_an_index_that_changes_its_mind_harms_nobody(store: Store[Pod]) -> None:
     """A function that answers otherwise for the same object may lose it, and raises nothing."""
     answers = iter(["first", "second", "third", "fourth"])
@@ -220,3 +170,32 @@ def test_an_index_that_changes_its_mind_harms_nobody(store: Store[Pod]) -> None:
     store.delete(A)
     assert found(store, "third", index="moody") == set()
     assert len(store) == 0
+
+
+def choosy(_key: Key, pod: Pod) -> Iterable[str]:
+    """Return a value for one node alone."""
+    return {"n1": ["first"]}[pod.node]
+
+
+def half(_key: Key, pod: Pod) -> Iterable[str]:
+    """Return a value, and break off for all nodes but one."""
+    yield "first"
+    if pod.node != "n1":
+        raise KeyError(pod.node)
+
+
+@pytest.mark.parametrize("function", [choosy, half], ids=["at once", "while it gives values"])
+@pytest.mark.parametrize("listed", [False, True], ids=["event", "relist"])
+def test_a_failing_function_is_told_to_its_owner(
+    store: Store[Pod], function: Callable[[Key, Pod], Iterable[str]], *, listed: bool
+) -> None:
+    """The object is found under no value; store and other indexes go on (instead of IQ-57)."""
+    failures: list[tuple[Key, BaseException]] = []
+    store.add_index("broken", "first", function, lambda *failure: failures.append(failure))
+    store.add_index("quota", "node", by_node, unfailing)
+    replace_list(store, {A: entry("1", node="n1")})
+    changed = entry("2", node="n2")
+    assert replace_list(store, {A: changed}) if listed else store.put(A, changed)
+    assert [(key, repr(error)) for key, error in failures] == [(A, "KeyError('n2')")]
+    assert list(store.by_index("broken", "first", "first")) == []
+    assert found(store, "n2") == {A}

@@ -53,21 +53,3 @@ def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:
     fresh = {key: entry("1") for key in (A, B)}
     replace_list(store, fresh)
     assert replace_list(store, dict(fresh)) == []
-
-
-def test_readers_see_the_whole_list_when_the_first_change_is_told(store: Store[Pod]) -> None:
-    """All changes are given after the store has taken all of them (IQ-50)."""
-    replace_list(store, {A: entry("1"), B: entry("1")})
-    changes = replace_list(store, {B: entry("2", node="n2"), C: entry("3")})
-    assert changes[0].new is None
-    assert (store.get(A), store.get(B), store.get(C)) == (None, Pod("n2"), Pod())
-
-
-def test_a_late_reader_gets_everything_as_adds(store: Store[Pod]) -> None:
-    """What is stored, told as if it were new (IQ-61)."""
-    replace_list(store, {A: entry("1", node="n1"), B: entry("2")})
-    store.put(A, entry("3", node="n2"))
-    assert list(store.initial_changes()) == [
-        Change(kind=POD, key=A, old=None, new=Pod("n2"), resource_version="3", initial=True),
-        Change(kind=POD, key=B, old=None, new=Pod(), resource_version="2", initial=True),
-    ]

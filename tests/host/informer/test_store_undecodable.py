@@ -42,20 +42,13 @@ def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
 
 
 def test_a_known_one_keeps_its_last_good_state(store: Store[Pod]) -> None:
-    """The last state that fitted stays readable, and nobody is told of the misfit."""
+    """However many versions cannot be decoded, the last good state stays; nobody is told."""
     store.put(A, entry("1", node="n1"))
-    assert store.put(A, undecodable_entry("2")) is None
+    for version in ("2", "3", "4"):
+        assert store.put(A, undecodable_entry(version)) is None
     assert store.get(A) == Pod("n1")
     assert list(store.items()) == [(A, Pod("n1"))]
     assert store.undecodable == {A}
-
-
-def test_misfits_in_a_row_keep_the_last_good_state(store: Store[Pod]) -> None:
-    """However many versions do not fit, the last good state stays."""
-    store.put(A, entry("1", node="n1"))
-    for version in ("2", "3", "4"):
-        store.put(A, undecodable_entry(version))
-    assert store.get(A) == Pod("n1")
 
 
 def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
@@ -252,6 +245,7 @@ def test_one_nested_too_deep_keeps_nothing_back(
     event(informer, "ADDED", pod(D, "4"))
     assert informer.typed_informer(Pod).store.undecodable == {A}
     assert handler.told() == [("added", "b"), ("added", "c"), ("added", "d")]
+    assert handler.synced_after == [1], "a list with one is complete"
     assert [pairs_of(record)["version"] for record in caplog.records] == ["1", "2", "3"]
     event(informer, "DELETED", pod(A, "5", tree=tree))
     assert len(informer.typed_informer(Pod).store) == 3
@@ -289,13 +283,3 @@ def test_what_cannot_be_compared_has_changed(informer: SharedInformer) -> None:
     event(informer, "MODIFIED", pod(A, "2", node="n2"))
     paged_list(informer, pod(A, "3", node="n3"))
     assert handler.told() == [("added", "a"), ("updated", "a"), ("updated", "a")]
-
-
-def test_it_does_not_keep_the_others_back(informer: SharedInformer) -> None:
-    """One misfit in a list leaves the list complete: the handler is synced with the rest."""
-    handler = RecordingHandler()
-    informer.add_event_handler(Pod, handler)
-    paged_list(informer, pod(A, "1", node=2), pod(B, "1", node="n1"))
-    assert handler.told() == [("added", "b")]
-    assert handler.synced_after == [1]
-    assert len(informer.typed_informer(Pod).store) == 2

@@ -19,7 +19,7 @@ NEWS: dict[str, Callable[[Store[Pod]], object]] = {
 
 
 async def turns() -> None:
-    """Let every task run that can."""
+    """Return when every task that can has run."""
     for _ in range(3):
         await asyncio.sleep(0)
 

@@ -1,17 +1,9 @@
 """How long a stream that ended waits."""
 
 import pytest
+from clocks import Clock
 
 from kcm_host.retries import Backoff
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_waits_double_up_to_half_a_minute() -> None:

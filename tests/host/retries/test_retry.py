@@ -9,7 +9,7 @@ from kcm_host.retries import retry
 
 
 class Attempts:
-    """An attempt that fails some times, with the times at which it was called."""
+    """An attempt that fails some times, with the times of its calls since the first one."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)
@@ -23,11 +23,6 @@ class Attempts:
             raise self._errors.pop(0)
         return "done"
 
-    @property
-    def waits(self) -> list[float]:
-        """The times since the first call."""
-        return self.at[1:]
-
 
 def test_the_first_success_is_returned() -> None:
     """An attempt is repeated after each delay until it succeeds."""
@@ -35,7 +30,7 @@ def test_the_first_success_is_returned() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         result = runner.run(retry(attempts, on=OSError, delays=(5.0, 10.0, 60.0)))
     assert result == "done"
-    assert attempts.waits == pytest.approx([5.0, 15.0])
+    assert attempts.at[1:] == pytest.approx([5.0, 15.0])
 
 
 async def test_the_last_error_is_raised() -> None:

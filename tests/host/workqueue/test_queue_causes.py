@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from host.workqueue.queue_steps import A, B, versions, why
+from host.workqueue.queue_steps import A, versions, why
 
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -17,13 +17,6 @@ async def test_every_cause_of_a_key_comes_with_it(queue: WorkQueue) -> None:
         queue.add(A, cause)
     item = await queue.get()
     assert (item.causes, item.merged) == (tuple(causes), 3)
-
-
-async def test_causes_belong_to_their_key(queue: WorkQueue) -> None:
-    """Causes of one key are not told with another."""
-    queue.add(A, why("1"))
-    queue.add(B, why("2"))
-    assert [versions(await queue.get()) for _ in range(2)] == [["1"], ["2"]]
 
 
 async def test_sixteen_causes_are_kept_and_all_are_counted(queue: WorkQueue) -> None:
@@ -101,6 +94,13 @@ async def test_time_in_the_queue_begins_with_the_first_cause(queue: WorkQueue) -
     queue.add(A, why("2"))
     await asyncio.sleep(4)
     assert (await queue.get()).queued_seconds == 7
+
+
+async def test_time_in_the_queue_begins_when_the_key_is_due(queue: WorkQueue) -> None:
+    """`queued_seconds` counts from becoming due, not from the delayed add (queue metrics)."""
+    queue.add(A, why(), after=30)
+    await asyncio.sleep(32)
+    assert (await queue.get()).queued_seconds == 2
 
 
 async def test_time_in_the_queue_includes_the_sync_before(queue: WorkQueue) -> None:

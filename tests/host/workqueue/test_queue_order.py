@@ -82,27 +82,39 @@ async def test_the_order_of_keys(
     assert await drain_keys(queue, seconds=1000) == come
 
 
-async def test_a_key_that_a_worker_has_goes_to_no_other(queue: WorkQueue) -> None:
-    """While one worker has the key, a second one waits although the key changed (CRA-T27)."""
+async def test_changes_during_a_sync_are_exactly_one_more(queue: WorkQueue) -> None:
+    """Added twice while a worker has it: once more, afterwards (IQ-72, IQ-T15, CRA-73)."""
     queue.add(A, why())
     await queue.get()
-    second = asyncio.create_task(queue.get())
     queue.add(A, why())
-    await asyncio.sleep(1000)
-    assert not second.done()
+    queue.add(A, why())
     assert len(queue) == 0
     queue.done(A)
-    assert (await second).key == A
-
-
-async def test_changes_during_a_sync_are_exactly_one_more(queue: WorkQueue) -> None:
-    """Added twice while a worker has it: once more afterwards (IQ-72, IQ-T15, CRA-73)."""
-    queue.add(A, why())
-    await queue.get()
-    queue.add(A, why())
-    queue.add(A, why())
-    queue.done(A)
     assert await drain_keys(queue, seconds=1000) == [(0, A)]
+
+
+async def test_success_leaves_the_delayed_add(queue: WorkQueue) -> None:
+    """Forgetting the failures of a key does not cancel its delayed add (IQ-86)."""
+    queue.add(A, why(), after=1)
+    queue.forget(A)
+    assert await drain_keys(queue, seconds=1000) == [(1, A)]
+
+
+async def test_a_key_can_be_delayed_again_after_it_came(queue: WorkQueue) -> None:
+    """What an earlier, replaced delay left behind does not bring a later one forward (IQ-85)."""
+    queue.add(A, why(), after=10)
+    queue.add(A, why(), after=1)
+    assert await drain_keys(queue, seconds=5) == [(1, A)]
+    queue.add(A, why(), after=20)
+    assert await drain_keys(queue, seconds=1000) == [(20, A)]
+
+
+async def test_long_and_short_delays_mix(queue: WorkQueue) -> None:
+    """A shorter delay that comes later is not held up by a longer one before it (IQ-85)."""
+    queue.add(A, why(), after=100_000)
+    await asyncio.sleep(10)
+    queue.add(B, why(), after=1)
+    assert await drain_keys(queue, seconds=200_000) == [(1, B), (99_990, A)]
 
 
 async def test_done_without_get_is_an_error(queue: WorkQueue) -> None:

