@@ -25,13 +25,3 @@ def occurrence(message: str = "no space left", **fields: Any) -> EventOccurrence
         "at": AT,
     }
     return EventOccurrence(**{**usual, "message": message, **fields})
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now

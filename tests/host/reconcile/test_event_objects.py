@@ -1,6 +1,5 @@
 """What an Event says, under which name, and what a repetition changes of it."""
 
-import re
 from uuid import UUID
 
 import orjson
@@ -81,11 +80,3 @@ def test_a_name_that_no_event_can_have(name: str) -> None:
     made = event_name(name, AT)
     assert str(UUID(made)) == made
     assert event_name(name, AT + 1) != made
-
-
-def test_names_are_what_the_server_demands() -> None:
-    """Every name has lower case, digits, dots and dashes alone, and 253 of them at most."""
-    for name in ("n1", "system:node", "x" * 236, "x" * 300):
-        made = event_name(name, AT)
-        assert re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", made)
-        assert len(made) <= 253

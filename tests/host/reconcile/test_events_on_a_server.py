@@ -5,13 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import MakeSender
-from host.reconcile.worker_rig import CLAIM, NODE
-from kubernetes import client as official
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, MakeSender
 
 from kcm_host.api.kinds import Key
 from kcm_host.reconcile.event_recorder import EventRecorder
-from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Cut, Point
 from kcm_host_testing.proxy import FaultProxy
 
@@ -27,7 +24,7 @@ async def record(live: MakeSender, namespace: str) -> AsyncIterator[Record]:
 
     def record(message: str = "full", **fields: Any) -> None:
         usual = {"uid": "u-1", "version": "7", "reason": "Full", "warning": True}
-        kind = fields.pop("kind", CLAIM)
+        kind = fields.pop("kind", CONFIG_MAP)
         key = fields.pop("key", Key("one", namespace))
         words = {**usual, "message": message, "component": "acme", **fields}
         recorder.record(kind, key, **words)
@@ -38,9 +35,8 @@ async def record(live: MakeSender, namespace: str) -> AsyncIterator[Record]:
 
 
 @pytest.fixture
-def events(api_server: ApiServer, namespace: str) -> Callable[[], list[Any]]:
+def events(core: Any, namespace: str) -> Callable[[], list[Any]]:
     """Reads the Events of the namespace, those that were made first first."""
-    core: Any = official.CoreV1Api(api_server.client())
 
     def read() -> list[Any]:
         items = core.list_namespaced_event(namespace).items
@@ -77,12 +73,11 @@ async def test_thirty_equal_warnings_are_one_event(
 
 
 async def test_an_event_about_something_of_the_cluster(
-    record: Record, api_server: ApiServer, fault_proxy: FaultProxy, namespace: str
+    record: Record, core: Any, fault_proxy: FaultProxy, namespace: str
 ) -> None:
     """It is found in `default`; a name that no Event can have is no obstacle (IQ-121)."""
     record(kind=NODE, key=Key(f"system:{namespace}"), message=namespace)
     await answered(fault_proxy, 1, path=f"/default{EVENTS}")
-    core: Any = official.CoreV1Api(api_server.client())
     found = core.list_namespaced_event("default").items
     (one,) = [event for event in found if event.message == namespace]
     assert one.involved_object.name == f"system:{namespace}"

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from host.reconcile.live_senders import MakeSender
-from host.reconcile.worker_rig import CLAIM, NODE, RecordingSender, failing
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, MakeSender, RecordingSender, failing
 from host.runtime.definitions import Definitions
 
 from kcm_host.api import ApiError, Conflict, Key, Kind, NotFound, Permission
@@ -17,7 +16,7 @@ from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.api_server import ApiServer
 
 WEBSITE = Kind(group="finalizers.example", version="v1", name="Website", resource="websites")
-PERMISSIONS = frozenset(Permission(kind=kind, verb="patch") for kind in (NODE, CLAIM, WEBSITE))
+PERMISSIONS = frozenset(Permission(kind=kind, verb="patch") for kind in (NODE, CONFIG_MAP, WEBSITE))
 OURS, THEIRS = "acme.example/ours", "acme.example/theirs"
 
 
@@ -149,7 +148,7 @@ def websites(api_server: ApiServer) -> Iterator[None]:
         definitions.delete_all()
 
 
-@pytest.fixture(params=[CLAIM, WEBSITE], ids=["built-in", "custom"])
+@pytest.fixture(params=[CONFIG_MAP, WEBSITE], ids=["built-in", "custom"])
 async def objects(
     request: Any, client: Client, namespace: str, websites: None
 ) -> AsyncIterator[Objects]:

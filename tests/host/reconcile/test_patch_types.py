@@ -1,30 +1,23 @@
 """The three types of patches: what is sent, what is refused, and what a real server does."""
 
+import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import MakeSender
-from host.reconcile.worker_rig import NODE, A, RecordingSender
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, A, MakeSender, RecordingSender
 from host.runtime.definitions import Definitions
-from kubernetes import client as official
 
-from kcm_host.api import ApiError, Key, Kind, Permission
+from kcm_host.api import ApiError, Key, Kind, Permission, Verb
 from kcm_host.reconcile.writer import SyncWriter
-from kcm_host_testing.api_server import ApiServer
 
-CRON_TAB = Kind(group="patch.example", version="v1", name="CronTab", resource="crontabs")
-CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
-PERMISSIONS = frozenset(
-    Permission(kind=kind, verb="patch") for kind in (NODE, CRON_TAB, CONFIG_MAP)
-)
 REPLACE = [{"op": "add", "path": "/data", "value": {"b": "2"}}]
 
 
-def writer_of(sender: Any) -> SyncWriter:
-    """Return a writer that may patch."""
-    return SyncWriter("ttl", sender, PERMISSIONS)
+def writer_of(sender: Any, kind: Kind = NODE) -> SyncWriter:
+    """Return a writer that may patch and read a kind."""
+    verbs: tuple[Verb, ...] = ("patch", "get")
+    return SyncWriter("ttl", sender, frozenset(Permission(kind=kind, verb=verb) for verb in verbs))
 
 
 @pytest.mark.parametrize(
@@ -72,40 +65,27 @@ async def test_a_body_of_another_type_is_refused(patch_type: Any, body: Any, sen
     assert sender.writes == []
 
 
-@pytest.fixture
-def cron_tabs(api_server: ApiServer) -> Iterator[Definitions]:
-    """A custom kind, with one object."""
-    definitions = Definitions(api_server, CRON_TAB.group)
-    definitions.create(CRON_TAB.name)
-    try:
-        definitions.create_objects(CRON_TAB.name, "default", "one")
-        yield definitions
-    finally:
-        definitions.delete_all()
-
-
 async def test_a_custom_resource_is_patched(
-    live: MakeSender, api_server: ApiServer, cron_tabs: Definitions
+    live: MakeSender, definitions: Definitions, namespace: str
 ) -> None:
     """Custom resources take the default type; the server refuses a strategic patch (F-60)."""
-    writer, one = writer_of(live()), Key("one", "default")
-    await writer.patch(CRON_TAB, one, {"metadata": {"labels": {"seen": "yes"}}})
-    objects: Any = official.CustomObjectsApi(api_server.client())
-    name = (CRON_TAB.group, "v1", "default", "crontabs", "one")
-    stored = objects.get_namespaced_custom_object(*name)
+    definitions.create("CronTab")
+    await asyncio.to_thread(definitions.create_objects, "CronTab", namespace, "one")
+    kind = Kind(group=definitions.group, version="v1", name="CronTab", resource="crontabs")
+    writer, one = writer_of(live(), kind), Key("one", namespace)
+    await writer.patch(kind, one, {"metadata": {"labels": {"seen": "yes"}}})
+    stored = await writer.read(kind, one)
+    assert stored is not None
     assert stored["metadata"]["labels"] == {"seen": "yes"}
     with pytest.raises(ApiError) as refusal:
-        await writer.patch(CRON_TAB, one, {}, type="strategic")
+        await writer.patch(kind, one, {}, type="strategic")
     assert refusal.value.status == 415
 
 
-async def test_types_differ_in_what_they_do(
-    live: MakeSender, api_server: ApiServer, namespace: str
-) -> None:
+async def test_types_differ_in_what_they_do(live: MakeSender, core: Any, namespace: str) -> None:
     """A merge patch keeps the other entries of a mapping, operations replace it (F-60)."""
-    core: Any = official.CoreV1Api(api_server.client())
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "one"}, "data": {"a": "1"}})
-    writer, one = writer_of(live()), Key("one", namespace)
+    writer, one = writer_of(live(), CONFIG_MAP), Key("one", namespace)
     await writer.patch(CONFIG_MAP, one, {"data": {"c": "3"}})
     assert core.read_namespaced_config_map("one", namespace).data == {"a": "1", "c": "3"}
     await writer.patch(CONFIG_MAP, one, REPLACE, type="json")

@@ -1,7 +1,7 @@
 """A key is synced again when the stores show what its last sync wrote or conflicted with."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -23,6 +23,9 @@ from kcm_host.reconcile.worker import SyncFunction
 pytestmark = pytest.mark.virtual_time
 
 
+CREATED = WriteResponse(resource_version="12", uid="new", status=201, name="b-x7k2p", body=b"{}")
+
+
 class Model(msgspec.Struct, frozen=True):
     """What the sync reads: whether it has written."""
 
@@ -38,20 +41,15 @@ class Server:
         #: The version that updates must have.
         self.version = "11"
         self.verbs: list[str] = []
-        self.responses = {
-            "patch": WriteResponse(resource_version="12", uid="uid"),
-            "create": WriteResponse(
-                resource_version="12", uid="new", status=201, name="b-x7k2p", body=b"{}"
-            ),
-            "delete": WriteResponse(uid="uid", deleted=True),
-        }
+        #: The response to patches and deletions.
+        self.response = WriteResponse(resource_version="12", uid="uid", body=b"{}")
         self.show("10", written=False)
 
     async def send(self, write: Write) -> WriteResponse:
         """Respond to one write; updates of an old version are conflicts."""
         self.verbs.append(write.verb)
         if write.verb != "update":
-            return self.responses[write.verb]
+            return CREATED if write.verb == "create" else self.response
         if orjson.loads(write.body)["metadata"]["resourceVersion"] != self.version:
             raise Conflict("the object has been modified", status=409)
         return WriteResponse(resource_version="12", uid="uid", body=b'{"metadata": {"name": "a"}}')
@@ -113,29 +111,90 @@ async def queued_again(rig: Rig, sync: SyncFunction) -> AsyncIterator[None]:
         await asyncio.sleep(0.01)
 
 
-async def test_a_key_queued_before_the_event_of_its_write(rig: Rig, server: Server) -> None:
-    """The second sync begins when the store shows the write of the first, and repeats nothing."""
-    async with queued_again(rig, patch_once):
+Step = Callable[[Server], object]
+
+
+def show(version: str) -> Step:
+    """Return the step that shows a version which has the write."""
+    return lambda server: server.show(version)
+
+
+def put(name: str, uid: str, version: str) -> Step:
+    """Return the step that shows an object."""
+    return lambda server: server.store.put(Key(name), Entry(Model(), uid, version))
+
+
+def gone(name: str) -> Step:
+    """Return the step that shows that an object is gone."""
+    return lambda server: server.store.delete(Key(name))
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A sync that writes, what shows its write in the store, and what does not."""
+
+    sync: SyncFunction
+    shown: Step
+    early: tuple[Step, ...] = ()
+    response: WriteResponse = WriteResponse(resource_version="12", uid="uid")
+    #: How often both syncs write.
+    writes: int = 1
+
+
+NO_FINALIZER_LEFT = WriteResponse(resource_version="10", uid="uid", deleted=True)
+DELETED = WriteResponse(uid="uid", deleted=True)
+CASES = {
+    "the version of the write": Case(sync=patch_once, shown=show("12")),
+    "no earlier version of another client": Case(
+        sync=patch_once, early=(show("11"),), shown=show("13")
+    ),
+    "the end of an object whose last finalizer is removed (F-7)": Case(
+        sync=patch_once, response=NO_FINALIZER_LEFT, shown=gone("a")
+    ),
+    "an object under its generated name (F-8)": Case(
+        sync=create_once,
+        early=(put("b-other", "other", "11"), gone("b-other")),
+        shown=put("b-x7k2p", "new", "12"),
+    ),
+    "the end of a deleted object, no version from before (F-7)": Case(
+        sync=delete, response=DELETED, early=(show("11"),), shown=gone("a")
+    ),
+    "the deletion that finalizers delay (F-7)": Case(
+        sync=delete, early=(show("11"),), shown=show("12"), writes=2
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_the_second_sync_waits_for_the_write_of_the_first(
+    rig: Rig, server: Server, case: Case
+) -> None:
+    """A key that is queued before the event of its write is synced once the store shows it."""
+    server.response = case.response
+    async with queued_again(rig, case.sync):
+        for step in case.early:
+            step(server)
         await asyncio.sleep(0.3)
         assert len(rig.syncs.records) == 1
-        server.show("12")
-    assert (len(rig.syncs.records), server.verbs) == (2, ["patch"])
+        case.shown(server)
+    assert (len(rig.syncs.records), len(server.verbs)) == (2, case.writes)
 
 
-async def test_an_earlier_write_of_another_client_is_not_enough(rig: Rig, server: Server) -> None:
-    """A version between the one that was read and the one that was written does not count."""
-    async with queued_again(rig, patch_once):
-        server.show("11")
-        await asyncio.sleep(0.3)
-        assert len(rig.syncs.records) == 1
-        server.show("13")
-    assert len(rig.syncs.records) == 2
-
-
-async def test_no_wait_for_an_object_that_is_deleted(rig: Rig, server: Server) -> None:
-    """When the object is deleted, the event of the write may never come."""
-    async with queued_again(rig, patch_once):
-        server.store.delete(A)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(sync=patch_once, shown=gone("a")),
+        Case(sync=patch_once, shown=show("10"), response=WriteResponse(resource_version="10")),
+        Case(sync=delete, shown=put("a", "another uid", "14"), response=DELETED),
+    ],
+    ids=["the object is deleted", "the write changed nothing", "another object has the name"],
+)
+async def test_no_wait_for_an_event_that_may_never_come(
+    rig: Rig, server: Server, case: Case
+) -> None:
+    """What the store or the response shows is enough (F-7)."""
+    server.response = case.response
+    async with queued_again(rig, case.sync):
+        case.shown(server)
     assert len(rig.syncs.records) == 2
 
 
@@ -148,35 +207,6 @@ async def test_a_wait_ends_after_one_second(rig: Rig, server: Server, sync: Sync
         assert [record.key for record in rig.syncs.records] == [A, B]
         await asyncio.sleep(0.2)
     assert [record.key for record in rig.syncs.records] == [A, B, A]
-
-
-async def test_no_wait_for_a_write_that_changed_nothing(rig: Rig, server: Server) -> None:
-    """When the response has the version of the store, no event will come."""
-    server.responses["patch"] = WriteResponse(resource_version="10", uid="uid")
-    async with queued_again(rig, patch_once):
-        pass
-    assert len(rig.syncs.records) == 2
-
-
-async def test_the_end_of_the_last_finalizer_is_a_deletion(rig: Rig, server: Server) -> None:
-    """The response has the old version: the key waits until the object is not stored (F-7)."""
-    server.responses["patch"] = WriteResponse(resource_version="10", uid="uid", deleted=True)
-    async with queued_again(rig, patch_once):
-        await asyncio.sleep(0.3)
-        assert len(rig.syncs.records) == 1
-        server.store.delete(A)
-    assert (len(rig.syncs.records), server.verbs) == (2, ["patch"])
-
-
-async def test_a_created_object_with_a_generated_name(rig: Rig, server: Server) -> None:
-    """The second sync begins when the store has it under its generated name (F-8)."""
-    async with queued_again(rig, create_once):
-        server.store.put(Key("b-other"), Entry(Model(), "other", "11"))
-        server.store.delete(Key("b-other"))
-        await asyncio.sleep(0.3)
-        assert len(rig.syncs.records) == 1
-        server.store.put(Key("b-x7k2p"), Entry(Model(), "new", "12"))
-    assert (len(rig.syncs.records), server.verbs) == (2, ["create"])
 
 
 async def test_a_conflict_waits_for_another_version(rig: Rig, server: Server) -> None:
@@ -207,34 +237,6 @@ async def test_a_conflict_with_a_version_that_is_stored_already(rig: Rig, server
         server.show("11")
         await asyncio.sleep(0.01)
     assert server.verbs == ["update", "update"]
-
-
-async def test_a_deleted_object_is_not_deleted_again(rig: Rig, server: Server) -> None:
-    """Neither a pause nor a version from before the deletion shows that it is gone (F-7)."""
-    async with queued_again(rig, delete):
-        server.show("11")
-        await asyncio.sleep(0.3)
-        assert len(rig.syncs.records) == 1
-        server.store.delete(A)
-    assert (len(rig.syncs.records), server.verbs) == (2, ["delete"])
-
-
-async def test_a_deletion_that_finalizers_delay_is_visible(rig: Rig, server: Server) -> None:
-    """The response has the version with the deletion; the store must show that one (F-7)."""
-    server.responses["delete"] = WriteResponse(resource_version="12", uid="uid")
-    async with queued_again(rig, delete):
-        server.show("11")
-        await asyncio.sleep(0.01)
-        assert len(rig.syncs.records) == 1
-        server.show("12")
-    assert len(rig.syncs.records) == 2
-
-
-async def test_another_object_of_the_same_name_ends_the_wait(rig: Rig, server: Server) -> None:
-    """The deleted uid is gone when the store has an object with another uid (F-7)."""
-    async with queued_again(rig, delete):
-        server.store.put(A, Entry(Model(), "another uid", "14"))
-    assert server.verbs == ["delete", "delete"]
 
 
 async def test_expectations_of_keys_that_are_not_synced_again_expire(server: Server) -> None:

@@ -1,7 +1,8 @@
 """Missing permissions make a controller not ready, once they last; other errors do not."""
 
 import pytest
-from host.reconcile.worker_rig import CLAIM, NODE, A
+from clocks import Clock
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, A
 
 from kcm_host.api.errors import ApiError, HostError, Unreachable
 from kcm_host.api.writes import EVENT, Write
@@ -17,15 +18,6 @@ REMEDY = (
     "its requests are refused (403): grant {verbs: ['patch'], resources: ['nodes'], "
     "apiGroups: ['']} to 'system:ttl'"
 )
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -62,7 +54,7 @@ def test_a_success_ends_it(refused_writes: RefusedWrites, clock: Clock) -> None:
     refused_writes.record(PATCH, denied())
     clock.now += 31
     refused_writes.record(Write(kind=NODE, key=A, verb="patch", subresource="status"))
-    refused_writes.record(Write(kind=CLAIM, key=A, verb="patch"))
+    refused_writes.record(Write(kind=CONFIG_MAP, key=A, verb="patch"))
     assert refused_writes.problems() == [REMEDY]
     refused_writes.record(PATCH)
     assert refused_writes.problems() == []

@@ -6,8 +6,7 @@ from datetime import datetime
 
 import pytest
 from host.informer.reflector.running_reflector import until
-from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.worker_rig import CLAIM
+from host.reconcile.worker_rig import CONFIG_MAP, MakeSender
 from logged import pairs_of
 
 from kcm_host.api.errors import ApiError
@@ -22,7 +21,7 @@ def write(namespace: str, name: str) -> Write:
     """Return an apply that makes a ConfigMap."""
     body = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}'
     return Write(
-        kind=CLAIM,
+        kind=CONFIG_MAP,
         key=Key(name, namespace),
         verb="patch",
         body=body.encode(),
@@ -50,13 +49,13 @@ async def test_the_write_is_sent_again_when_the_server_said(
 
 
 async def test_patience_is_asked_of_one_controller_alone(
-    live: MakeSender, fault_proxy: FaultProxy, namespace: str, attempts: Attempts
+    live: MakeSender, fault_proxy: FaultProxy, namespace: str
 ) -> None:
     """While one controller waits, its other writes wait too and another controller's do not."""
     fault_proxy.add(Answer(429, b"", {"Retry-After": "1"}), path="/first$", times=1)
     ttl, quota = live("ttl"), live("quota")
     first = asyncio.create_task(ttl.send(write(namespace, "first")))
-    assert (await attempts.first()).status == 429
+    await until(lambda: ttl.pause_seconds > 0)
     second = asyncio.create_task(ttl.send(write(namespace, "second")))
     await quota.send(write(namespace, "neighbour"))
     await asyncio.gather(first, second)

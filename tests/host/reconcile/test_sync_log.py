@@ -40,8 +40,7 @@ async def failing(key: Key, view: View, writer: Writer) -> Outcome:
 async def test_a_failure_has_its_place(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     """The log line of a failed sync names the innermost line of the plugin's package (F-65)."""
     rig.module = __name__
-    rig.queue.add(A, CAUSE)
-    await rig.run(failing, seconds=0.001)
+    await rig.sync_a(failing, seconds=0.001)
     (line,) = logged(caplog, "sync failed")
     number = failing.__code__.co_firstlineno + 2
     assert line["at"] == f"{__file__}:{number}"
@@ -52,8 +51,7 @@ async def test_a_failure_outside_of_the_plugin_has_no_place(
 ) -> None:
     """A line of another package is not told as the place (F-65)."""
     rig.module = "acme.plugin"
-    rig.queue.add(A, CAUSE)
-    await rig.run(failing, seconds=0.001)
+    await rig.sync_a(failing, seconds=0.001)
     (line,) = logged(caplog, "sync failed")
     assert "at" not in line
 
@@ -129,21 +127,13 @@ async def test_lines_of_a_plugin_name_its_controller(rig: Rig, lines: io.StringI
     forms: tuple[Literal["text", "json"], ...] = ("text", "json")
     for form in forms:
         start_logging(form=form, stream=lines)
-        rig.queue.add(A, CAUSE)
-        await rig.run(logging_sync, seconds=1)
+        await rig.sync_a(logging_sync, seconds=1)
     text, in_task, one, other = lines.getvalue().splitlines()
     assert text.endswith("counted  controller=ttl nodes=3 logger=kcm_host_mine.plugin")
     assert in_task.endswith("from a task  controller=ttl logger=kcm_host_mine.plugin")
     loaded = [json.loads(line) for line in (one, other)]
     assert [line["controller"] for line in loaded] == ["ttl", "ttl"]
     assert loaded[0]["logger"] == "kcm_host_mine.plugin"
-
-
-async def test_lines_outside_of_workers_name_none(lines: io.StringIO) -> None:
-    """A line of the host itself has no controller."""
-    start_logging(stream=lines)
-    plugin_log.info("loaded")
-    assert lines.getvalue().rstrip().endswith("loaded  logger=kcm_host_mine.plugin")
 
 
 async def test_a_hot_key_is_one_warning(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
@@ -153,8 +143,7 @@ async def test_a_hot_key_is_one_warning(rig: Rig, caplog: pytest.LogCaptureFixtu
         rig.queue.add(key, CAUSE)
         return Done()
 
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(busy, seconds=30)
+    records = await rig.sync_a(busy, seconds=30)
     assert len(records) < 600
     (line,) = logged(caplog, "key synced too often")
     remedy = line.pop("remedy")

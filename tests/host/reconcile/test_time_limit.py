@@ -188,12 +188,23 @@ class Odd(BaseException):
     """Neither an `Exception` nor an end of the process."""
 
 
-@pytest.mark.parametrize("error", [Odd("no"), BaseExceptionGroup("two", [Odd("no")])])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no"),
+        RecursionError("deep"),
+        TimeoutError("mine"),
+        SystemExit(3),
+        Odd("no"),
+        BaseExceptionGroup("two", [Odd("no")]),
+    ],
+    ids=repr,
+)
 async def test_whatever_a_sync_raises_is_its_own_failure(rig: Rig, error: BaseException) -> None:
-    """Errors that are no `Exception` end no worker either (F-3)."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(error, Done()), seconds=1)
-    assert [record.outcome for record in records] == ["error", "done"]
+    """Its worker goes on with the next sync, also after what is no `Exception` (F-3, IQ-104)."""
+    first, second = await rig.sync_a(scripted(error, Done()), seconds=1)
+    assert (first.outcome, second.outcome) == ("error", "done")
+    assert first.error.startswith(type(error).__name__)
 
 
 async def test_a_worker_that_ends_unasked_is_a_failure(rig: Rig) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from host.reconcile.worker_rig import CAUSE, NODE, A, RecordingSender, Rig
+from host.reconcile.worker_rig import NODE, A, RecordingSender, Rig
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Done, Outcome
@@ -45,8 +45,7 @@ async def test_a_forgotten_await_is_an_error(rig: Rig, name: str) -> None:
     rig.permissions = frozenset(
         Permission(kind=NODE, verb=verb) for verb in ("patch", "create", "update", "delete", "get")
     )
-    rig.queue.add(A, CAUSE)
-    (record,) = await rig.run(calling(name), seconds=0.001)
+    (record,) = await rig.sync_a(calling(name), seconds=0.001)
     assert record.outcome == "error"
     assert record.error == (
         f"writer.{name}(...) was not awaited, so nothing was sent; write 'await writer.{name}(...)'"
@@ -65,8 +64,7 @@ async def test_one_forgotten_among_others_is_an_error(rig: Rig) -> None:
         return Done()
 
     rig.sender = sender = RecordingSender()
-    rig.queue.add(A, CAUSE)
-    (record,) = await rig.run(sync, seconds=0.001)
+    (record,) = await rig.sync_a(sync, seconds=0.001)
     assert record.error.startswith("writer.patch(...) was not awaited")
     assert [write.body for write in sender.writes] == [
         b'{"a":1}',
@@ -83,8 +81,7 @@ async def test_an_error_of_the_sync_comes_first(rig: Rig) -> None:
         prepared = [writer.patch(NODE, key, {})]
         raise LookupError(len(prepared))
 
-    rig.queue.add(A, CAUSE)
-    (record,) = await rig.run(sync, seconds=0.001)
+    (record,) = await rig.sync_a(sync, seconds=0.001)
     assert record.error == "LookupError: 1"
 
 
@@ -96,8 +93,7 @@ async def test_a_write_of_a_task_is_left_to_the_task(rig: Rig) -> None:
         tasks.append(asyncio.create_task(writer.patch(NODE, key, {})))
         return Done()
 
-    rig.queue.add(A, CAUSE)
-    (record,) = await rig.run(sync, seconds=0.001)
+    (record,) = await rig.sync_a(sync, seconds=0.001)
     assert record.outcome == "done"
     with pytest.raises(Exception, match="its sync has ended"):
         await tasks[0]

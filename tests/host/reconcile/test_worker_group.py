@@ -137,22 +137,6 @@ async def test_a_stop_lets_running_syncs_end_and_begins_no_other(rig: Rig, gates
     assert [(record.key, record.outcome) for record in rig.syncs.records] == [(A, "done")]
 
 
-async def test_a_failing_key_leaves_its_worker_alive(rig: Rig) -> None:
-    """After an exception of any sort the same worker goes on with the next key (IQ-104)."""
-    for name in "abcd":
-        rig.queue.add(Key(name), CAUSE)
-    failures: list[Outcome | Exception] = [
-        ValueError("no"),
-        RecursionError("deep"),
-        TimeoutError("mine"),
-    ]
-    async with rig.working(scripted(*failures, Done())) as workers:
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert len(workers.tasks) == 1
-        assert [record.outcome for record in rig.syncs.records] == ["error"] * 3 + ["done"]
-
-
 async def test_a_write_is_counted_when_it_was_sent(rig: Rig) -> None:
     """Not when its sync ends, which may be a minute later, or never (F-16)."""
 
@@ -180,8 +164,7 @@ async def test_a_writer_ends_with_its_sync(rig: Rig) -> None:
         await writer.patch(NODE, key, {})
         return Done()
 
-    rig.queue.add(A, CAUSE)
-    await rig.run(sync, seconds=1)
+    await rig.sync_a(sync, seconds=1)
     (writer,) = kept
     requests = [
         writer.patch(NODE, A, {}),

@@ -26,8 +26,7 @@ class Node(msgspec.Struct, frozen=True):
 
 async def test_done_is_the_end_of_it(rig: Rig) -> None:
     """A key whose sync is done is not run again (IQ-101)."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(Done()), seconds=10_000)
+    records = await rig.sync_a(scripted(Done()), seconds=10_000)
     assert [(record.key, record.outcome) for record in records] == [(A, "done")]
     assert records[0].retry_after_seconds is None
     assert records[0].error == ""
@@ -35,8 +34,7 @@ async def test_done_is_the_end_of_it(rig: Rig) -> None:
 
 async def test_later_runs_again_after_its_time(rig: Rig) -> None:
     """`Later` brings the key back after exactly that time, with a timer as the cause."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(Later(timedelta(minutes=5)), Done()), seconds=10_000)
+    records = await rig.sync_a(scripted(Later(timedelta(minutes=5)), Done()), seconds=10_000)
     assert [record.outcome for record in records] == ["later", "done"]
     assert rig.syncs.times == [0, 300]
     assert records[0].retry_after_seconds == 300
@@ -47,9 +45,8 @@ async def test_a_terminal_failure_is_not_retried(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The key waits for its next change, its failures are forgotten, and the log has an error."""
-    rig.queue.add(A, CAUSE)
     steps = scripted(ValueError("no"), Terminal("spec.size is 0; give a size"), Done())
-    records = await rig.run(steps, seconds=10_000)
+    records = await rig.sync_a(steps, seconds=10_000)
     assert [(one.outcome, one.error) for one in records] == [
         ("error", "ValueError: no"),
         ("terminal", "spec.size is 0; give a size"),
@@ -90,8 +87,7 @@ async def test_terminal_failures_of_many_keys_are_one_line(
 
 async def test_an_exception_is_a_retry(rig: Rig) -> None:
     """The key runs again after 5 ms, and the record says what was raised (IQ-101)."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(KeyError("ttl"), Done()), seconds=10)
+    records = await rig.sync_a(scripted(KeyError("ttl"), Done()), seconds=10)
     assert [record.outcome for record in records] == ["error", "done"]
     assert records[0].error == "KeyError: 'ttl'"
     assert records[0].retry_after_seconds == 0.005
@@ -111,8 +107,7 @@ async def test_an_exception_is_a_retry(rig: Rig) -> None:
 )
 async def test_errors_of_the_host_are_told_in_their_own_words(rig: Rig, error: Exception) -> None:
     """What the host raises into a sync is told without the name of a class."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(error, Done()), seconds=10)
+    records = await rig.sync_a(scripted(error, Done()), seconds=10)
     assert (records[0].outcome, records[0].error) == ("error", str(error))
 
 
@@ -120,8 +115,7 @@ async def test_a_failure_is_logged_with_what_comes_next(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One warning a failure names controller, key, error and wait, without a traceback."""
-    rig.queue.add(A, CAUSE)
-    await rig.run(scripted(ValueError("no"), Done()), seconds=10)
+    await rig.sync_a(scripted(ValueError("no"), Done()), seconds=10)
     (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert record.message == "sync failed"
     assert record.exc_info is None
@@ -141,8 +135,7 @@ async def endless(key: Key, view: View, writer: Writer) -> Outcome:
 
 async def test_a_sync_without_end_is_ended_after_a_minute(rig: Rig) -> None:
     """After 60 s it is cancelled, told as a time-out, and retried like a failure."""
-    rig.queue.add(A, CAUSE)
-    (record,) = await rig.run(endless, seconds=100)
+    (record,) = await rig.sync_a(endless, seconds=100)
     assert rig.syncs.times[0] == 60
     assert (record.outcome, record.error) == ("timeout", "no end after 60 s")
     assert record.retry_after_seconds == 0.005
@@ -156,8 +149,7 @@ async def test_a_sync_of_less_than_a_minute_is_left_alone(rig: Rig) -> None:
         await asyncio.sleep(59.9)
         return Done()
 
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(slow, seconds=100)
+    records = await rig.sync_a(slow, seconds=100)
     assert [record.outcome for record in records] == ["done"]
 
 
@@ -231,15 +223,6 @@ async def test_writes_of_a_failed_sync_are_told_too(
         return Done()
 
     rig.sender = RecordingSender(failing(error))
-    rig.queue.add(A, CAUSE)
-    (record, *_) = await rig.run(sync, seconds=0.001)
+    (record, *_) = await rig.sync_a(sync, seconds=0.001)
     assert record.outcome == "error"
     assert [write.status for write in record.writes] == [status]
-
-
-async def test_a_plugin_that_exits_ends_only_its_sync(rig: Rig) -> None:
-    """`sys.exit` in a sync is an error like any other: the key is retried, the host goes on."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(SystemExit(3), Done()), seconds=10)
-    assert [record.outcome for record in records] == ["error", "done"]
-    assert records[0].error == "SystemExit: 3"

@@ -34,8 +34,7 @@ async def test_two_failures_wait_5_and_10_ms(rig: Rig) -> None:
 
     notebook = RecordingSender(answer)
     rig.sender = notebook
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(sync, seconds=100)
+    records = await rig.sync_a(sync, seconds=100)
     assert [record.outcome for record in records] == ["error", "error", "done"]
     assert [record.retry_after_seconds for record in records] == [0.005, 0.010, None]
     assert rig.syncs.times == [0, 0.005, 0.015]
@@ -48,8 +47,7 @@ async def test_after_a_success_the_waits_begin_anew(rig: Rig) -> None:
     """Three failures wait 5, 10 and 20 ms; a failure after the success 5 ms again (CRA-T20)."""
     sync = scripted(ERROR, ERROR, ERROR, Done(), ERROR, Done())
     for _ in range(2):
-        rig.queue.add(A, CAUSE)
-        await rig.run(sync, seconds=10)
+        await rig.sync_a(sync, seconds=10)
     waits = [record.retry_after_seconds for record in rig.syncs.records]
     assert waits == [0.005, 0.010, 0.020, None, 0.005, None]
     assert rig.syncs.times == pytest.approx([0, 0.005, 0.015, 0.035, 10, 10.005])
@@ -57,9 +55,8 @@ async def test_after_a_success_the_waits_begin_anew(rig: Rig) -> None:
 
 async def test_later_forgets_failures_too(rig: Rig) -> None:
     """A sync that asks for another time has not failed: a failure after it waits 5 ms (SC-103)."""
-    rig.queue.add(A, CAUSE)
     sync = scripted(ERROR, ERROR, Later(timedelta(seconds=1)), ERROR, Done())
-    records = await rig.run(sync, seconds=100)
+    records = await rig.sync_a(sync, seconds=100)
     assert [record.attempt for record in records] == [1, 2, 3, 1, 2]
     assert records[3].retry_after_seconds == 0.005
 
@@ -69,8 +66,7 @@ async def test_a_change_brings_a_failing_key_forward(rig: Rig) -> None:
     for _ in range(10):
         rig.queue.add_rate_limited(A, CAUSE)
         rig.queue.forget(B)
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(ERROR, Done(), Done()), seconds=100)
+    records = await rig.sync_a(scripted(ERROR, Done(), Done()), seconds=100)
     assert records[0].attempt == 11
     assert rig.syncs.times[:2] == [0, 0.005]
 
@@ -83,9 +79,8 @@ async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
             raise ERROR
         return Done()
 
-    rig.queue.add(A, CAUSE)
     rig.queue.add(B, CAUSE, after=1)
-    records = await rig.run(sync, seconds=2)
+    records = await rig.sync_a(sync, seconds=2)
     (fine,) = [record for record in records if record.key == B]
     assert (fine.attempt, fine.outcome) == (1, "done")
     assert [record.retry_after_seconds for record in records if record.key == A] == [

@@ -5,13 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, failing, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, RecordingSender, Rig, scripted
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key
 from kcm_host.api.sync import Cause, Done, Later, Outcome
 from kcm_host.api.watch import View
@@ -65,8 +64,7 @@ async def test_a_requeued_sync_links_to_the_sync_before(
     rig: Rig, spans: Spans, again: Outcome | Exception
 ) -> None:
     """After a failure as after `Later`, the next sync of the key links to the one before."""
-    rig.queue.add(A, CAUSE)
-    await rig.run(scripted(again, Done()), seconds=10)
+    await rig.sync_a(scripted(again, Done()), seconds=10)
     first, second = spans.named("sync ttl")
     assert linked(first) == []
     assert linked(second) == [own_id(first)]
@@ -98,16 +96,14 @@ async def test_the_write_of_another_client_links_to_nothing(
     rig: Rig, spans: Spans, cause: Cause
 ) -> None:
     """Kind, object and version all have to be those of the write."""
-    rig.queue.add(A, CAUSE)
     rig.queue.add(Key("later"), cause, after=1)
-    await rig.run(patching, seconds=10)
+    await rig.sync_a(patching, seconds=10)
     assert [linked(span) for span in spans.named("sync ttl")] == [[], []]
 
 
 async def test_a_span_has_the_result_of_its_sync(rig: Rig, spans: Spans) -> None:
     """Outcome, attempt, causes and reads are its attributes; causes are events of it."""
-    rig.queue.add(A, CAUSE)
-    await rig.run(scripted(ValueError("no"), Done()), seconds=10)
+    await rig.sync_a(scripted(ValueError("no"), Done()), seconds=10)
     first, second = spans.named("sync ttl")
     told = [dict(span.attributes or {}) for span in (first, second)]
     assert [one["kcm.outcome"] for one in told] == ["error", "done"]
@@ -122,8 +118,7 @@ async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None
     rig.sender = RecordingSender(
         lambda write: WriteResponse(resource_version="8", uid="u1", attempts=3)
     )
-    rig.queue.add(A, CAUSE)
-    await rig.run(patching, seconds=1)
+    await rig.sync_a(patching, seconds=1)
     (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
     assert write.parent is not None
     assert write.parent.span_id == own_id(sync)
@@ -132,26 +127,14 @@ async def test_a_write_is_a_span_inside_its_sync(rig: Rig, spans: Spans) -> None
     assert (attributes["http.response.status_code"], attributes["kcm.attempts"]) == (200, 3)
 
 
-async def test_the_span_of_a_refused_write_has_the_status(rig: Rig, spans: Spans) -> None:
-    """An error answer is the status of the write's span and fails the sync's."""
-    rig.sender = RecordingSender(failing(Conflict("patch nodes: 409", status=409)))
-    rig.queue.add(A, CAUSE)
-    await rig.run(patching, seconds=0.001)
-    (sync,), (write,) = spans.named("sync ttl"), spans.named("patch nodes")
-    assert dict(write.attributes or {})["http.response.status_code"] == 409
-    assert sync.status.description == "patch nodes: 409"
-
-
 async def test_spans_that_are_not_sampled_are_linked_by_none(rig: Rig) -> None:
     """Without sampling no cause has a link, which would have no target."""
     rig.tracing = Spans(sampler=ALWAYS_OFF).tracing
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(ValueError("no"), Done()), seconds=10)
+    records = await rig.sync_a(scripted(ValueError("no"), Done()), seconds=10)
     assert [cause.link for record in records for cause in record.causes] == [None, None]
 
 
 async def test_tracing_changes_no_record(rig: Rig, spans: Spans) -> None:
     """Records are the same with tracing as without: causes as they were queued."""
-    rig.queue.add(A, CAUSE)
-    records = await rig.run(scripted(Done()), seconds=1)
+    records = await rig.sync_a(scripted(Done()), seconds=1)
     assert records[0].causes == (CAUSE,)

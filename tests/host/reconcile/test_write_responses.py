@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import secrets
 from typing import Any
 
 import msgspec
 import pytest
-from host.reconcile.live_senders import MakeSender
-from host.reconcile.worker_rig import CLAIM
+from host.reconcile.worker_rig import CONFIG_MAP, MakeSender
 from host.runtime.definitions import Definitions
 from view_stores import stores_of
 
@@ -21,11 +19,10 @@ from kcm_host.informer.store import Entry, Store
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.sender import LiveSender
 from kcm_host.reconcile.writer import SyncWriter
-from kcm_host_testing.api_server import ApiServer
 
 FINALIZER = "test.example/held"
 EVERYTHING = frozenset(
-    Permission(kind=CLAIM, verb=verb) for verb in ("create", "patch", "delete", "get")
+    Permission(kind=CONFIG_MAP, verb=verb) for verb in ("create", "patch", "delete", "get")
 )
 
 
@@ -47,7 +44,7 @@ def create(core: Any, key: Key, *finalizers: str) -> Any:
 
 def unheld(key: Key) -> Write:
     """Return the patch that takes all finalizers away."""
-    return requests.patch(CLAIM, key, {"metadata": {"finalizers": None}})
+    return requests.patch(CONFIG_MAP, key, {"metadata": {"finalizers": None}})
 
 
 async def test_the_last_finalizer_takes_the_object_along(
@@ -56,7 +53,7 @@ async def test_the_last_finalizer_takes_the_object_along(
     """The answer has the version from before; that the object is gone is told (F-7)."""
     key = Key("held", namespace)
     made = create(core, key, FINALIZER)
-    pending = await sender.send(requests.delete(CLAIM, key, uid="", resource_version=""))
+    pending = await sender.send(requests.delete(CONFIG_MAP, key, uid="", resource_version=""))
     assert (pending.deleted, pending.uid, pending.status) == (False, made.uid, 200)
     assert int(pending.resource_version) > int(made.resource_version)
     last = await sender.send(unheld(key))
@@ -65,30 +62,23 @@ async def test_the_last_finalizer_takes_the_object_along(
 
 
 async def test_the_last_finalizer_of_a_custom_resource(
-    sender: LiveSender, api_server: ApiServer, namespace: str
+    sender: LiveSender, definitions: Definitions, namespace: str
 ) -> None:
     """Custom resources are answered alike; an apply to what was read brings none back (F-7)."""
-    group = f"g{secrets.token_hex(4)}.example"
-    definitions = Definitions(api_server, group)
-    kind, key = (
-        Kind(group=group, version="v1", name="Thing", resource="things"),
-        Key("held", namespace),
-    )
+    kind = Kind(group=definitions.group, version="v1", name="Thing", resource="things")
+    key = Key("held", namespace)
     permissions = frozenset(Permission(kind=kind, verb=verb) for verb in ("patch", "delete"))
     definitions.create("Thing")
-    try:
-        await asyncio.to_thread(definitions.create_objects, "Thing", namespace, "held")
-        held = {"metadata": {"finalizers": [FINALIZER]}}
-        first = SyncWriter("ttl", sender, permissions)
-        uid = (await first.apply(kind, key, held, field_manager="test")).uid
-        await first.delete(kind, key)
-        writer = SyncWriter("ttl", sender, permissions, uid_read=lambda _kind, _key: uid)
-        last = await writer.apply(kind, key, {}, field_manager="test")
-        assert (last.deleted, last.uid) == (True, uid)
-        with pytest.raises(Conflict):
-            await writer.apply(kind, key, {}, field_manager="test")
-    finally:
-        definitions.delete_all()
+    await asyncio.to_thread(definitions.create_objects, "Thing", namespace, "held")
+    held = {"metadata": {"finalizers": [FINALIZER]}}
+    first = SyncWriter("ttl", sender, permissions)
+    uid = (await first.apply(kind, key, held, field_manager="test")).uid
+    await first.delete(kind, key)
+    writer = SyncWriter("ttl", sender, permissions, uid_read=lambda _kind, _key: uid)
+    last = await writer.apply(kind, key, {}, field_manager="test")
+    assert (last.deleted, last.uid) == (True, uid)
+    with pytest.raises(Conflict):
+        await writer.apply(kind, key, {}, field_manager="test")
 
 
 async def test_an_object_that_is_not_being_deleted_stays(
@@ -108,7 +98,7 @@ async def test_a_deletion_at_once_is_told_with_its_uid(
     """The answer is a Status; what it says of the object is enough (F-7)."""
     key = Key("one", namespace)
     made = create(core, key)
-    receipt = await sender.send(requests.delete(CLAIM, key, uid="", resource_version=""))
+    receipt = await sender.send(requests.delete(CONFIG_MAP, key, uid="", resource_version=""))
     assert (receipt.deleted, receipt.uid, receipt.resource_version) == (True, made.uid, "")
 
 
@@ -119,12 +109,14 @@ async def test_statuses_are_those_of_the_server(sender: LiveSender, namespace: s
         "ttl", sender, EVERYTHING, on_write=lambda name, record: counted.append((name, record))
     )
     key = Key("one", namespace)
-    await writer.apply(CLAIM, key, {"data": {"a": "1"}}, field_manager="test")
-    await writer.apply(CLAIM, key, {"data": {"a": "2"}}, field_manager="test")
-    made = await writer.create(CLAIM, {"metadata": {"generateName": "g-"}}, namespace=namespace)
-    await writer.delete(CLAIM, Key(made["metadata"]["name"], namespace))
+    await writer.apply(CONFIG_MAP, key, {"data": {"a": "1"}}, field_manager="test")
+    await writer.apply(CONFIG_MAP, key, {"data": {"a": "2"}}, field_manager="test")
+    made = await writer.create(
+        CONFIG_MAP, {"metadata": {"generateName": "g-"}}, namespace=namespace
+    )
+    await writer.delete(CONFIG_MAP, Key(made["metadata"]["name"], namespace))
     with pytest.raises(Conflict):
-        await writer.create(CLAIM, {"metadata": {"name": "one"}}, namespace=namespace)
+        await writer.create(CONFIG_MAP, {"metadata": {"name": "one"}}, namespace=namespace)
     assert [record.status for record in writer.records] == [201, 200, 201, 200, 409]
     assert counted == [("ttl", record) for record in writer.records]
 
@@ -134,10 +126,10 @@ async def read_before(sender: LiveSender, core: Any, namespace: str) -> tuple[Sy
     """A writer whose sync has read an object that is gone since."""
     key = Key("ghost", namespace)
     made = create(core, key)
-    store: Store[Held] = Store(CLAIM)
+    store: Store[Held] = Store(CONFIG_MAP)
     store.put(key, Entry(Held(), made.uid, made.resource_version))
-    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
-    assert view.of(CLAIM, Held).get("ghost", namespace) is not None
+    view = SyncView("ttl", stores_of("ttl", {(CONFIG_MAP, Held): store}))
+    assert view.of(CONFIG_MAP, Held).get("ghost", namespace) is not None
     store.delete(key)
     core.delete_namespaced_config_map("ghost", namespace)
     return SyncWriter("ttl", sender, EVERYTHING, uid_read=view.uid_read), key
@@ -147,7 +139,7 @@ async def test_an_apply_makes_no_ghost(read_before: tuple[SyncWriter, Key], core
     """What was read and is gone since is not made anew: a conflict instead (F-7)."""
     writer, key = read_before
     with pytest.raises(Conflict):
-        await writer.apply(CLAIM, key, {"data": {"a": "1"}}, field_manager="test")
+        await writer.apply(CONFIG_MAP, key, {"data": {"a": "1"}}, field_manager="test")
     names = [one.metadata.name for one in core.list_namespaced_config_map(key.namespace).items]
     assert "ghost" not in names
 
@@ -159,7 +151,7 @@ async def test_an_apply_does_not_hit_a_namesake(
     writer, key = read_before
     create(core, key)
     with pytest.raises(ApiError, match="uid"):
-        await writer.apply(CLAIM, key, {"data": {"a": "1"}}, field_manager="test")
+        await writer.apply(CONFIG_MAP, key, {"data": {"a": "1"}}, field_manager="test")
     assert core.read_namespaced_config_map("ghost", key.namespace).data is None
 
 
@@ -167,29 +159,29 @@ async def test_an_apply_to_what_nobody_read_creates_it(
     sender: LiveSender, core: Any, namespace: str
 ) -> None:
     """Without an object that was read there is no uid, and an apply creates (F-7)."""
-    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): Store(CLAIM)}))
-    assert view.of(CLAIM, Held).get("new", namespace) is None
+    view = SyncView("ttl", stores_of("ttl", {(CONFIG_MAP, Held): Store(CONFIG_MAP)}))
+    assert view.of(CONFIG_MAP, Held).get("new", namespace) is None
     writer = SyncWriter("ttl", sender, EVERYTHING, uid_read=view.uid_read)
-    await writer.apply(CLAIM, Key("new", namespace), {}, field_manager="test")
+    await writer.apply(CONFIG_MAP, Key("new", namespace), {}, field_manager="test")
     assert core.read_namespaced_config_map("new", namespace).metadata.name == "new"
 
 
 def test_an_apply_carries_the_uid_that_was_read() -> None:
     """By a get, by an index, or as the store has it; one that the author gives goes first (F-7)."""
-    store: Store[Held] = Store(CLAIM)
+    store: Store[Held] = Store(CONFIG_MAP)
     store.add_index("ttl", "all", lambda key, model: ["x"], lambda _key, _error: None)
     a, b, c = (Key(name, "team") for name in "abc")
     for key in (a, b, c):
         store.put(key, Entry(Held(), f"uid-{key.name}", "7"))
-    view = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
-    list(view.of(CLAIM, Held).by_index("all", "x"))
+    view = SyncView("ttl", stores_of("ttl", {(CONFIG_MAP, Held): store}))
+    list(view.of(CONFIG_MAP, Held).by_index("all", "x"))
     store.delete(a)
     store.put(b, Entry(Held(), "uid-b2", "9"))
-    assert [view.uid_read(CLAIM, key) for key in (a, b, c)] == ["uid-a", "uid-b", "uid-c"]
-    fresh = SyncView("ttl", stores_of("ttl", {(CLAIM, Held): store}))
-    assert [fresh.uid_read(CLAIM, key) for key in (a, b, c)] == ["", "uid-b2", "uid-c"]
+    assert [view.uid_read(CONFIG_MAP, key) for key in (a, b, c)] == ["uid-a", "uid-b", "uid-c"]
+    fresh = SyncView("ttl", stores_of("ttl", {(CONFIG_MAP, Held): store}))
+    assert [fresh.uid_read(CONFIG_MAP, key) for key in (a, b, c)] == ["", "uid-b2", "uid-c"]
     given = requests.apply(
-        CLAIM,
+        CONFIG_MAP,
         a,
         {"metadata": {"uid": "mine"}},
         field_manager="test",

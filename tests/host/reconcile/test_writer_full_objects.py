@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import MakeSender
+from host.reconcile.worker_rig import CONFIG_MAP, MakeSender
 
 from kcm_host.api import decode_object
 from kcm_host.api.errors import ApiError, Conflict, HostError, NotFound, Unreachable
@@ -14,7 +14,6 @@ from kcm_host.reconcile.writer import SyncWriter
 from kcm_host_testing.faults import Answer, Cut, Point
 from kcm_host_testing.proxy import FaultProxy
 
-MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
 CIDR = Kind(
     group="networking.k8s.io",
@@ -25,7 +24,7 @@ CIDR = Kind(
 )
 VERBS: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
 PERMISSIONS = frozenset(
-    {Permission(kind=MAP, verb=verb) for verb in VERBS}
+    {Permission(kind=CONFIG_MAP, verb=verb) for verb in VERBS}
     | {
         Permission(kind=QUOTA, verb="update", subresource="status"),
         Permission(kind=CIDR, verb="patch", subresource="status"),
@@ -56,7 +55,7 @@ async def test_a_creation_with_a_generated_name(
 ) -> None:
     """One POST to the collection; what comes back has the name the server made (RC-44)."""
     body = {"metadata": {"generateName": "one-"}, "data": {"a": "1"}}
-    made = await writer.create(MAP, body, namespace=namespace)
+    made = await writer.create(CONFIG_MAP, body, namespace=namespace)
     (request,) = fault_proxy.requests(method="POST", path=f"/namespaces/{namespace}/configmaps$")
     assert json.loads(request.body) == {"apiVersion": "v1", "kind": "ConfigMap", **body}
     assert made["metadata"]["name"].startswith("one-")
@@ -66,29 +65,19 @@ async def test_a_creation_with_a_generated_name(
     assert (record.verb, record.object, record.status) == ("create", f"{namespace}/one-", 201)
 
 
-async def test_a_name_that_exists_is_a_conflict(
-    writer: SyncWriter, core: Any, namespace: str
-) -> None:
-    """The server's 409 comes as `Conflict`, and the record says so."""
-    core.create_namespaced_config_map(namespace, {"metadata": {"name": "one"}})
-    with pytest.raises(Conflict, match="already exists"):
-        await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
-    assert writer.records[-1].status == 409
-
-
 async def test_an_update_replaces_what_was_read(
     writer: SyncWriter, core: Any, namespace: str
 ) -> None:
     """The object goes back whole, and comes back with its new version (RQ-45)."""
     made = await writer.create(
-        MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace
+        CONFIG_MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace
     )
-    updated = await writer.update(MAP, {**made, "data": {"b": "2"}})
+    updated = await writer.update(CONFIG_MAP, {**made, "data": {"b": "2"}})
     stored = core.read_namespaced_config_map("one", namespace)
     assert stored.data == decode_object(updated, dict[str, Any])["data"] == {"b": "2"}
     assert updated["metadata"]["resourceVersion"] == stored.metadata.resource_version
     with pytest.raises(Conflict):
-        await writer.update(MAP, {**made, "data": {"c": "3"}})
+        await writer.update(CONFIG_MAP, {**made, "data": {"c": "3"}})
     assert core.read_namespaced_config_map("one", namespace).data == {"b": "2"}
 
 
@@ -108,37 +97,41 @@ async def test_an_update_of_a_status(writer: SyncWriter, core: Any, namespace: s
 async def test_an_update_that_would_overwrite_any_version_is_refused(writer: SyncWriter) -> None:
     """Without a resourceVersion nothing is sent, and the message says what to do."""
     with pytest.raises(HostError, match=r"change the object of Objects\.full_object"):
-        await writer.update(MAP, {"metadata": {"name": "one", "namespace": "default"}})
+        await writer.update(CONFIG_MAP, {"metadata": {"name": "one", "namespace": "default"}})
     assert writer.records == []
 
 
 async def test_a_deletion(writer: SyncWriter, fault_proxy: FaultProxy, namespace: str) -> None:
     """Without preconditions DELETE has no body; a second one is `NotFound` (RC-62)."""
-    await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
-    await writer.delete(MAP, Key("one", namespace))
+    await writer.create(CONFIG_MAP, {"metadata": {"name": "one"}}, namespace=namespace)
+    await writer.delete(CONFIG_MAP, Key("one", namespace))
     (request,) = fault_proxy.requests(method="DELETE")
     assert request.body == b""
     with pytest.raises(NotFound):
-        await writer.delete(MAP, Key("one", namespace))
+        await writer.delete(CONFIG_MAP, Key("one", namespace))
 
 
 async def test_a_deletion_of_one_very_object(writer: SyncWriter, core: Any, namespace: str) -> None:
     """With a uid or a version a namesake or a changed object stays."""
-    made = await writer.create(MAP, {"metadata": {"name": "one"}}, namespace=namespace)
+    made = await writer.create(CONFIG_MAP, {"metadata": {"name": "one"}}, namespace=namespace)
     key, uid = Key("one", namespace), made["metadata"]["uid"]
     with pytest.raises(Conflict):
-        await writer.delete(MAP, key, uid="00000000-0000-0000-0000-000000000000")
+        await writer.delete(CONFIG_MAP, key, uid="00000000-0000-0000-0000-000000000000")
     with pytest.raises(Conflict):
-        await writer.delete(MAP, key, uid=uid, resource_version="1")
+        await writer.delete(CONFIG_MAP, key, uid=uid, resource_version="1")
     assert core.read_namespaced_config_map("one", namespace).metadata.uid == uid
-    await writer.delete(MAP, key, uid=uid, resource_version=made["metadata"]["resourceVersion"])
+    await writer.delete(
+        CONFIG_MAP, key, uid=uid, resource_version=made["metadata"]["resourceVersion"]
+    )
 
 
 async def test_a_single_read(writer: SyncWriter, namespace: str) -> None:
     """The server's object, None when there is none; it is no write (RC-36)."""
-    assert await writer.read(MAP, Key("one", namespace)) is None
-    await writer.create(MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace)
-    found = await writer.read(MAP, Key("one", namespace))
+    assert await writer.read(CONFIG_MAP, Key("one", namespace)) is None
+    await writer.create(
+        CONFIG_MAP, {"metadata": {"name": "one"}, "data": {"a": "1"}}, namespace=namespace
+    )
+    found = await writer.read(CONFIG_MAP, Key("one", namespace))
     assert found is not None
     assert decode_object(found, dict[str, Any])["data"] == {"a": "1"}
     assert [record.verb for record in writer.records] == ["create"]
@@ -150,7 +143,7 @@ async def test_a_read_that_fails_is_no_missing_object(
     """Only 404 means that it is not there."""
     fault_proxy.add(Answer(500), method="GET", path="/configmaps/one$")
     with pytest.raises(ApiError):
-        await writer.read(MAP, Key("one", namespace))
+        await writer.read(CONFIG_MAP, Key("one", namespace))
 
 
 async def test_an_apply_to_a_status(writer: SyncWriter, fault_proxy: FaultProxy) -> None:
@@ -172,7 +165,7 @@ async def test_an_object_that_has_changed(writer: SyncWriter, one: Key, core: An
     """A patch that names an old version is a `Conflict`, and nothing is written."""
     body = {"metadata": {"resourceVersion": "1"}, "data": {"a": "2"}}
     with pytest.raises(Conflict) as error:
-        await writer.patch(MAP, one, body)
+        await writer.patch(CONFIG_MAP, one, body)
     assert (error.value.status, error.value.reason) == (409, "Conflict")
     assert data_of(core, one) == {"a": "1"}
 
@@ -181,17 +174,17 @@ async def test_a_field_of_somebody_else(writer: SyncWriter, one: Key, core: Any)
     """An apply without force to an owned field is a `Conflict`; with force it takes the field."""
     body = {"data": {"a": "2"}}
     with pytest.raises(Conflict) as error:
-        await writer.apply(MAP, one, body, field_manager="m", force=False)
+        await writer.apply(CONFIG_MAP, one, body, field_manager="m", force=False)
     assert error.value.causes == {"FieldManagerConflict"}
     assert data_of(core, one) == {"a": "1"}
-    await writer.apply(MAP, one, body, field_manager="m")
+    await writer.apply(CONFIG_MAP, one, body, field_manager="m")
     assert data_of(core, one) == {"a": "2"}
 
 
 async def test_what_the_server_finds_invalid(writer: SyncWriter, one: Key) -> None:
     """A body that breaks the kind's rules is an error of 422 that names the field."""
     with pytest.raises(ApiError, match=r"422 Invalid: .*data\[\?\?\]") as error:
-        await writer.patch(MAP, one, {"data": {"??": "x"}})
+        await writer.patch(CONFIG_MAP, one, {"data": {"??": "x"}})
     assert error.value.causes == {"FieldValueInvalid"}
 
 
@@ -201,6 +194,6 @@ async def test_an_answer_that_is_lost(
     """The server did it, but nobody heard: `Unreachable`, and not sent a second time."""
     fault_proxy.add(Cut(Point.ANSWER), method="PATCH")
     with pytest.raises(Unreachable):
-        await writer.patch(MAP, one, {"data": {"a": "2"}})
+        await writer.patch(CONFIG_MAP, one, {"data": {"a": "2"}})
     assert len(fault_proxy.requests(method="PATCH")) == 1
     assert data_of(core, one) == {"a": "2"}

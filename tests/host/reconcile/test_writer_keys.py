@@ -4,9 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import Attempts, MakeSender
-from host.reconcile.worker_rig import CLAIM, NODE, RecordingSender
-from kubernetes import client as official
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, MakeSender, RecordingSender
 
 from kcm_host.api import Verb
 from kcm_host.api.errors import InvalidKey
@@ -14,10 +12,12 @@ from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
 from kcm_host.client.rest import item
 from kcm_host.reconcile.writer import SyncWriter
-from kcm_host_testing.api_server import ApiServer
+from kcm_host_testing.proxy import FaultProxy
 
 VERBS: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
-EVERYTHING = frozenset(Permission(kind=kind, verb=verb) for kind in (CLAIM, NODE) for verb in VERBS)
+EVERYTHING = frozenset(
+    Permission(kind=kind, verb=verb) for kind in (CONFIG_MAP, NODE) for verb in VERBS
+)
 
 Request = Callable[[SyncWriter, Kind, Key], Awaitable[Any]]
 
@@ -37,15 +37,15 @@ REQUESTS: dict[str, Request] = {
 }
 
 WRONG = [
-    (CLAIM, Key("", "team")),
-    (CLAIM, Key(".", "team")),
-    (CLAIM, Key("..", "team")),
-    (CLAIM, Key("../secrets/one", "team")),
-    (CLAIM, Key("one/status", "team")),
-    (CLAIM, Key("one%2fstatus", "team")),
-    (CLAIM, Key("one")),
-    (CLAIM, Key("one", "..")),
-    (CLAIM, Key("one", "team/configmaps")),
+    (CONFIG_MAP, Key("", "team")),
+    (CONFIG_MAP, Key(".", "team")),
+    (CONFIG_MAP, Key("..", "team")),
+    (CONFIG_MAP, Key("../secrets/one", "team")),
+    (CONFIG_MAP, Key("one/status", "team")),
+    (CONFIG_MAP, Key("one%2fstatus", "team")),
+    (CONFIG_MAP, Key("one")),
+    (CONFIG_MAP, Key("one", "..")),
+    (CONFIG_MAP, Key("one", "team/configmaps")),
     (NODE, Key("")),
     (NODE, Key("one", "team")),
 ]
@@ -81,7 +81,7 @@ async def test_a_refusal_names_the_mistake() -> None:
     """The author reads what was tried and what is missing (F-6)."""
     writer = SyncWriter("ttl", RecordingSender(), EVERYTHING)
     with pytest.raises(InvalidKey) as refusal:
-        await writer.delete(CLAIM, Key("one"))
+        await writer.delete(CONFIG_MAP, Key("one"))
     assert str(refusal.value) == (
         "no request for 'configmaps' name='one' in '': a ConfigMap is in a namespace; "
         "give it as namespace='...'"
@@ -94,25 +94,24 @@ async def test_a_creation_needs_the_scope_of_its_kind(name: str) -> None:
     sender = RecordingSender()
     writer = SyncWriter("ttl", sender, EVERYTHING)
     with pytest.raises(InvalidKey, match=r"is in a namespace; give it as namespace='\.\.\.'"):
-        await writer.create(CLAIM, {"metadata": {name: "one", "namespace": "team"}})
+        await writer.create(CONFIG_MAP, {"metadata": {name: "one", "namespace": "team"}})
     with pytest.raises(InvalidKey, match=r"a Node has no namespace; leave 'namespace' out"):
         await writer.create(NODE, {"metadata": {name: "one"}}, namespace="team")
     assert sender.writes == []
 
 
 async def test_a_delete_without_name_leaves_the_collection(
-    live: MakeSender, attempts: Attempts, api_server: ApiServer, namespace: str
+    live: MakeSender, fault_proxy: FaultProxy, core: Any, namespace: str
 ) -> None:
     """On a real server nothing is deleted, because nothing is sent (F-6)."""
-    core: Any = official.CoreV1Api(api_server.client())
     for name in ("a", "b", "c"):
         core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
     writer = SyncWriter("ttl", live(), EVERYTHING)
     for name in ("", ".", "..", "a/../b"):
         with pytest.raises(InvalidKey):
-            await writer.delete(CLAIM, Key(name, namespace))
+            await writer.delete(CONFIG_MAP, Key(name, namespace))
     left = {one.metadata.name for one in core.list_namespaced_config_map(namespace).items}
     assert {"a", "b", "c"} <= left
-    assert attempts.records == []
-    await writer.delete(CLAIM, Key("a", namespace))
-    assert [record.status for record in attempts.records] == [200]
+    assert fault_proxy.requests() == []
+    await writer.delete(CONFIG_MAP, Key("a", namespace))
+    assert [request.status for request in fault_proxy.requests()] == [200]

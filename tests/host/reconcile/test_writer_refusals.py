@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
-from host.reconcile.worker_rig import CLAIM, NODE, A, RecordingSender, failing
+from host.reconcile.worker_rig import CONFIG_MAP, NODE, A, RecordingSender
 
 from kcm_host.api import Verb
-from kcm_host.api.errors import Conflict, UndeclaredWrite, Unreachable
+from kcm_host.api.errors import UndeclaredWrite
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.api.writes import Permission
 from kcm_host.reconcile.writer import SyncWriter
@@ -29,7 +29,7 @@ def writer(sender: RecordingSender, *permissions: Permission) -> SyncWriter:
     "permissions",
     [
         [],
-        [Permission(kind=CLAIM, verb="patch")],
+        [Permission(kind=CONFIG_MAP, verb="patch")],
         [Permission(kind=NODE, verb="update")],
         [Permission(kind=NODE, verb="patch", subresource="status")],
         [
@@ -52,11 +52,13 @@ async def test_what_is_not_declared_is_refused(
 
 
 VERBS: dict[str, Callable[[SyncWriter], Awaitable[object]]] = {
-    "create": lambda writer: writer.create(CLAIM, {"metadata": {"name": "one"}}, namespace="team"),
-    "update": lambda writer: writer.update(CLAIM, STORED),
-    "patch": lambda writer: writer.apply(CLAIM, Key("one", "team"), {}, field_manager="m"),
-    "delete": lambda writer: writer.delete(CLAIM, Key("one", "team")),
-    "get": lambda writer: writer.read(CLAIM, Key("one", "team")),
+    "create": lambda writer: writer.create(
+        CONFIG_MAP, {"metadata": {"name": "one"}}, namespace="team"
+    ),
+    "update": lambda writer: writer.update(CONFIG_MAP, STORED),
+    "patch": lambda writer: writer.apply(CONFIG_MAP, Key("one", "team"), {}, field_manager="m"),
+    "delete": lambda writer: writer.delete(CONFIG_MAP, Key("one", "team")),
+    "get": lambda writer: writer.read(CONFIG_MAP, Key("one", "team")),
 }
 
 
@@ -64,7 +66,7 @@ VERBS: dict[str, Callable[[SyncWriter], Awaitable[object]]] = {
 async def test_each_verb_needs_its_own_permission(notebook: RecordingSender, verb: str) -> None:
     """The message names the line to add, and nothing is sent."""
     verbs: tuple[Verb, ...] = ("create", "update", "patch", "delete", "get")
-    others = [Permission(kind=CLAIM, verb=one) for one in verbs if one != verb]
+    others = [Permission(kind=CONFIG_MAP, verb=one) for one in verbs if one != verb]
     with pytest.raises(UndeclaredWrite, match=rf"add Permission\(kind, '{verb}'\)"):
         await VERBS[verb](writer(notebook, *others))
     assert notebook.writes == []
@@ -106,21 +108,3 @@ async def test_what_is_declared_is_sent(notebook: RecordingSender) -> None:
         ("", b'{"a":1}'),
         ("status", b'{"b":2}'),
     ]
-
-
-async def test_every_write_is_recorded_with_its_answer() -> None:
-    """A record tells verb, kind, object and status, also of writes that failed."""
-    permission = Permission(kind=CLAIM, verb="patch")
-    errors = [(Conflict("no", status=409), 409), (Unreachable("cut"), 0)]
-    for error, status in errors:
-        failed = writer(RecordingSender(failing(error)), permission)
-        with pytest.raises(type(error)):
-            await failed.patch(CLAIM, Key("one", "team"), {})
-        (record,) = failed.records
-        assert (record.verb, record.kind, record.object, record.status) == (
-            "patch",
-            "configmaps",
-            "team/one",
-            status,
-        )
-        assert record.seconds >= 0

@@ -5,10 +5,11 @@ import secrets
 from typing import Any
 
 import pytest
-from host.reconcile.live_senders import MakeSender
+from host.informer.stream_lines import ROLE
+from host.reconcile.worker_rig import CONFIG_MAP, MakeSender
 from kubernetes import client as official
 
-from kcm_host.api.kinds import Key, Kind
+from kcm_host.api.kinds import Key
 from kcm_host.api.writes import Permission
 from kcm_host.client.rest import METADATA_ONLY, user_agent_of
 from kcm_host.reconcile.writer import SyncWriter
@@ -16,19 +17,7 @@ from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import Request
 from kcm_host_testing.proxy import FaultProxy
 
-CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
-QUOTA = Kind(group="", version="v1", name="ResourceQuota", resource="resourcequotas")
-ROLE = Kind(
-    group="rbac.authorization.k8s.io",
-    version="v1",
-    name="ClusterRole",
-    resource="clusterroles",
-    namespaced=False,
-)
-PERMISSIONS = frozenset(
-    {Permission(kind=kind, verb="patch") for kind in (CONFIG_MAP, ROLE)}
-    | {Permission(kind=QUOTA, verb="patch", subresource="status")}
-)
+PERMISSIONS = frozenset(Permission(kind=kind, verb="patch") for kind in (CONFIG_MAP, ROLE))
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -89,19 +78,6 @@ async def test_a_patch_of_a_namespaced_object(
     assert receipt.uid == stored.metadata.uid
     assert receipt.attempts == 1
     assert stored.metadata.managed_fields[-1].manager == "kcm-host"
-
-
-async def test_a_patch_of_a_subresource(
-    writer: SyncWriter, fault_proxy: FaultProxy, core: Any, namespace: str
-) -> None:
-    """The subresource ends the path, and its part of the object is changed."""
-    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}}
-    core.create_namespaced_resource_quota(namespace, quota)
-    body = {"status": {"hard": {"pods": "5"}, "used": {"pods": "3"}}}
-    await writer.patch(QUOTA, Key("q", namespace), body, subresource="status")
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas/q/status"
-    assert told(only(fault_proxy, path))["body"] == body
-    assert core.read_namespaced_resource_quota("q", namespace).status.used == {"pods": "3"}
 
 
 async def test_an_apply_of_a_namespaced_object(

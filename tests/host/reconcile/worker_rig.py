@@ -14,14 +14,15 @@ from kcm_host.api.writes import Permission, Write, Writer, WriteResponse
 from kcm_host.informer.store import Store
 from kcm_host.observe.tracing import NoTracing, Tracing, WriteLinks
 from kcm_host.reconcile.read_your_writes import ReadYourWrites
-from kcm_host.reconcile.sender import Sender
+from kcm_host.reconcile.sender import LiveSender, Sender
 from kcm_host.reconcile.worker import RunningSync, SyncFunction, WorkerContext, failed_sync_log
 from kcm_host.reconcile.worker_group import WorkerGroup
 from kcm_host.workqueue.queue import WorkQueue
 
 NODE = Kind(group="", version="v1", name="Node", resource="nodes", namespaced=False)
-CLAIM = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
+CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 A, B = Key("a"), Key("b")
+MakeSender = Callable[..., LiveSender]
 CAUSE = Cause(reason="updated", received=0.0, kind="nodes", object="a", resource_version="7")
 
 
@@ -123,6 +124,11 @@ class Rig:
         async with self.working(sync, workers=workers):
             await asyncio.sleep(seconds)
             return list(self.syncs.records)
+
+    async def sync_a(self, sync: SyncFunction, *, seconds: float) -> list[SyncRecord]:
+        """Queue key `a` and run a worker for so long; return the records of the syncs."""
+        self.queue.add(A, CAUSE)
+        return await self.run(sync, seconds=seconds)
 
 
 def scripted(*steps: Outcome | BaseException) -> SyncFunction:
