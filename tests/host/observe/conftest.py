@@ -6,13 +6,25 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
+from host.observe.collector import Collector
 
-from kcm_host.observe.states import ControllerState, FailingKey, HostState, QueueState, StreamState
+from kcm_host.observe.endpoints import Endpoints
+from kcm_host.observe.metrics import Metrics
+from kcm_host.observe.states import (
+    ControllerState,
+    FailingKey,
+    HostState,
+    QueueState,
+    StreamState,
+)
+from kcm_host.observe.watchdog import Watchdog
 
 DEADLINE_SECONDS = 60.0
 
@@ -159,3 +171,41 @@ def blocker(tmp_path: Path) -> Iterator[Blocker]:
     blocker = Blocker(module)
     yield blocker
     blocker.released.set()
+
+
+Serve = Callable[..., AbstractContextManager[Endpoints]]
+PLUGINS = {"acme_loops": "acme"}
+
+
+@pytest.fixture
+def serve(loop_thread: LoopThread, state: HostState) -> Serve:
+    """Serve endpoints at a free port, those of a ready host or of another one."""
+
+    @contextmanager
+    def serving(
+        host_state: Callable[..., HostState] = lambda _: state,
+        *,
+        bind: str = "127.0.0.1:0",
+        **options: Any,
+    ) -> Iterator[Endpoints]:
+        loop = loop_thread.loop
+        watchdog = Watchdog(loop, plugins=PLUGINS, limit_seconds=0.3, check_seconds=0.02)
+        loop_thread.call(watchdog.start)
+        own = {"watchdog": watchdog, "metrics": Metrics(), **options}
+        endpoints = Endpoints(bind, loop=loop, host_state=host_state, **own)
+        try:
+            endpoints.start()
+            yield endpoints
+        finally:
+            endpoints.stop()
+            watchdog.stop()
+
+    return serving
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Run a collector."""
+    collector = Collector()
+    yield collector
+    collector.close()

@@ -5,14 +5,15 @@ import os
 import resource
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import msgspec
 import pytest
-from host.observe.conftest import Blocker, LoopThread
-from host.observe.test_endpoints import get, serving
+from host.observe.conftest import Blocker, LoopThread, Serve
+from host.observe.test_endpoints import get
 
 from kcm_host.observe.endpoints import Endpoints
 from kcm_host.observe.http_server import LIMITS, Limits
@@ -52,10 +53,10 @@ def is_closed(client: socket.socket) -> bool:
         return True
 
 
-def test_head_that_never_ends_is_aborted(loop_thread: LoopThread, state: HostState) -> None:
+def test_head_that_never_ends_is_aborted(serve: Serve, loop_thread: LoopThread) -> None:
     """A client that goes on sending its head is closed at the deadline all the same (F-15)."""
     with (
-        serving(loop_thread, lambda _: state, limits=Limits(request_seconds=0.2)) as endpoints,
+        serve(limits=Limits(request_seconds=0.2)) as endpoints,
         connect(endpoints) as slow,
     ):
         slow.sendall(b"GET /livez HTTP/1.1\r\nX: ")
@@ -68,14 +69,16 @@ def test_head_that_never_ends_is_aborted(loop_thread: LoopThread, state: HostSta
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_response_that_nobody_reads_is_aborted(loop_thread: LoopThread, state: HostState) -> None:
+def test_response_that_nobody_reads_is_aborted(
+    serve: Serve, loop_thread: LoopThread, state: HostState
+) -> None:
     """A client that does not read a large response is aborted at the deadline (F-15)."""
     huge = msgspec.structs.replace(
         state.controllers[0], status={"text": "x" * 30_000_000, "controller": "ttl"}
     )
     whole = msgspec.structs.replace(state, controllers=(huge,))
     with (
-        serving(loop_thread, lambda _: whole, limits=Limits(request_seconds=2.0)) as endpoints,
+        serve(lambda _: whole, limits=Limits(request_seconds=2.0)) as endpoints,
         connect(endpoints) as lazy,
     ):
         lazy.sendall(b"GET /status HTTP/1.1\r\n\r\n")
@@ -83,10 +86,10 @@ def test_response_that_nobody_reads_is_aborted(loop_thread: LoopThread, state: H
         loop_thread.until(lambda: endpoints.connections == 0)
 
 
-def test_idle_clients_do_not_block_a_probe(loop_thread: LoopThread, state: HostState) -> None:
+def test_idle_clients_do_not_block_a_probe(serve: Serve, loop_thread: LoopThread) -> None:
     """A probe has a response in spite of many idle connections, also of its address (F-15)."""
     with (
-        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
+        serve(limits=PATIENT) as endpoints,
         silent(endpoints, 2 * LIMITS.connections) as clients,
     ):
         assert get(endpoints, "/livez")[:2] == (200, "ok")
@@ -95,10 +98,10 @@ def test_idle_clients_do_not_block_a_probe(loop_thread: LoopThread, state: HostS
         assert endpoints.connections <= LIMITS.connections_per_peer
 
 
-def test_one_address_does_not_evict_others(loop_thread: LoopThread, state: HostState) -> None:
+def test_one_address_does_not_evict_others(serve: Serve, loop_thread: LoopThread) -> None:
     """Connections beyond the limit of an address close older ones of that address alone (F-15)."""
     with (
-        serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints,
+        serve(limits=PATIENT) as endpoints,
         connect(endpoints) as honest,
         silent(endpoints, 2 * LIMITS.connections, OTHER_PEERS[0]) as clients,
     ):
@@ -107,9 +110,9 @@ def test_one_address_does_not_evict_others(loop_thread: LoopThread, state: HostS
         assert honest.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_all_addresses_together_are_limited(loop_thread: LoopThread, state: HostState) -> None:
+def test_all_addresses_together_are_limited(serve: Serve, loop_thread: LoopThread) -> None:
     """Many addresses share one limit, and a probe has a response (F-15)."""
-    with serving(loop_thread, lambda _: state, limits=PATIENT) as endpoints, ExitStack() as held:
+    with serve(limits=PATIENT) as endpoints, ExitStack() as held:
         for peer in OTHER_PEERS:
             held.enter_context(silent(endpoints, LIMITS.connections_per_peer, peer))
         assert get(endpoints, "/livez")[0] == 200
@@ -119,7 +122,7 @@ def test_all_addresses_together_are_limited(loop_thread: LoopThread, state: Host
 
 
 def test_without_file_descriptors_accepting_pauses(
-    loop_thread: LoopThread, state: HostState, caplog: pytest.LogCaptureFixture
+    serve: Serve, loop_thread: LoopThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Out of descriptors, accepting pauses instead of spinning, and goes on afterwards (F-15)."""
     caplog.set_level("DEBUG")
@@ -128,7 +131,7 @@ def test_without_file_descriptors_accepting_pauses(
         return [one.levelname for one in caplog.records if "not accepting" in one.getMessage()]
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with serving(loop_thread, lambda _: state) as endpoints, ExitStack() as stack:
+    with serve() as endpoints, ExitStack() as stack:
         host, _, port = endpoints.address.rpartition(":")
         client = stack.enter_context(socket.socket())
         client.settimeout(DEADLINE_SECONDS)
@@ -147,18 +150,18 @@ def test_without_file_descriptors_accepting_pauses(
     assert len(failed()) <= 3
 
 
-def test_post_with_a_body_gets_its_response(loop_thread: LoopThread, state: HostState) -> None:
+def test_post_with_a_body_gets_its_response(serve: Serve) -> None:
     """Data after the head does not reset the connection before the response (F-15)."""
-    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
+    with serve() as endpoints, connect(endpoints) as client:
         client.sendall(b"POST /livez HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000)
         assert client.recv(12) == b"HTTP/1.1 405"
 
 
 def test_stop_sends_a_pending_response(
-    loop_thread: LoopThread, state: HostState, blocker: Blocker
+    serve: Serve, loop_thread: LoopThread, blocker: Blocker
 ) -> None:
-    """A request that waits for the loop at the stop has a response with the reason (F-15)."""
-    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
+    """A request that waits for the loop at the stop gets the reason; no thread is left (F-15)."""
+    with serve() as endpoints, connect(endpoints) as client:
         blocker.block(loop_thread)
         client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
         loop_thread.until(lambda: endpoints._bridge.pending)
@@ -166,6 +169,8 @@ def test_stop_sends_a_pending_response(
         answer = b"".join(iter(lambda: client.recv(4096), b""))
         assert answer.startswith(b"HTTP/1.1 503")
         assert answer.endswith(b"the host is stopping\n")
+        assert "kcm-host-endpoints" not in {thread.name for thread in threading.enumerate()}
+        assert endpoints.address == ""
 
 
 @pytest.mark.parametrize(
@@ -189,10 +194,8 @@ def test_stop_sends_a_pending_response(
         pytest.param(b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, 431, id="huge head"),
     ],
 )
-def test_odd_requests_have_a_response(
-    loop_thread: LoopThread, state: HostState, head: bytes, status: int
-) -> None:
+def test_odd_requests_have_a_response(serve: Serve, head: bytes, status: int) -> None:
     """Whatever is sent gets the status that fits it."""
-    with serving(loop_thread, lambda _: state) as endpoints, connect(endpoints) as client:
+    with serve() as endpoints, connect(endpoints) as client:
         client.sendall(head)
         assert client.recv(12) == f"HTTP/1.1 {status}".encode()

@@ -30,6 +30,12 @@ def _restored() -> Iterator[None]:
     root.handlers[:] = handlers
 
 
+@pytest.fixture
+def out() -> io.StringIO:
+    """Return the stream of the log."""
+    return io.StringIO()
+
+
 def line_of(out: io.StringIO) -> str:
     """Return the one line in `out`, with its time replaced."""
     text = out.getvalue()
@@ -51,33 +57,31 @@ def line_of(out: io.StringIO) -> str:
         pytest.param({"keys": ["a", "b"]}, 'keys=["a", "b"]', id="list"),
     ],
 )
-def test_text_line_holds_event_and_pairs(pairs: dict[str, object], shown: str) -> None:
+def test_text_line_holds_event_and_pairs(
+    out: io.StringIO, pairs: dict[str, object], shown: str
+) -> None:
     """A text line is time, padded level, event and pairs; values that would blur it are quoted."""
-    out = io.StringIO()
     start_logging("info", stream=out)
     log.info("node patched", extra={"kv": pairs})
     assert line_of(out) == f"TIME INFO  node patched  {shown}"
 
 
-def test_text_line_without_pairs_ends_with_the_event() -> None:
+def test_text_line_without_pairs_ends_with_the_event(out: io.StringIO) -> None:
     """An event without pairs has no blanks at the end."""
-    out = io.StringIO()
     start_logging("info", stream=out)
     log.warning("drain overrun")
     assert line_of(out) == "TIME WARN  drain overrun"
 
 
-def test_event_of_a_library_cannot_fake_a_second_line() -> None:
+def test_event_of_a_library_cannot_fake_a_second_line(out: io.StringIO) -> None:
     """Control characters in an event are escaped, and a foreign logger is named."""
-    out = io.StringIO()
     start_logging("info", stream=out)
     logging.getLogger("acme.loop").error("bad\nTIME INFO  all is well")
     assert line_of(out) == r"TIME ERROR bad\nTIME INFO  all is well  logger=acme.loop"
 
 
-def test_json_line_is_one_object() -> None:
+def test_json_line_is_one_object(out: io.StringIO) -> None:
     """A JSON line has time, level, logger, event and the pairs, which cannot hide those four."""
-    out = io.StringIO()
     start_logging("info", form="json", stream=out)
     pairs = {"controller": "ttl", "level": "high", "odd": {1}}
     log.info("node patched", extra={"kv": pairs})
@@ -102,39 +106,25 @@ def fail(event: str) -> None:
         log.exception(event)
 
 
-def test_exception_is_one_line_above_debug() -> None:
-    """At level info an exception is the pair `error`, without its stack."""
-    out = io.StringIO()
-    start_logging("info", stream=out)
-    fail("sync failed")
-    assert line_of(out) == (
-        r"TIME ERROR sync failed  "
-        '''error="ValueError: no such zone:\\n  'x'"'''
-    )
-
-
+@pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_stack_is_shown_at_debug(form: Literal["text", "json"]) -> None:
-    """At level debug the stack is shown: below the text line, or as `stack` of the object."""
-    out = io.StringIO()
-    start_logging("debug", form=form, stream=out)
+def test_exceptions_have_a_stack_at_debug_alone(
+    out: io.StringIO, form: Literal["text", "json"], level: str
+) -> None:
+    """Otherwise an exception is `error`; the stack is below the text line, or `stack` in JSON."""
+    start_logging(level, form=form, stream=out)
     fail("sync failed")
+    first, *stack = out.getvalue().splitlines()
     if form == "json":
-        assert "Traceback" in json.loads(out.getvalue())["stack"]
-    else:
-        first, second, *_ = out.getvalue().splitlines()
-        assert "sync failed" in first
-        assert second == "    Traceback (most recent call last):"
-
-
-def test_json_above_debug_has_no_stack() -> None:
-    """At level info the JSON object has `error` and no `stack`."""
-    out = io.StringIO()
-    start_logging("info", form="json", stream=out)
-    fail("sync failed")
-    line = json.loads(out.getvalue())
-    assert line["error"].startswith("ValueError: no such zone")
-    assert "stack" not in line
+        line = json.loads(first)
+        assert line["error"].startswith("ValueError: no such zone")
+        stack = line.get("stack", "").splitlines()
+    elif level == "info":
+        error = '''error="ValueError: no such zone:\\n  'x'"'''
+        assert line_of(out) == f"TIME ERROR sync failed  {error}"
+    assert [line.strip() for line in stack[:1]] == (
+        ["Traceback (most recent call last):"] if level == "debug" else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,9 +154,8 @@ def test_level_is_coloured_on_a_terminal_alone(
     assert line_of(out) == f"TIME {expected} queue grows"
 
 
-def test_libraries_are_quiet_below_warning() -> None:
+def test_libraries_are_quiet_below_warning(out: io.StringIO) -> None:
     """What libraries say below a warning is not shown, even at level debug."""
-    out = io.StringIO()
     start_logging("debug", stream=out)
     for name in ("asyncio", "kubernetes", "urllib3"):
         logging.getLogger(name).info("chatter")
@@ -189,15 +178,14 @@ def test_unknown_level_is_refused_with_the_known_ones() -> None:
         start_logging("loud")
 
 
-def test_warnings_of_python_are_log_lines() -> None:
+def test_warnings_of_python_are_log_lines(out: io.StringIO) -> None:
     """A warning is one JSON line with its place, not text on stderr (F-63)."""
-    stream = io.StringIO()
-    start_logging(form="json", stream=stream)
+    start_logging(form="json", stream=out)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         log_warnings()
         warnings.warn("coroutine 'tidy' was never awaited", RuntimeWarning, stacklevel=1)
-    line = json.loads(stream.getvalue())
+    line = json.loads(out.getvalue())
     assert (line["level"], line["event"]) == ("warning", "python warning")
     assert line["warning"] == "RuntimeWarning: coroutine 'tidy' was never awaited"
     assert line["at"].startswith(f"{__file__}:")

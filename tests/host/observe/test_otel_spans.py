@@ -1,20 +1,17 @@
 """The spans of syncs and writes, as a collector receives them."""
 
 import asyncio
-import http.server
 import io
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from host.observe.collector import Collector
 from opentelemetry import trace
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from kcm_host.api.errors import Conflict
 from kcm_host.api.kinds import Key, Kind
@@ -28,63 +25,6 @@ PATCH = Write(kind=NODE, key=Key("n1"), verb="patch", body=b"{}")
 UPDATED = Cause(reason="updated", received=0.0, kind="Node", object="n1", resource_version="1")
 ERROR = 2
 CLIENT = 3
-
-
-class Collector(http.server.ThreadingHTTPServer):
-    """Takes OTLP over HTTP at a free port and keeps what it was sent."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Intake)
-        self.requests: list[ExportTraceServiceRequest] = []
-        self.paths: list[str] = []
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,))
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    @property
-    def spans(self) -> dict[str, Span]:
-        """The spans received so far, by name."""
-        return {
-            span.name: span
-            for request in self.requests
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        }
-
-    def close(self) -> None:
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
-
-
-class Intake(http.server.BaseHTTPRequestHandler):
-    """One batch of spans."""
-
-    server: Collector
-
-    def do_POST(self) -> None:
-        """Take a batch."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.paths.append(self.path)
-        self.server.requests.append(ExportTraceServiceRequest.FromString(body))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        """Stay silent."""
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    """Run a collector."""
-    collector = Collector()
-    yield collector
-    collector.close()
 
 
 @contextmanager

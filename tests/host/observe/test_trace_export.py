@@ -1,14 +1,13 @@
 """Tracing when its collector is down, its packages are missing, or it is off."""
 
-import http.server
 import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
+from host.observe.collector import Collector
 from logged import logged
 
 from kcm_host.api.kinds import Key
@@ -38,44 +37,20 @@ def test_stop_is_not_delayed_by_a_collector_that_is_down(caplog: pytest.LogCaptu
     assert logged(caplog, "spans lost: not exported in time at stop") == [{"seconds": 0.2}]
 
 
-class Refusing(http.server.BaseHTTPRequestHandler):
-    """A collector that refuses batches until it is told otherwise."""
-
-    status = 400
-    seen = 0
-
-    def do_POST(self) -> None:
-        """Refuse a batch."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        type(self).seen += 1
-        self.send_response(type(self).status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        """Stay silent."""
-
-
 def test_export_errors_are_logged_once_until_recovery(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, collector: Collector
 ) -> None:
     """Batches that cannot be delivered are one line in the log, and one when they can be again."""
     caplog.set_level("INFO")
     # The SDK's own variable: a batch every 20 ms, so that the test sees several.
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
-
-    class Handler(Refusing):
-        pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    serving = threading.Thread(target=server.serve_forever, args=(0.02,))
-    serving.start()
-    tracing = start_tracing("otlp", endpoint=f"http://127.0.0.1:{server.server_port}", version="1")
+    collector.status = 400
+    tracing = start_tracing("otlp", endpoint=collector.url, version="1")
 
     def deliver(batches: int) -> None:
-        goal = Handler.seen + batches
+        goal = len(collector.paths) + batches
         end = time.monotonic() + 60
-        while Handler.seen < goal:
+        while len(collector.paths) < goal:
             assert time.monotonic() < end
             a_sync(tracing)
             time.sleep(0.01)
@@ -84,13 +59,10 @@ def test_export_errors_are_logged_once_until_recovery(
         deliver(4)
         failed = [kv for kv in logged(caplog, "trace export failing") if "400" in kv["reason"]]
         assert len(failed) == 1
-        Handler.status = 200
+        collector.status = 200
         deliver(4)
     finally:
         tracing.stop(60)
-        server.shutdown()
-        serving.join()
-        server.server_close()
     assert len(logged(caplog, "trace export recovered")) == 1
 
 

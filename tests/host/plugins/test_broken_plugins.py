@@ -35,11 +35,155 @@ def broken(site: Site, name: str = "bad", **options: str) -> Quarantined:
     return found
 
 
-def without_hook(source: str, hook: str) -> str:
-    """Cut one hook, marker included, out of the good plugin."""
-    return re.sub(
-        rf"    @hookimpl\n    (async )?def {hook}\(.*?(?=\n    @|\Z)", "", source, flags=re.S
-    )
+def without(hook: str) -> tuple[str, str]:
+    """Return the change that takes a hook away, marker included."""
+    return rf"    @hookimpl\n    (async )?def {hook}\(.*?(?=\n    @|\Z)", ""
+
+
+def unmarked(hook: str) -> tuple[str, str]:
+    """Return the change that takes the marker of a hook away."""
+    return rf"    @hookimpl\n(    (async )?def {hook}\()", r"\1"
+
+
+def with_method(head: str, result: str = "{}", *, marker: str = "@hookimpl") -> tuple[str, str]:
+    """Return the change that adds a method."""
+    return r"\Z", f"\n    {marker}\n    def {head}:\n        return {result}\n"
+
+
+#: A change of the source of a good plugin: a pattern and what is put in its place.
+WHOLE = r"\A.*\Z"
+IMPORT, VALIDATE, REGISTER = Stage.IMPORT, Stage.VALIDATE, Stage.REGISTER
+UNKNOWN = "did you mean 'kcm_writes'?"
+#: Kind of mistake: a change of a good plugin, the stage, the reason and the remedy.
+SOURCES: dict[str, tuple[tuple[str, str], Stage, str, str]] = {
+    "2, a missing dependency": (
+        (WHOLE, "import loading_case_not_installed"),
+        IMPORT,
+        "ModuleNotFoundError: No module named 'loading_case_not_installed'",
+        "together with what it depends on",
+    ),
+    "3, an exit with a text": (
+        (WHOLE, "raise SystemExit('no licence')"),
+        IMPORT,
+        "SystemExit: no licence",
+        "must not end the program",
+    ),
+    "3, an exit of another sort": ((WHOLE, "raise GeneratorExit"), IMPORT, "GeneratorExit", ""),
+    "6, no hook at all": (
+        (WHOLE, "class Loop: pass"),
+        VALIDATE,
+        "it lacks 'kcm_watches' and 'kcm_sync'",
+        "",
+    ),
+    "6, no watches": (without("kcm_watches"), VALIDATE, "it lacks 'kcm_watches'", "implement"),
+    "6, no sync": (without("kcm_sync"), VALIDATE, "it lacks 'kcm_sync'", "implement 'kcm_sync'"),
+    "6, unmarked watches": (
+        unmarked("kcm_watches"),
+        VALIDATE,
+        "'kcm_watches' lacks @hookimpl",
+        "put @hookimpl",
+    ),
+    "6, unmarked sync": (
+        unmarked("kcm_sync"),
+        VALIDATE,
+        "'kcm_sync' lacks @hookimpl",
+        "put @hookimpl",
+    ),
+    "6, unmarked optional hook": (
+        with_method("kcm_writes(self)", marker=""),
+        VALIDATE,
+        "'kcm_writes' lacks @hookimpl",
+        "put @hookimpl",
+    ),
+    "7, unknown hook": (with_method("kcm_write(view)"), REGISTER, "'kcm_write'", UNKNOWN),
+    "7, unknown and unmarked hook": (
+        with_method("kcm_write(view)", marker="@staticmethod"),
+        VALIDATE,
+        "'kcm_write' is no hook",
+        UNKNOWN,
+    ),
+    "7, like no other": (
+        with_method("kcm_zzz(self)"),
+        REGISTER,
+        "'kcm_zzz'",
+        "kcm_watches, kcm_sync, kcm_info, kcm_settings, kcm_writes",
+    ),
+    **{
+        f"8, argument {argument}": (
+            (r"kcm_status\(self, view\)", f"kcm_status(self, {argument})"),
+            REGISTER,
+            says,
+            "take any of: view",
+        )
+        for argument, says in {
+            "client": "'kcm_status' has no argument 'client'",
+            "view=None": "'kcm_status' declares 'view=None'",
+            "*, view": "'kcm_status' declares 'view'",
+            "**rest": "'kcm_status' declares '**rest'",
+        }.items()
+    },
+    "9, a sync that is not async": (
+        ("async def", "def"),
+        VALIDATE,
+        "'kcm_sync' is no async function",
+        "async def",
+    ),
+    "9, another hook that is async": (
+        ("def kcm_status", "async def kcm_status"),
+        VALIDATE,
+        "'kcm_status' is async, but only 'kcm_sync' is awaited",
+        "",
+    ),
+    "a hook that is there twice": (
+        with_method("more(self)", marker="@hookimpl(specname='kcm_status')"),
+        VALIDATE,
+        "'kcm_status' is implemented twice",
+        "",
+    ),
+    "a hook of an extension": (
+        with_method("kcm_observe(self, record)"),
+        VALIDATE,
+        "'kcm_observe' is a hook of extensions",
+        "'kcm_host.extensions'",
+    ),
+    "a hook with an instance that there is not yet": (
+        with_method("kcm_settings(self)"),
+        VALIDATE,
+        "'kcm_settings' is called before there is an instance",
+        "mark it with @staticmethod and leave out 'self'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "stage", "reason", "remedy"), SOURCES.values(), ids=SOURCES)
+def test_a_mistake_in_the_source(
+    site: Site, good: str, change: tuple[str, str], stage: Stage, reason: str, remedy: str
+) -> None:
+    """Each is found where it can be, with the hook and what to write instead (kinds 2 to 9)."""
+    pattern, replacement = change
+    site.plugin("bad", re.sub(pattern, replacement, good, flags=re.S))
+    found = broken(site)
+    assert found.stage is stage
+    assert reason in found.reason
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason", "remedy"),
+    [
+        ("Lop", "has no 'Lop' (it has 'Loop')", "correct the entry point 'bad = "),
+        ("loop", "is a Loop, not a class", "names the plugin's class"),
+    ],
+)
+def test_an_attribute_that_is_no_class(
+    site: Site, good: str, attribute: str, reason: str, remedy: str
+) -> None:
+    """Kind 4: the class is not in the module, or it is an instance."""
+    site.plugin("bad", good + "\nloop = Loop()\n", attribute=attribute)
+    found = broken(site)
+    assert found.stage is Stage.ATTRIBUTE
+    assert reason in found.reason
+    assert remedy in found.remedy
 
 
 def test_a_missing_module(site: Site) -> None:
@@ -68,49 +212,6 @@ def test_a_syntax_error(site: Site) -> None:
     path = site.plugin("bad", "\nclass Loop(:\n    pass\n")
     assert re.search(r"SyntaxError: .* at .*:2$", broken(site).reason)
     assert path.name in broken(site).reason
-
-
-def test_a_missing_dependency(site: Site) -> None:
-    """Kind 2: a module the plugin imports is missing, which is not the plugin's own."""
-    site.plugin("bad", "import loading_case_not_installed")
-    found = broken(site)
-    assert "ModuleNotFoundError: No module named 'loading_case_not_installed'" in found.reason
-    assert "together with what it depends on" in found.remedy
-
-
-@pytest.mark.parametrize("leave", ["raise SystemExit(3)", "raise GeneratorExit"])
-def test_an_exit_at_import(site: Site, leave: str) -> None:
-    """Kind 3: ending the program at import ends the plugin alone."""
-    site.plugin("bad", leave)
-    found = broken(site)
-    assert found.stage is Stage.IMPORT
-    assert leave.split()[1].split("(", maxsplit=1)[0] in found.reason
-
-
-def test_an_exit_at_import_says_that_modules_must_not(site: Site) -> None:
-    """Kind 3: the remedy names the rule that was broken."""
-    site.plugin("bad", "import sys\nsys.exit('no licence')")
-    found = broken(site)
-    assert "SystemExit: no licence" in found.reason
-    assert "must not end the program" in found.remedy
-
-
-def test_a_missing_attribute(site: Site, good: str) -> None:
-    """Kind 4: the class is not in the module; a similar name is suggested."""
-    site.plugin("bad", good, attribute="Lop")
-    found = broken(site)
-    assert found.stage is Stage.ATTRIBUTE
-    assert "has no 'Lop' (it has 'Loop')" in found.reason
-    assert "correct the entry point 'bad = " in found.remedy
-
-
-def test_an_attribute_that_is_no_class(site: Site, good: str) -> None:
-    """Kind 4: an entry point must not name an instance."""
-    site.plugin("bad", good + "\nloop = Loop()\n", attribute="loop")
-    found = broken(site)
-    assert found.stage is Stage.ATTRIBUTE
-    assert found.reason.endswith("is a Loop, not a class")
-    assert "names the plugin's class" in found.remedy
 
 
 @pytest.mark.parametrize(
@@ -142,15 +243,6 @@ def test_a_constructor_that_takes_no_settings(site: Site, good: str) -> None:
     with pytest.raises(BrokenPlugin) as caught:
         plugin.construct(settings)
     assert "must take the settings as its only argument" in caught.value.quarantined.remedy
-
-
-def test_a_hook_that_needs_no_instance_is_static(site: Site, good: str) -> None:
-    """The settings are read before there is an instance."""
-    source = SETTINGS.replace("    @staticmethod\n", "").replace("settings()", "settings(self)")
-    site.plugin("bad", good + source)
-    found = broken(site)
-    assert found.reason.startswith("'kcm_settings' is called before there is an instance")
-    assert found.remedy == "mark it with @staticmethod and leave out 'self'"
 
 
 @pytest.mark.parametrize(
@@ -187,93 +279,11 @@ def test_a_requirement_that_admits_0_1(site: Site, demand: str) -> None:
     assert found.reason.startswith("it is written for kcm-host 0.1: it needs 'kcm-host")
 
 
-@pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync"])
-def test_a_required_hook_that_is_missing(site: Site, good: str, hook: str) -> None:
-    """Kind 6: a controller without one of the two hooks names it."""
-    site.plugin("bad", without_hook(good, hook))
-    found = broken(site)
-    assert found.stage is Stage.VALIDATE
-    assert found.reason == f"it lacks '{hook}'"
-    assert f"implement '{hook}'" in found.remedy
-
-
-def test_several_hooks_that_are_missing(site: Site) -> None:
-    """Kind 6: all of them are named at once."""
-    site.plugin("bad", "class Loop: pass")
-    assert broken(site).reason == "it lacks 'kcm_watches' and 'kcm_sync'"
-
-
-@pytest.mark.parametrize("hook", ["kcm_watches", "kcm_sync", "kcm_status"])
-def test_a_required_hook_that_is_unmarked(site: Site, good: str, hook: str) -> None:
-    """Kind 6: a method without the marker is distinguished from a missing one."""
-    site.plugin("bad", re.sub(rf"    @hookimpl\n(    (async )?def {hook}\()", r"\1", good))
-    found = broken(site)
-    assert found.stage is Stage.VALIDATE
-    assert f"'{hook}' lacks @hookimpl" in found.reason
-    assert "put @hookimpl" in found.remedy
-
-
-def test_an_optional_hook_that_is_unmarked(site: Site, good: str) -> None:
-    """Kind 6: an unmarked optional hook would silently do nothing, so it counts as well."""
-    site.plugin("bad", good + "\n    def kcm_writes(self):\n        return []\n")
-    assert "'kcm_writes' lacks @hookimpl" in broken(site).reason
-
-
-@pytest.mark.parametrize("marker", ["@hookimpl", "@staticmethod"], ids=["marked", "unmarked"])
-def test_an_unknown_hook(site: Site, good: str, marker: str) -> None:
-    """Kind 7: a name that is no hook is refused, marked or not, with the nearest hook."""
-    site.plugin("bad", good + f"\n    {marker}\n    def kcm_write(view):\n        return []\n")
-    found = broken(site)
-    assert found.stage is (Stage.REGISTER if marker == "@hookimpl" else Stage.VALIDATE)
-    assert "'kcm_write'" in found.reason
-    assert "no hook" in found.reason
-    assert "did you mean 'kcm_writes'?" in found.remedy
-
-
-def test_an_unknown_hook_like_no_other(site: Site, good: str) -> None:
-    """Kind 7: where nothing is near, the hooks are listed."""
-    site.plugin("bad", good + "\n    @hookimpl\n    def kcm_zzz(self):\n        pass\n")
-    assert "kcm_watches, kcm_sync, kcm_info, kcm_settings, kcm_writes" in broken(site).remedy
-
-
 def test_a_hook_of_a_later_host_may_be_marked_optional(site: Site, good: str) -> None:
     """A plugin may implement hooks of later hosts, if they are marked as optional."""
     later = "\n    @hookimpl(optionalhook=True)\n    def kcm_later(self):\n        pass\n"
     site.plugin("fine", good + later)
     assert list(site.load("fine").plugins) == ["fine"]
-
-
-@pytest.mark.parametrize(
-    ("argument", "says"),
-    [
-        ("client", "'kcm_status' has no argument 'client'"),
-        ("view=None", "'kcm_status' declares 'view=None'"),
-        ("*, view", "'kcm_status' declares 'view'"),
-        ("**rest", "'kcm_status' declares '**rest'"),
-    ],
-)
-def test_an_unknown_argument(site: Site, good: str, argument: str, says: str) -> None:
-    """Kind 8: the hook, the argument and the allowed ones are named."""
-    site.plugin("bad", good.replace("kcm_status(self, view)", f"kcm_status(self, {argument})"))
-    found = broken(site)
-    assert found.stage is Stage.REGISTER
-    assert says in found.reason
-    assert "take any of: view" in found.remedy
-
-
-def test_a_sync_that_is_not_async(site: Site, good: str) -> None:
-    """Kind 9: a plain function would block, and cannot be awaited."""
-    site.plugin("bad", good.replace("async def", "def"))
-    found = broken(site)
-    assert found.stage is Stage.VALIDATE
-    assert found.reason == "'kcm_sync' is no async function"
-    assert "async def" in found.remedy
-
-
-def test_another_hook_that_is_async(site: Site, good: str) -> None:
-    """Kind 9: only kcm_sync is awaited."""
-    site.plugin("bad", good.replace("def kcm_status", "async def kcm_status"))
-    assert broken(site).reason == "'kcm_status' is async, but only 'kcm_sync' is awaited"
 
 
 @pytest.mark.parametrize("option", ["wrapper", "hookwrapper"])
@@ -290,15 +300,6 @@ def test_a_sync_that_is_wrapped(site: Site, good: str, option: str, body: str) -
     assert found.stage is Stage.REGISTER
     assert "'around' is a wrapper of 'kcm_sync'" in found.reason
     assert "plain @hookimpl" in found.remedy
-
-
-def test_a_hook_that_is_there_twice(site: Site, good: str) -> None:
-    """Of two methods for one hook one would never be called, so neither is."""
-    site.plugin(
-        "bad",
-        good + "\n    @hookimpl(specname='kcm_status')\n    def more(self):\n        return {}\n",
-    )
-    assert broken(site).reason == "'kcm_status' is implemented twice"
 
 
 @pytest.mark.parametrize("demand", ["kcm-host>=0.3", "kcm_host<0.2", "KCM.host[otlp]==9.*"])
@@ -371,12 +372,3 @@ class Later(pydantic.BaseModel):
     found = broken(site)
     assert found.stage is Stage.VALIDATE
     assert says in found.reason
-
-
-def test_a_hook_of_an_extension_in_a_controller(site: Site, good: str) -> None:
-    """One class is one kind of plugin."""
-    site.plugin("bad", good + "\n    @hookimpl\n    def kcm_observe(self, record):\n        pass\n")
-    found = broken(site)
-    assert found.stage is Stage.VALIDATE
-    assert "'kcm_observe' is a hook of extensions" in found.reason
-    assert "'kcm_host.extensions'" in found.remedy

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from host.plugins.conftest import Site
 
-from kcm_host.api import Done, Key, Kind, Later, Outcome, Permission, Terminal
+from kcm_host.api import Done, Key, Kind, Later, Outcome, Terminal
 from kcm_host.api.watch import name_of
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
@@ -19,6 +19,16 @@ def kind(**parts: object) -> str:
     """Return a watch of nodes with these parts of its kind."""
     given = {"group": "", "version": "v1", "name": "Node", "resource": "nodes", **parts}
     return f"[Watch(kind=Kind(**{given!r}), model=Node)]"
+
+
+def writes(result: str) -> str:
+    """Return the source of a `kcm_writes` that returns this."""
+    return f"""
+    @hookimpl
+    def kcm_writes(self):
+        from kcm_host.api import EVENTS, Permission
+        return {result}
+"""
 
 
 def started(site: Site, source: str, old: str = "", new: str = "") -> Instance:
@@ -66,12 +76,6 @@ def test_a_constructor_that_fails_at_a_later_run(site: Site, good: str) -> None:
         plugin.new()
     assert caught.value.quarantined.stage is Stage.CONSTRUCT
     assert "OSError: busy at " in caught.value.quarantined.reason
-
-
-def test_watches_are_returned_as_declared(site: Site, good: str) -> None:
-    """A valid declaration is returned as a tuple."""
-    (watch,) = started(site, good).watches(NOTHING)
-    assert watch.kind == NODE
 
 
 @pytest.mark.parametrize(
@@ -269,14 +273,8 @@ class Owned(msgspec.Struct):
 )
 def test_bad_writes(site: Site, good: str, result: str, says: str) -> None:
     """An invalid declaration of writes quarantines the plugin."""
-    writes = f"""
-    @hookimpl
-    def kcm_writes(self):
-        from kcm_host.api import Permission
-        return {result}
-"""
     with pytest.raises(BrokenPlugin) as caught:
-        started(site, good + writes).writes()
+        started(site, good + writes(result)).writes()
     assert says in caught.value.quarantined.reason
 
 
@@ -295,42 +293,19 @@ def test_a_verb_that_is_none_of_rbac_gets_the_right_one(
     site: Site, good: str, verb: str, remedy: str
 ) -> None:
     """The usual mistakes are told what to write instead (F-67)."""
-    writes = f"""
-    @hookimpl
-    def kcm_writes(self):
-        from kcm_host.api import Permission
-        return [Permission(kind=NODE, verb={verb})]
-"""
     with pytest.raises(BrokenPlugin) as caught:
-        started(site, good + writes).writes()
+        started(site, good + writes(f"[Permission(kind=NODE, verb={verb})]")).writes()
     assert caught.value.quarantined.remedy.startswith(remedy)
 
 
 def test_writes_are_a_set_and_may_be_left_out(site: Site, good: str) -> None:
-    """Without kcm_writes nothing may be written."""
+    """Without kcm_writes nothing may be written; `get` is the verb of a live read."""
     assert started(site, good).writes() == frozenset()
-    writes = """
-    @hookimpl
-    def kcm_writes(self):
-        from kcm_host.api import Permission
-        return [Permission(kind=NODE, verb="patch")]
-"""
-    site.plugin("writing", good + writes)
+    declared = "[*[Permission(kind=NODE, verb=verb) for verb in ('patch', 'get', 'get')], *EVENTS]"
+    site.plugin("writing", good + writes(declared))
     writing = site.load("writing").plugins["writing"].new()
-    assert writing.writes() == {Permission(kind=NODE, verb="patch")}
-
-
-def test_reads_and_events_are_declared_like_writes(site: Site, good: str) -> None:
-    """`get` is the verb of a live read; events are declared like other objects."""
-    writes = """
-    @hookimpl
-    def kcm_writes(self):
-        from kcm_host.api import EVENT, Permission
-        events = [Permission(kind=EVENT, verb=verb) for verb in ("create", "patch")]
-        return [Permission(kind=NODE, verb="get"), *events]
-"""
-    declared = started(site, good + writes).writes()
-    assert {(str(one.kind), one.verb) for one in declared} == {
+    assert {(str(one.kind), one.verb) for one in writing.writes()} == {
+        ("nodes", "patch"),
         ("nodes", "get"),
         ("events", "create"),
         ("events", "patch"),

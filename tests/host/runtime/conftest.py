@@ -1,5 +1,6 @@
 """Hosts with plugins of a test, and streams of their own, on a real API server."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,8 @@ from host.runtime.loops import Loops
 from plugin_site import PluginSite
 from running_host import RunningHost
 
+from kcm_host.runtime.event_handlers import RestartReason
+from kcm_host.workqueue.queue import WorkQueue
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.proxy import FaultProxy
 
@@ -42,3 +45,15 @@ def loops(fault_proxy: FaultProxy, site: PluginSite, core: Any, namespace: str) 
             return stack.enter_context(host)
 
         yield Loops(site, core, namespace, start)
+
+
+@pytest.fixture
+async def queue() -> WorkQueue:
+    """Return an empty queue."""
+    return WorkQueue(asyncio.get_running_loop())
+
+
+@pytest.fixture
+def restarts() -> list[RestartReason]:
+    """The reasons of requested restarts."""
+    return []

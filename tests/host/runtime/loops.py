@@ -56,6 +56,19 @@ class Loop:
 """
 
 
+#: Discovery is polled often; the module is in the host's process.
+EAGER = """
+from kcm_host.runtime import discovery_poller
+discovery_poller.POLL_SECONDS = 0.2
+"""
+#: Watches the first of these that is served, or nothing.
+CHOOSING = """
+kinds = [Kind(group="GROUP", version="v1", name=one, resource=one.lower() + "s") for one in KINDS]
+found = discovery.first_served(*kinds)
+return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
+"""
+
+
 def loop(
     *,
     namespace: str = "",
@@ -85,6 +98,14 @@ def loop(
     for word, text in (("GROUP", group), ("NAMESPACE", namespace), ("RESOURCE", resource)):
         source = source.replace(f'"{word}"', f'"{text}"')
     return source.replace('"NAME"', f'"{name}"')
+
+
+def choosing(namespace: str, group: str, *kinds: str, first: str = "") -> str:
+    """Return the source of a controller that watches the first of these kinds that is served."""
+    watches = CHOOSING.replace("GROUP", group).replace("NAMESPACE", namespace)
+    watches = first + watches.replace("KINDS", repr(kinds))
+    source = loop(namespace=namespace, watches=watches)
+    return source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
 
 
 def until_synced(host: RunningHost, name: str, keys: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import Loops, loop, until_synced
+from host.runtime.loops import Loops, choosing, until_synced
 from logged import logged
 
 from kcm_host.retries import keep_running
@@ -123,19 +123,13 @@ async def broken_once(self):
 
 CachedDiscoveryClient.poll = broken_once
 """
-CHOOSING = """
-found = discovery.first_served(Kind(group="GROUP", version="v1", name="Widget", resource="widgets"))
-return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
-"""
 
 
 def test_new_kinds_are_found_after_an_error_of_the_poller(
     loops: Loops, definitions: Definitions
 ) -> None:
     """The poller goes on after an unexpected error (F-10)."""
-    watches = CHOOSING.replace("GROUP", definitions.group).replace("NAMESPACE", loops.namespace)
-    source = loop(namespace=loops.namespace, watches=watches)
-    source = source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
+    source = choosing(loops.namespace, definitions.group, "Widget")
     loops.site.plugin("choosing", source + BROKEN_DISCOVERY)
     host = loops.run("choosing")
     (line,) = eventually(lambda: host.log("background task ended"), "the failure is logged")

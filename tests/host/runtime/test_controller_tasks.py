@@ -1,7 +1,6 @@
 """Tasks of a controller beside its workers: timers and synced watches."""
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -57,28 +56,6 @@ class Loop(Loop):
     def kcm_status(self):
         return {"start": self.start, "synced": sorted(self.synced), "known": self.known}
 """
-
-
-def test_timers_enqueue_keys(loops: Loops) -> None:
-    """Their keys are synced, again and again, without any change of an object."""
-    loops.plugin("timed", after=TIMED.replace("TICK", "pass"))
-    host = loops.run("timed")
-    eventually(lambda: host.controller("timed")["status"]["ticks"] > 2, "it ticks")
-    until_synced(host, "timed", ["tick"])
-    assert host.stop() == 0
-
-
-def test_a_timer_that_fails_restarts_its_controller(loops: Loops) -> None:
-    """The reason names the timer; the next instance has its own timers."""
-    tick = "if self.start == 1: raise ValueError('no time')"
-    loops.plugin("timed", after=TIMED.replace("TICK", tick))
-    host = loops.run("timed", ready=False)
-    eventually(lambda: host.controller("timed")["status"].get("ticks"), "it ticks")
-    (line,) = host.log("controller restarting")
-    assert re.fullmatch(
-        r"'keys' of a timer \(every .*\) raised ValueError: no time at .*\.py:\d+", line["problem"]
-    )
-    assert host.controller("timed")["status"]["start"] == 2
 
 
 def test_timers_end_when_the_host_drains(loops: Loops, tmp_path: Path) -> None:

@@ -262,20 +262,6 @@ async def test_a_definition_that_takes_effect_later_is_polled_for_again(
 
 
 @pytest.mark.virtual_time
-async def test_polls_for_a_definition_end(poll: Poll, informers: Informers) -> None:
-    """Not every change of a definition changes what is served (F-70)."""
-    served = Served()
-    await poll(served)
-    await asyncio.sleep(1)
-    begun = asyncio.get_running_loop().time()
-    informers.change()
-    await asyncio.sleep(60)
-    waits = [time - begun for time in served.times if time > begun]
-    all_retries = list(itertools.accumulate([DEBOUNCE_SECONDS, *RETRY_SECONDS]))
-    assert waits == pytest.approx([*all_retries, all_retries[-1] + POLL_SECONDS])
-
-
-@pytest.mark.virtual_time
 async def test_discovery_is_polled_once_definitions_are_listed(
     poll: Poll, informers: Informers
 ) -> None:

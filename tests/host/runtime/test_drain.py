@@ -11,58 +11,15 @@ from running_host import RunningHost
 
 from kcm_host_testing.proxy import FaultProxy
 
-#: Records its begin, waits for a file of the test, and records its end.
+#: Records its begin, waits for a file of the test, and writes an annotation.
 WAITING = """
 folder = Path("FOLDER")
 (folder / f"{key.name}.begun").touch()
 while not (folder / "go").exists():
     await asyncio.sleep(0.01)
-(folder / f"{key.name}.ended").touch()
+await writer.patch(KIND, key, {"metadata": {"annotations": {"acme": "written"}}})
 """
-
-
-def processing(host: RunningHost, name: str) -> int:
-    """Return how many syncs of a controller are running."""
-    return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
-
-
-def test_running_syncs_end_and_queued_keys_are_dropped(loops: Loops, tmp_path: Path) -> None:
-    """After SIGTERM the one running sync finishes and no other begins: exit code 0 (H-61)."""
-    sync = WAITING.replace("FOLDER", str(tmp_path))
-    loops.plugin("one", sync=sync)
-    loops.create("a", "b", "c")
-    host = loops.run("one")
-    eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
-    os.kill(host.pid, signal.SIGTERM)
-    eventually(lambda: host.log("draining"), "the host drains")
-    eventually(lambda: host.controller("one")["queue"]["depth"] == 0, "the queue is dropped")
-    loops.create("d")
-    (tmp_path / "go").touch()
-    assert host.ended() == 0
-    assert len(list(tmp_path.glob("*.begun"))) == 1
-    assert len(list(tmp_path.glob("*.ended"))) == 1
-    events = [line["event"] for line in host.log()]
-    assert (events[0], events[-1]) == ("kcm-host starting", "drained")
-    assert events.index("endpoints served") < events.index("server reached")
-
-
-def test_a_running_sync_may_still_write(loops: Loops, tmp_path: Path) -> None:
-    """During the drain its requests are sent as before (H-61)."""
-    sync = WAITING.replace("FOLDER", str(tmp_path)) + dedented_patch()
-    source = loop(namespace=loops.namespace, sync=sync)
-    source = source.replace("key, view):\n        folder", "key, view, writer):\n        folder")
-    loops.site.plugin("one", source + PERMISSION)
-    loops.create("a")
-    host = loops.run("one")
-    eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
-    os.kill(host.pid, signal.SIGTERM)
-    eventually(lambda: host.log("draining"), "the host drains")
-    (tmp_path / "go").touch()
-    assert host.ended() == 0
-    found = loops.core.read_namespaced_config_map("a", loops.namespace)
-    assert found.metadata.annotations == {"acme": "written"}
-
-
+SYNC = "kcm_sync(self, key, view, writer)"
 PERMISSION = """
     @hookimpl
     def kcm_writes(self):
@@ -71,9 +28,33 @@ PERMISSION = """
 """
 
 
-def dedented_patch() -> str:
-    """Return the statement that writes an annotation."""
-    return 'await writer.patch(KIND, key, {"metadata": {"annotations": {"acme": "written"}}})\n'
+def processing(host: RunningHost, name: str) -> int:
+    """Return how many syncs of a controller are running."""
+    return int((host.controller(name)["queue"] or {"processing": 0})["processing"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
+def test_running_syncs_end_and_queued_keys_are_dropped(
+    loops: Loops, tmp_path: Path, number: signal.Signals
+) -> None:
+    """The one running sync may still write, and no other begins: exit code 0 (H-61, F-93)."""
+    source = loop(namespace=loops.namespace, sync=WAITING.replace("FOLDER", str(tmp_path)))
+    loops.site.plugin("one", source.replace("kcm_sync(self, key, view)", SYNC) + PERMISSION)
+    loops.create("a", "b", "c")
+    host = loops.run("one", shutdownTimeout="1m")
+    eventually(lambda: list(tmp_path.glob("*.begun")), "a sync has begun")
+    os.kill(host.pid, number)
+    eventually(lambda: host.log("draining"), "the host drains")
+    eventually(lambda: host.controller("one")["queue"]["depth"] == 0, "the queue is dropped")
+    loops.create("d")
+    (tmp_path / "go").touch()
+    assert host.ended() == 0
+    (begun,) = tmp_path.glob("*.begun")
+    written = loops.core.read_namespaced_config_map(begun.stem, loops.namespace)
+    assert written.metadata.annotations == {"acme": "written"}
+    events = [line["event"] for line in host.log()]
+    assert (events[0], events[-1]) == ("kcm-host starting", "drained")
+    assert events.index("endpoints served") < events.index("server reached")
 
 
 def test_controllers_drain_independently(loops: Loops) -> None:

@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import Loops, loop, until_synced
+from host.runtime.loops import EAGER, Loops, loop, until_synced
 from plugins.granted_roles import granted
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
 
-#: Discovery is polled often; the module is in the host's process.
-EAGER = """
-from kcm_host.runtime import discovery_poller
-discovery_poller.POLL_SECONDS = 0.2
-"""
 #: Also watches what MORE sets, with its own model, and shows the number of objects of each.
 COUNTING = """
 class Counted(msgspec.Struct, frozen=True):
@@ -102,12 +97,6 @@ def counts(host: RunningHost) -> dict[str, Any]:
 def until_counted(host: RunningHost, **expected: Any) -> None:
     """Wait until the controller watches these kinds and counts these objects."""
     eventually(lambda: counts(host) == expected, f"{expected} are counted")
-
-
-def asked_at(host: RunningHost) -> list[float]:
-    """Return the times at which `kcm_dynamic_watches` was called."""
-    found: list[float] = host.controller("counting")["status"]["asked"]
-    return found
 
 
 def test_kinds_are_watched_while_they_are_served(loops: Loops, definitions: Definitions) -> None:
@@ -217,9 +206,13 @@ def test_calls_of_the_hook_are_limited(loops: Loops) -> None:
     for number in range(40):
         loops.create(f"m{number}")
     eventually(lambda: host.controller("counting")["syncs"] >= 40, "all are synced")
-    eventually(lambda: len(asked_at(host)) > 1, "asked again")
-    gaps = [later - sooner for sooner, later in pairwise(asked_at(host))]
-    assert min(gaps) > 0.09
+
+    def asked_at() -> list[float]:
+        found: list[float] = host.controller("counting")["status"]["asked"]
+        return found
+
+    eventually(lambda: len(asked_at()) > 1, "asked again")
+    assert min(later - sooner for sooner, later in pairwise(asked_at())) > 0.09
 
 
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}

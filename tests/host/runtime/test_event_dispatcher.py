@@ -21,18 +21,6 @@ EnqueueCall = Callable[..., None]
 
 
 @pytest.fixture
-async def queue() -> WorkQueue:
-    """Return an empty queue."""
-    return WorkQueue(asyncio.get_running_loop())
-
-
-@pytest.fixture
-def restarts() -> list[RestartReason]:
-    """The reasons of requested restarts."""
-    return []
-
-
-@pytest.fixture
 async def dispatcher(queue: WorkQueue, restarts: list[RestartReason]) -> EventDispatcher:
     """Return a dispatcher without watches."""
     return EventDispatcher(queue, CacheView("acme", Stores()), restarts.append)
@@ -103,36 +91,26 @@ async def test_a_refresh_of_the_dynamic_watches_is_requested(
     assert dispatcher.refresh_requested.is_set()
 
 
+@pytest.mark.parametrize("error", [LookupError("lost"), SystemExit(3)], ids=repr)
 async def test_an_exception_requests_a_restart(
     dispatcher: EventDispatcher,
     restarts: list[RestartReason],
     enqueue: EnqueueCall,
     queue: WorkQueue,
+    error: BaseException,
 ) -> None:
-    """The first exception counts, and no function is called afterwards."""
+    """The first exception counts, an exit too, and no function is called afterwards."""
 
     def broken(view: View) -> Iterable[Enqueue]:
-        raise LookupError("lost")
+        raise error
 
     dispatcher.call(broken, cause=lambda: CAUSE, source="a timer")
     dispatcher.fail(OSError("too late"), source=KEYS)
     enqueue(A)
     (reason,) = restarts
-    assert reason.text == "a timer raised LookupError: lost"
-    assert isinstance(reason.error, LookupError)
+    assert reason.text == f"a timer raised {type(error).__name__}: {error}"
+    assert reason.error is error
     assert len(queue) == 0
-
-
-async def test_an_exit_requests_a_restart(
-    dispatcher: EventDispatcher, restarts: list[RestartReason]
-) -> None:
-    """A function that calls `sys.exit` restarts its controller and does not end the host."""
-
-    def exits(view: View) -> Iterable[Enqueue]:
-        raise SystemExit(3)
-
-    dispatcher.call(exits, cause=lambda: CAUSE, source=KEYS)
-    assert [reason.text for reason in restarts] == [f"{KEYS} raised SystemExit: 3"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from functools import partial
 
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import Loops, loop, until_synced
+from host.runtime.loops import Loops, choosing, loop, until_synced
 from plugins.granted_roles import granted
 from running_host import RunningHost
 
@@ -147,18 +147,6 @@ def test_a_wrong_scope_or_name_is_told(loops: Loops) -> None:
 MAP = """
 MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
 """
-#: Follows Widgets when they are served.
-CHOOSING = """
-found = discovery.first_served(Kind(group="GROUP", version="v1", name="Widget", resource="widgets"))
-return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
-"""
-
-
-def choosing(namespace: str, group: str) -> str:
-    """Return the source of a controller that watches Widgets when they are served."""
-    watches = CHOOSING.replace("GROUP", group).replace("NAMESPACE", namespace)
-    source = loop(namespace=namespace, watches=watches)
-    return source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)")
 
 
 NO_REGULAR_POLLS = """\
@@ -172,7 +160,8 @@ def test_a_kind_is_noticed_soon_after_its_definition(
     loops: Loops, definitions: Definitions
 ) -> None:
     """By controllers that ask discovery and by those that do not, without regular polls (F-70)."""
-    loops.site.plugin("choosing", NO_REGULAR_POLLS + choosing(loops.namespace, definitions.group))
+    source = choosing(loops.namespace, definitions.group, "Widget")
+    loops.site.plugin("choosing", NO_REGULAR_POLLS + source)
     loops.plugin("fixed", kind=(definitions.group, "Widget", "widgets"))
     host = loops.run("choosing", "fixed", ready=False)
     definition = "customresourcedefinitions"
@@ -190,7 +179,7 @@ def test_a_host_that_may_not_watch_definitions_has_no_problem(
     loops: Loops, api_server: ApiServer, group: str
 ) -> None:
     """Nothing is logged above level debug, and no stream is shown as failed (F-70)."""
-    loops.site.plugin("choosing", choosing(loops.namespace, group))
+    loops.site.plugin("choosing", choosing(loops.namespace, group, "Widget"))
     with granted(api_server, "bob", [CONFIG_MAPS]):
         host = loops.run("choosing", user="bob")
         refused = {"resource": "customresourcedefinitions.apiextensions.k8s.io", "level": "debug"}

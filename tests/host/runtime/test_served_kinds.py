@@ -7,7 +7,7 @@ import pytest
 from eventually import eventually
 from host.informer.reflector.running_reflector import until
 from host.runtime.definitions import Definitions
-from host.runtime.loops import Loops, loop
+from host.runtime.loops import EAGER, Loops, choosing
 from host.runtime.test_discovery_poller import Informers
 from running_host import RunningHost
 
@@ -18,29 +18,7 @@ from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
 from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
-#: What is served is asked often; the module is in the host's process.
-EAGER = """
-from kcm_host.runtime import discovery_poller
-discovery_poller.POLL_SECONDS = 0.2
-"""
-#: Follows the first of these that is served, or nothing.
-CHOOSING = """
-from kcm_host.api import Kind
-names = {"Gadget": "gadgets", "Widget": "widgets"}
-kinds = [Kind(group="GROUP", version="v1", name=one, resource=names[one]) for one in names]
-found = discovery.first_served(*kinds)
-return [Watch(kind=found, model=Thing, keys=self.keys, namespace="NAMESPACE")] if found else []
-"""
-
-
-def choosing(namespace: str, group: str, *, watches: str = CHOOSING, sync: str = "pass") -> str:
-    """Return the source of a controller whose watches depend on discovery."""
-    source = loop(
-        namespace=namespace,
-        watches=watches.replace("GROUP", group).replace("NAMESPACE", namespace),
-        sync=sync,
-    )
-    return source.replace("def kcm_watches(self)", "def kcm_watches(self, discovery)") + EAGER
+KINDS = ("Gadget", "Widget")
 
 
 def until_synced(host: RunningHost, *names: str) -> None:
@@ -53,7 +31,7 @@ def until_synced(host: RunningHost, *names: str) -> None:
 
 def test_a_controller_without_watches_idles(loops: Loops, group: str) -> None:
     """It runs and is ready, and log, endpoints and metrics say what it waits for (F-66, F-92)."""
-    loops.site.plugin("choosing", choosing(loops.namespace, group))
+    loops.site.plugin("choosing", choosing(loops.namespace, group, *KINDS) + EAGER)
     host = loops.run("choosing")
     told = host.controller("choosing")
     assert (told["phase"], told["ready"], told["problem"]) == ("running", True, "")
@@ -73,7 +51,7 @@ def test_a_controller_without_watches_idles(loops: Loops, group: str) -> None:
 
 def test_a_kind_that_is_served_later_is_watched(loops: Loops, definitions: Definitions) -> None:
     """The controller restarts at once, and again for a better kind or without the kind."""
-    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group))
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, *KINDS) + EAGER)
     host = loops.run("choosing")
     definitions.create("Widget")
     definitions.create_objects("Widget", loops.namespace, "w")
@@ -97,23 +75,9 @@ def test_a_kind_that_is_served_later_is_watched(loops: Loops, definitions: Defin
     assert host.controller("choosing")["restarts"] == 4
 
 
-def test_running_syncs_are_cancelled_at_the_restart(loops: Loops, definitions: Definitions) -> None:
-    """A sync of the last run is cancelled, and the next run does not wait for it."""
-    hang = "if key.name == 'w': await asyncio.sleep(3600)"
-    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, sync=hang))
-    host = loops.run("choosing")
-    definitions.create("Widget")
-    definitions.create_objects("Widget", loops.namespace, "w")
-    eventually(lambda: host.controller("choosing")["queue"]["processing"], "a sync is running")
-    definitions.create("Gadget")
-    definitions.create_objects("Gadget", loops.namespace, "g")
-    until_synced(host, "g")
-    assert host.metrics()['kcm_host_syncs_total{controller="choosing",outcome="cancelled"}'] == 1
-
-
 def test_other_changes_restart_nothing(loops: Loops, definitions: Definitions) -> None:
     """A kind that does not change the result of `kcm_watches` has no effect."""
-    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group))
+    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, *KINDS) + EAGER)
     definitions.create("Gadget")
     definitions.create_objects("Gadget", loops.namespace, "g")
     host = loops.run("choosing")
@@ -129,8 +93,9 @@ def test_other_changes_restart_nothing(loops: Loops, definitions: Definitions) -
 
 def test_a_hook_that_raises_restarts_nothing(loops: Loops, definitions: Definitions) -> None:
     """When `kcm_watches` of a new instance raises, that is logged and the run goes on."""
-    watches = 'if self.start > 1: raise OSError("no such thing")\n' + CHOOSING
-    loops.site.plugin("choosing", choosing(loops.namespace, definitions.group, watches=watches))
+    raises = 'if self.start > 1: raise OSError("no such thing")\n'
+    source = choosing(loops.namespace, definitions.group, *KINDS, first=raises)
+    loops.site.plugin("choosing", source + EAGER)
     host = loops.run("choosing")
     definitions.create("Widget")
     (line, *_) = eventually(lambda: host.log("watches not compared"), "the error is logged")

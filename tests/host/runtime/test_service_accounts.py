@@ -36,18 +36,6 @@ def test_a_controller_acts_as_the_references_account(own_api_server: Any) -> Non
     } == {f"system:{MANAGER}"}
 
 
-def test_without_the_setting_the_host_has_one_account(own_api_server: Any) -> None:
-    """The account of the host may not write nodes, which is logged."""
-    server: ApiServer = own_api_server()
-    core: Any = client.CoreV1Api(server.client())
-    core.create_node({"metadata": {"name": "one"}})
-    config: dict[str, Any] = {"controllers": {"ttl": {}}}
-    with RunningHost(config, kubeconfig=server.kubeconfig(MANAGER)) as host:
-        eventually(lambda: host.log("sync failed") != [], "the refusal is told")
-        (line, *_) = host.log("sync failed")
-    assert "cannot patch resource" in line["error"]
-
-
 def test_refused_writes_make_a_controller_not_ready(own_api_server: Any) -> None:
     """After 30 s `/readyz` names the missing rule and the user, until it is granted (F-81)."""
     server: ApiServer = own_api_server()
@@ -56,6 +44,8 @@ def test_refused_writes_make_a_controller_not_ready(own_api_server: Any) -> None
     config: dict[str, Any] = {"controllers": {"ttl": {}}}
     with RunningHost(config, kubeconfig=server.kubeconfig(MANAGER)) as host:
         eventually(lambda: host.page("/readyz")[0] == 503, "not ready", timeout_seconds=120)
+        (line, *_) = host.log("sync failed")
+        assert "cannot patch resource" in line["error"]
         problem = host.controller("ttl")["problem"]
         assert problem == (
             "its requests are refused (403): grant {verbs: ['patch'], resources: ['nodes'], "

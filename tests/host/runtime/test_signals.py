@@ -10,29 +10,6 @@ import pytest
 from eventually import eventually
 from host.runtime.loops import Loops
 
-#: Ends when the test says so, and notes that it did.
-WAITING = """
-Path("FOLDER/begun").touch()
-while not Path("FOLDER/go").exists():
-    await asyncio.sleep(0.01)
-Path("FOLDER/ended").touch()
-"""
-
-
-def test_a_hangup_drains(loops: Loops, tmp_path: Path) -> None:
-    """A running sync may end, then the host does, as after SIGTERM (F-93)."""
-    sync = WAITING.replace("FOLDER", str(tmp_path))
-    loops.plugin("one", sync=sync)
-    loops.create("a")
-    host = loops.run("one", shutdownTimeout="1m")
-    eventually((tmp_path / "begun").exists, "a sync has begun")
-    os.kill(host.pid, signal.SIGHUP)
-    eventually(lambda: host.log("draining"), "the host drains")
-    (tmp_path / "go").touch()
-    assert host.ended() == 0
-    assert (tmp_path / "ended").exists()
-    assert host.log("drained")
-
 
 def test_a_second_signal_of_another_sort_ends_it(loops: Loops) -> None:
     """SIGHUP counts like SIGTERM also there (F-93)."""

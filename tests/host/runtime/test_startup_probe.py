@@ -132,17 +132,16 @@ async def test_refused_credentials_end_the_wait(stranger: Client) -> None:
 async def test_an_untrusted_server_ends_the_wait(api_server: ApiServer) -> None:
     """An untrusted certificate is a permanent error: exit code 2 at once."""
     connection = connect(str(api_server.kubeconfig()), environ={})
-    untrusting = dataclasses.replace(
-        connection, credentials=Credentials(_nobody, initial=RequestCredentials({}))
-    )
+    nobody = RequestCredentials({})
+
+    async def current() -> RequestCredentials:
+        return nobody
+
+    untrusting = dataclasses.replace(connection, credentials=Credentials(current, initial=nobody))
     async with Client(untrusting, lambda _: None) as client:
         with pytest.raises(ConnectionProblem, match="is not trusted") as raised:
             await asyncio.wait_for(wait_for_server(client, LONG), 60)
     assert raised.value.exit_code == 2
-
-
-async def _nobody() -> RequestCredentials:
-    return RequestCredentials({})
 
 
 def test_a_host_waits_for_its_server(loops: Loops, fault_proxy: FaultProxy) -> None:

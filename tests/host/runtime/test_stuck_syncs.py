@@ -86,25 +86,6 @@ def test_a_stop_names_it(loops: Loops, source: str) -> None:
     assert not [line for line in host.log() if "event loop is blocked" in str(line)]
 
 
-def test_a_worker_that_is_cancelled_by_its_plugin_is_none_less(loops: Loops) -> None:
-    """A cancelled task of the plugin is a failed sync, which is retried (F-3)."""
-    sync = """
-    if not hasattr(self, "failed"):
-        self.failed = True
-        task = asyncio.create_task(asyncio.sleep(60))
-        asyncio.get_running_loop().call_later(0.01, task.cancel)
-        await task
-    """
-    loops.plugin("one", sync=sync)
-    host = loops.run("one")
-    loops.create("a")
-    eventually(lambda: synced(host, "a"), "the key was synced after its failure")
-    (line,) = host.log("sync failed")
-    assert line["error"] == "CancelledError: "
-    assert host.page("/readyz")[0] == 200
-    assert host.stop() == 0
-
-
 def test_a_stop_does_not_wait_for_threads(loops: Loops) -> None:
     """A sync that waits for a thread is cancelled, and the thread ends with the process (F-12)."""
     sync = "await asyncio.to_thread(time.sleep, 3600)"

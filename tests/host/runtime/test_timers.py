@@ -36,18 +36,6 @@ class Calls:
 
 
 @pytest.fixture
-async def queue() -> WorkQueue:
-    """Return an empty queue."""
-    return WorkQueue(asyncio.get_running_loop())
-
-
-@pytest.fixture
-def restarts() -> list[RestartReason]:
-    """The reasons of requested restarts."""
-    return []
-
-
-@pytest.fixture
 async def run(
     queue: WorkQueue, restarts: list[RestartReason]
 ) -> AsyncIterator[Callable[[Calls, float], None]]:
@@ -79,16 +67,6 @@ async def test_a_timer_fires_again_and_again(run: Run, queue: WorkQueue) -> None
     item = await queue.get()
     assert item.key == RECOUNT
     assert [cause.reason for cause in item.causes] == ["timer"] * 3
-
-
-async def test_timers_are_independent(run: Run) -> None:
-    """Each has its own interval."""
-    often, seldom = Calls(), Calls()
-    run(often, 2)
-    run(seldom, 5)
-    await asyncio.sleep(10.5)
-    assert often.times == [2, 4, 6, 8, 10]
-    assert seldom.times == [5, 10]
 
 
 async def test_missed_calls_become_one(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -71,8 +72,8 @@ class Rig:
     def _restart(self, reason: RestartReason) -> None:
         self.restarts.append(reason.text)
 
-    def resync(self) -> asyncio.Task[None]:
-        """Start the resync of every hour."""
+    async def resync(self) -> None:
+        """Run the resync of every hour for two hours."""
         resync = Resync(
             self.queue,
             self.dispatcher,
@@ -81,7 +82,8 @@ class Rig:
             period=timedelta(hours=1),
             random=float,
         )
-        return asyncio.create_task(resync.run())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(resync.run(), 2 * 3600)
 
     async def taken(self) -> set[str]:
         """Return the keys that are queued."""
@@ -142,10 +144,8 @@ async def test_without_keys_an_object_is_its_own_key(rig: Rig) -> None:
     rig.watches.add(PODS)
     rig.informers.put(A)
     assert await rig.taken() == {"team/a"}
-    task = rig.resync()
-    await asyncio.sleep(2 * 3600)
+    await rig.resync()
     assert await rig.taken() == {"team/a"}
-    task.cancel()
 
 
 async def test_with_keys_the_resync_queues_nothing_unasked(rig: Rig) -> None:
@@ -153,10 +153,8 @@ async def test_with_keys_the_resync_queues_nothing_unasked(rig: Rig) -> None:
     rig.watches.add(replace(PODS, keys=to("x")))
     rig.informers.put(A)
     assert await rig.taken() == {"x"}
-    task = rig.resync()
-    await asyncio.sleep(2 * 3600)
+    await rig.resync()
     assert await rig.taken() == set()
-    task.cancel()
 
 
 async def test_new_functions_are_used_without_a_new_list(
@@ -178,10 +176,8 @@ async def test_new_functions_are_used_without_a_new_list(
     rig.informers.put(B, node="n1")
     assert set(dict(rig.view.of(POD, Pod).by_index("node", "n1"))) == {A, B}
     assert await rig.taken() == {"x", "y"}
-    task = rig.resync()
-    await asyncio.sleep(2 * 3600)
+    await rig.resync()
     assert await rig.taken() == {"resynced"}
-    task.cancel()
     assert rig.informers.lists == 1
     assert logged(caplog, "dynamic watches changed") == [{"controller": "acme", "added": "pods"}]
     assert [one.watch for one in dynamic.active()] == [again]
@@ -227,9 +223,7 @@ async def test_an_error_names_function_watch_object_and_line(
     rig.informers.put(A)
     for handler in rig.informers.handlers:
         handler.on_synced()
-    task = rig.resync()
-    await asyncio.sleep(2 * 3600)
-    task.cancel()
+    await rig.resync()
     line = lost.__code__.co_firstlineno + 2
     assert rig.restarts == [f"{source} raised LookupError: lost at {__file__}:{line}"]
 
@@ -238,7 +232,5 @@ async def test_a_resync_that_returns_no_key_is_told(rig: Rig) -> None:
     """In one sentence (F-65)."""
     rig.watches.add(replace(PODS, resync=lambda _key: None))  # type: ignore[arg-type, return-value]
     rig.informers.put(A)
-    task = rig.resync()
-    await asyncio.sleep(2 * 3600)
-    task.cancel()
+    await rig.resync()
     assert rig.restarts == ["'resync' of watch 'pods' for 'team/a' returned None; return a Key"]
