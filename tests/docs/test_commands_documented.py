@@ -3,10 +3,10 @@
 import inspect
 import re
 import shlex
-from collections.abc import Iterator
 
 import click
 import pytest
+from commands import every_command
 from pages import blocks, read, table
 
 from kcm_host.cli.commands import kcm_host
@@ -15,19 +15,11 @@ PAGE = read("docs/command-line.md")
 CALL = re.compile(r"(?:^|[\s/$(;])kcm-host ([^#\n;&|>)\"]+)")
 
 
-def leaves(
-    command: click.Command | None = kcm_host, path: tuple[str, ...] = ()
-) -> Iterator[tuple[str, click.Command]]:
-    """Return each command that is not a group, by the words that call it."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            yield from leaves(command.get_command(context, name), (*path, name))
-    elif command is not None:
-        yield " ".join(path), command
-
-
-COMMANDS = dict(leaves())
+COMMANDS = {
+    " ".join(path): command
+    for path, command in every_command()
+    if not isinstance(command, click.Group)
+}
 CALLS = [
     (f"{block}-{number}", call.strip())
     for block in blocks("sh", "bash")

@@ -43,14 +43,6 @@ def test_check_fails_when_a_plugin_is_broken(
 
 
 @pytest.mark.usefixtures("broken")
-def test_check_ignores_broken_plugins_that_are_not_enabled(
-    command: Command, config: WriteFile, kubeconfig: WriteFile
-) -> None:
-    """Installed is not enabled (design 4)."""
-    assert command("check", "-c", config(), "--kubeconfig", kubeconfig()).code == 0
-
-
-@pytest.mark.usefixtures("broken")
 def test_a_host_without_a_sound_plugin_ends(
     command: Command, config: WriteFile, kubeconfig: WriteFile
 ) -> None:
@@ -61,19 +53,6 @@ def test_a_host_without_a_sound_plugin_ends(
     assert "plugin quarantined  plugin=broken" in first
     assert "stage=import" in first
     assert last == "error: no controller can run, every one is broken; see above"
-
-
-@pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize("level", ["debug", "info"])
-def test_the_stack_of_a_broken_plugin_is_shown_at_debug(
-    command: Command, config: WriteFile, kubeconfig: WriteFile, level: str
-) -> None:
-    """Level debug shows the plugin's own stack, other levels one line."""
-    options = ["--kubeconfig", kubeconfig(), "--log-format", "json", "--log-level", level]
-    ended = command("run", "-c", config(broken={}), *options)
-    (line,) = [json.loads(line) for line in ended.err.splitlines() if "quarantined" in line]
-    assert ("json.loads('{')" in line.get("stack", "")) is (level == "debug")
-    assert "JSONDecodeError" in line["error"]
 
 
 @pytest.mark.parametrize("verb", ["check", "run"])

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from host.cli.conftest import Cli, Command
+from host.cli.conftest import Command
 
 WORDS = {
     "verbs": (["p"], ["plugins"]),
@@ -73,10 +73,3 @@ def test_other_shells_get_their_protocol(on_path: dict[str, str], shell: str) ->
         ["kcm-host"], env={**on_path, **asking}, capture_output=True, text=True, check=True
     ).stdout
     assert {"info", "list"} <= set(answer.replace(",", " ").replace("\t", " ").split())
-
-
-def test_a_shell_that_nobody_knows_is_refused(cli: Cli) -> None:
-    """The choice is named."""
-    result = cli("completion", "tcsh")
-    assert result.exit_code == 2
-    assert "'bash', 'zsh', 'fish'" in result.stderr

@@ -10,28 +10,38 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from cases import cases
 from click.testing import Result
 from host.cli.conftest import Cli, Command, WriteFile
 from plugin_site import PluginSite
 
-WRONG_ARGUMENTS = {
-    "no config file": (("run",), "no config file is named", "KCM_HOST_CONTROLLERS='{ttl: {}}'"),
-    "unknown verb": (("rnu",), "there is no command 'rnu'", "did you mean 'run'?"),
-    "unlike any verb": (("zzz",), "there is no command 'zzz'", "check, completion, config"),
-    "unknown verb of a group": (("plugins", "lst"), "no such command 'lst'", ""),
-    "unknown flag": (("run", "--frobnicate"), "--frobnicate", "see 'kcm-host run --help'"),
-    "unknown level": (("run", "--log-level", "loud"), "'loud' is not one of", "--help'"),
-    "too many words": (("check", "-c", "f", "g"), "unexpected extra argument (g)", "--help'"),
-    "flag without value": (("run", "-c"), "requires an argument", "--help'"),
-    "no plugin is named": (("plugins", "info"), "missing argument 'name'", "info --help'"),
-    "plugin of nobody": (("plugins", "info", "tlt"), "'tlt'", "did you mean 'ttl'?"),
-    "no shell": (
-        ("completion",),
-        "missing argument '{bash|zsh|fish}'. Choose from: bash",
-        "--help'",
-    ),
-    "unknown shell": (("completion", "csh"), "'csh' is not one of", "--help'"),
-}
+#: What is typed, a fact that is told, and what the line also says.
+WRONG_ARGUMENTS = cases("""
+run
+-> no config file is named ... KCM_HOST_CONTROLLERS='{ttl: {}}'
+rnu
+-> there is no command 'rnu' ... did you mean 'run'?
+zzz
+-> there is no command 'zzz' ... check, completion, config
+plugins lst
+-> no such command 'lst'
+run --frobnicate
+-> --frobnicate ... see 'kcm-host run --help'
+run --log-level loud
+-> 'loud' is not one of ... --help'
+check -c f g
+-> unexpected extra argument (g) ... --help'
+run -c
+-> requires an argument ... --help'
+plugins info
+-> missing argument 'name' ... info --help'
+plugins info tlt
+-> 'tlt' ... did you mean 'ttl'?
+completion
+-> missing argument '{bash|zsh|fish}'. Choose from: bash ... --help'
+completion csh
+-> 'csh' is not one of ... --help'
+""")
 WRONG_FILES = {
     "missing": (None, "there is no such file", "check the path"),
     "binary": (b"\x7fELF\xff\x00", "not UTF-8", "save the file as UTF-8"),
@@ -63,16 +73,13 @@ def one_error(result: Result, code: int = 2) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fact", "remedy"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS
-)
-def test_a_wrong_argument_is_one_line(
-    cli: Cli, arguments: tuple[str, ...], fact: str, remedy: str
-) -> None:
+@pytest.mark.parametrize(("arguments", "told"), WRONG_ARGUMENTS.items(), ids=WRONG_ARGUMENTS)
+def test_a_wrong_argument_is_one_line(cli: Cli, arguments: str, told: str) -> None:
     """One line has the argument and the help command, without usage (design 5: exit code 2)."""
-    line = one_error(cli(*arguments))
+    line = one_error(cli(*arguments.split()))
+    fact, _, remedy = told.partition(" ... ")
     assert fact.lower() in line.lower()
-    assert line.endswith(remedy) or remedy in line
+    assert remedy in line
 
 
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("config", "show")], ids="-".join)
@@ -90,28 +97,15 @@ def test_a_wrong_config_file_is_one_line(
     assert remedy in line
 
 
-def test_a_folder_is_no_config_file(cli: Cli, tmp_path: Path) -> None:
-    """A folder is named as one (design 7)."""
-    line = one_error(cli("run", "-c", tmp_path))
-    assert line == f"error: {tmp_path}: this is a directory; name a file inside it"
-
-
 @pytest.mark.parametrize(("text", "fact", "remedy"), WRONG_OVERRIDES.values(), ids=WRONG_OVERRIDES)
 def test_a_wrong_override_is_one_line(
     cli: Cli, config: WriteFile, text: str, fact: str, remedy: str
 ) -> None:
-    """The flag is the place (design 7)."""
+    """The flag is the place, and each mistake has a line (design 7)."""
     line = one_error(cli("check", "-c", config(), "--set", text))
     assert line.startswith(f"error: flag --set {text.partition('=')[0]}: ")
     assert fact in line
     assert line.endswith(remedy) or remedy in line
-
-
-def test_every_mistake_is_told_at_once(cli: Cli, config: WriteFile) -> None:
-    """Several problems are a line each, so that one edit mends them all (design 7)."""
-    result = cli("check", "-c", config(), "--set", "logg=1", "--set", "http.bind=x")
-    assert result.exit_code == 2
-    assert len(result.stderr.splitlines()) == 2
 
 
 JSON_LINES = {
@@ -257,20 +251,6 @@ def test_an_unusable_kubeconfig_is_one_line(
     assert fact in line
     assert remedy in line
     assert "Traceback" not in result.stderr
-
-
-def test_a_missing_kubeconfig_is_one_line(cli: Cli, config: WriteFile) -> None:
-    """The file is named, and the flag to name another (design 5)."""
-    line = one_error(cli("check", "-c", config(), "--kubeconfig", "nowhere"))
-    assert "'nowhere'" in line
-    assert "--kubeconfig" in line
-
-
-def test_no_way_to_a_server_is_one_line(cli: Cli, config: WriteFile) -> None:
-    """Without any kubeconfig the places that were tried are listed (design 7)."""
-    line = one_error(cli("check", "-c", config()))
-    assert "$KUBECONFIG is not set" in line
-    assert line.endswith("name one with --kubeconfig")
 
 
 def test_a_server_out_of_reach_is_one_line(

@@ -1,26 +1,12 @@
 """The help of every command."""
 
-from collections.abc import Iterator
-
 import click
 import pytest
+from commands import every_command
 from host.cli.conftest import Cli, Command
 
 from kcm_host import __version__
-from kcm_host.cli.commands import COMMANDS, kcm_host
-
-
-def every_command(
-    command: click.Command | None = kcm_host, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield each command with the words that call it."""
-    assert command is not None
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            yield from every_command(command.get_command(context, name), (*path, name))
-
+from kcm_host.cli.commands import COMMANDS
 
 BY_PATH = {" ".join(path) or "kcm-host": (path, command) for path, command in every_command()}
 

@@ -47,16 +47,6 @@ def terminal(command: Command) -> Terminal:
     return lambda *arguments, **options: at_terminal(command, *arguments, **options)
 
 
-def test_piped_tables_are_plain(command: Command) -> None:
-    """Columns in capitals, one line a plugin, no colours and nothing wrapped."""
-    ended = command("plugins", "list")
-    assert ended.code == 0
-    assert "\x1b" not in ended.out
-    head, *rows = ended.out.splitlines()
-    assert head.split() == ["NAME", "ROLE", "STATE", "VERSION", "SUMMARY"]
-    assert [row.split()[0] for row in rows] == OURS
-
-
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 @pytest.mark.parametrize(
     "arguments", [("plugins", "list"), ("plugins", "info", "ttl")], ids=["list", "info"]
@@ -81,23 +71,25 @@ def test_a_narrow_terminal_gets_facts_and_a_wide_one_a_table(terminal: Terminal)
 
 
 def test_colours_need_a_terminal_and_consent(terminal: Terminal, command: Command) -> None:
-    """A terminal gets colours unless NO_COLOR is set; a pipe never does."""
-    colour = "\x1b[32m"
-    assert colour in terminal("plugins", "list", columns=100)
-    command.environment["NO_COLOR"] = "1"
-    assert colour not in terminal("plugins", "list", columns=100)
-
-
-def test_error_colours_need_consent(terminal: Terminal, command: Command) -> None:
-    """The word `error` is red on a terminal, unless NO_COLOR is set."""
+    """A terminal gets colours, unless NO_COLOR is set; a pipe gets plain columns."""
+    assert "\x1b[32m" in terminal("plugins", "list", columns=100)
     assert terminal("rnu", stream="stderr").startswith("\x1b[31m")
     command.environment["NO_COLOR"] = "1"
+    assert "\x1b[32m" not in terminal("plugins", "list", columns=100)
     assert terminal("rnu", stream="stderr").startswith("error: there is no command")
+    del command.environment["NO_COLOR"]
+    head, *rows = command("plugins", "list").out.splitlines()
+    assert head.split() == ["NAME", "ROLE", "STATE", "VERSION", "SUMMARY"]
+    assert [row.split()[0] for row in rows] == OURS
+    assert "\x1b" not in "".join(rows)
 
 
 def test_info_as_json_is_one_object(cli: Cli) -> None:
-    """A script reads a plugin's facts by name."""
+    """A script reads a plugin's facts by name; a list has objects like it."""
     record = json.loads(cli("plugins", "info", "ttl", "-o", "json").stdout)
+    listed = json.loads(cli("plugins", "list", "-o", "json").stdout)
+    assert [one["name"] for one in listed] == OURS
+    assert listed[-1] == record
     assert record["name"] == "ttl"
     assert record["state"] == "ok"
     assert record["entryPoint"] == "kcm_host_ttl:Ttl"
@@ -107,17 +99,10 @@ def test_info_as_json_is_one_object(cli: Cli) -> None:
     assert record["problem"] is None
 
 
-def test_list_as_json_has_every_fact(cli: Cli) -> None:
-    """A list of objects like those of `info`."""
-    found = json.loads(cli("plugins", "list", "-o", "json").stdout)
-    assert [one["name"] for one in found] == OURS
-    assert found[-1]["distribution"] == "kcm-host-ttl"
-
-
 def test_check_as_json_says_everything(
     cli: Cli, config: WriteFile, kubeconfig: WriteFile, silent_port: int
 ) -> None:
-    """It has server, origin, warnings and controllers; stderr is empty."""
+    """Server, origin, warnings, controllers and what they may write (F-68); people see the same."""
     file = config(more={"leaderElection": None}, ttl={"workers": 2})
     result = cli("check", "-c", file, "--kubeconfig", kubeconfig(), "-o", "json")
     assert result.exit_code == 0
@@ -128,17 +113,11 @@ def test_check_as_json_says_everything(
     assert "'leaderElection' is left out" in found["warnings"][0]
     (controller,) = found["controllers"]
     assert (controller["name"], controller["state"], controller["workers"]) == ("ttl", "ok", 2)
+    assert controller["writes"] == ["patch nodes"]
     assert found["extensions"] == []
-
-
-def test_check_tells_people_the_server_and_warnings(
-    cli: Cli, config: WriteFile, kubeconfig: WriteFile, silent_port: int
-) -> None:
-    """The server is above the table, warnings are on stderr."""
-    file = config(more={"leaderElection": None})
-    result = cli("check", "-c", file, "--kubeconfig", kubeconfig())
-    assert result.stdout.startswith(f"server http://127.0.0.1:{silent_port}, by kubeconfig ")
-    assert result.stderr.startswith("warning: 'leaderElection' is left out")
+    people = cli("check", "-c", file, "--kubeconfig", kubeconfig())
+    assert people.stdout.startswith(f"server http://127.0.0.1:{silent_port}, by kubeconfig ")
+    assert people.stderr.startswith("warning: 'leaderElection' is left out")
 
 
 def test_settings_are_shown_with_their_origins(cli: Cli, config: WriteFile) -> None:
@@ -153,15 +132,9 @@ def test_settings_are_shown_with_their_origins(cli: Cli, config: WriteFile) -> N
     assert found["log.level"] == ("debug", "flag --log-level")
     assert found["log.format"] == ("json", "variable KCM_HOST_LOG__FORMAT")
     assert found["shutdownTimeout"] == ("10s", "default")
-    plain = cli("config", "show", "-c", file).stdout.splitlines()
-    assert plain[0].split() == ["PATH", "VALUE"]
-
-
-def test_settings_that_mean_nothing_are_warned_of(cli: Cli, config: WriteFile) -> None:
-    """A variable that is no setting is named on stderr, the table is not disturbed."""
-    result = cli("config", "show", "-c", config(), env={"KCM_HOST_LOGG__LEVEL": "debug"})
-    assert result.exit_code == 0
-    assert "warning: variable 'KCM_HOST_LOGG__LEVEL' is no setting" in result.stderr
+    plain = cli("config", "show", "-c", file, env={"KCM_HOST_LOGG__LEVEL": "debug"})
+    assert plain.stdout.split()[:2] == ["PATH", "VALUE"]
+    assert "warning: variable 'KCM_HOST_LOGG__LEVEL' is no setting" in plain.stderr
 
 
 def test_the_config_file_may_be_named_by_a_variable(

@@ -38,17 +38,6 @@ def test_other_names_stay_as_they_are(load: Load, name: str) -> None:
     assert list(load(f"controllers: {{{name}: }}").settings.controllers) == [name]
 
 
-def test_two_spellings_of_one_controller_are_an_error(problems: Problems) -> None:
-    """Alias and short name together are refused, and both lines are named (design 7)."""
-    text = "controllers:\n  ttl: {}\n  ttl-controller: {workers: 3}\n"
-    assert problems(text) == [
-        (
-            "config.yaml:3:3: controllers: 'ttl-controller' is the controller 'ttl' "
-            "of config.yaml:2 by another name; keep one of them, best 'ttl'"
-        )
-    ]
-
-
 def test_two_aliases_of_one_controller_are_an_error(problems: Problems) -> None:
     """Two upstream names of one controller are refused like alias and short name (design 7)."""
     text = "controllers: {service-cidr-controller: , service-cidrs-controller: }"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
+from cases import cases
 from host.config.conftest import Load
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic.alias_generators import to_camel
@@ -81,61 +82,31 @@ def own(load: Load) -> MakeOwn:
     return validating
 
 
-WRONG = {
-    "unknown key": (
-        "{resyncPeriode: 5m}",
-        (
-            "3:16: controllers.mine.settings.resyncPeriode: unknown key 'resyncPeriode'; "
-            "did you mean 'resyncPeriod'?"
-        ),
-    ),
-    "unknown key inside": (
-        "{named: {x: {maxsize: 1}}}",
-        (
-            "3:28: controllers.mine.settings.named.x.maxsize: unknown key 'maxsize'; "
-            "did you mean 'maxSize'?"
-        ),
-    ),
-    "number without unit": (
-        "{resyncPeriod: 10}",
-        "3:30: controllers.mine.settings.resyncPeriod: duration '10' has no unit; write",
-    ),
-    "duration out of bounds": (
-        "{resyncPeriod: 0s}",
-        "3:30: controllers.mine.settings.resyncPeriod: must be more than '0s', found '0s'",
-    ),
-    "list item": (
-        "{items: [{}, {maxSize: x}]}",
-        "3:38: controllers.mine.settings.items[1].maxSize: must be a whole number, found 'x'",
-    ),
-    "in place of a list": (
-        "{items: {}}",
-        "3:23: controllers.mine.settings.items: must be a list, found a mapping",
-    ),
-    "enumeration": (
-        "{colour: blu}",
-        (
-            "3:24: controllers.mine.settings.colour: must be 'red' or 'blue', found 'blu'; "
-            "did you mean 'blue'?"
-        ),
-    ),
-    "own validator": (
-        "{word: LOUD}",
-        "3:22: controllers.mine.settings.word: words in capitals are too loud",
-    ),
-    "own validator with a remedy": (
-        "{word: ''}",
-        "3:22: controllers.mine.settings.word: an empty word says nothing; leave 'word' out",
-    ),
-    "secret by type": (
-        "{pin: 1234}",
-        "3:21: controllers.mine.settings.pin: must be text, found '**********'; put it in quotes",
-    ),
-    "secret by name": (
-        "{apiToken: [hunter2]}",
-        "3:26: controllers.mine.settings.apiToken: must be text, found a list",
-    ),
-}
+#: Settings, and what is said: column, path below `controllers.mine.settings`, fact, remedy.
+WRONG = cases("""
+{resyncPeriode: 5m}
+-> 16: resyncPeriode: unknown key 'resyncPeriode'; did you mean 'resyncPeriod'?
+{named: {x: {maxsize: 1}}}
+-> 28: named.x.maxsize: unknown key 'maxsize'; did you mean 'maxSize'?
+{resyncPeriod: 10}
+-> 30: resyncPeriod: duration '10' has no unit; write
+{resyncPeriod: 0s}
+-> 30: resyncPeriod: must be more than '0s', found '0s'
+{items: [{}, {maxSize: x}]}
+-> 38: items[1].maxSize: must be a whole number, found 'x'
+{items: {}}
+-> 23: items: must be a list, found a mapping
+{colour: blu}
+-> 24: colour: must be 'red' or 'blue', found 'blu'; did you mean 'blue'?
+{word: LOUD}
+-> 22: word: words in capitals are too loud
+{word: ''}
+-> 22: word: an empty word says nothing; leave 'word' out
+{pin: 1234}
+-> 21: pin: must be text, found '**********'; put it in quotes
+{apiToken: [hunter2]}
+-> 26: apiToken: must be text, found a list
+""")
 
 
 def test_valid_settings_become_the_model(own: MakeOwn) -> None:
@@ -151,13 +122,14 @@ def test_no_settings_mean_the_models_defaults(own: MakeOwn) -> None:
     assert own() == own("{}") == Own()
 
 
-@pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("text", "problem"), WRONG.items(), ids=WRONG)
 def test_wrong_settings_name_line_path_and_remedy(own: MakeOwn, text: str, problem: str) -> None:
     """A plugin's settings get errors as good as the host's; secrets stay out (design 7)."""
     with pytest.raises(ConfigError) as caught:
         own(text)
     [found] = map(str, caught.value.problems)
-    assert found.split("config.yaml:")[1].startswith(problem)
+    column, _, said = problem.partition(": ")
+    assert f"config.yaml:3:{column}: controllers.mine.settings.{said}" in found
     assert "hunter2" not in found
 
 

@@ -1,6 +1,7 @@
 """Environment variables override the file, whatever way they spell a key."""
 
 import pytest
+from cases import cases
 from host.config.conftest import Load, Problems
 
 from kcm_host.config.load import load_settings
@@ -11,40 +12,25 @@ controllers:
   clusterrole-aggregation: {}
 leaderElection: {enabled: false}
 """
-SET = {
-    "nested": ("KCM_HOST_LOG__LEVEL", "debug", "log.level"),
-    "camelCase as one word": ("KCM_HOST_STARTTIMEOUT", "5s", "startTimeout"),
-    "camelCase as two words": ("KCM_HOST_START_TIMEOUT", "5s", "startTimeout"),
-    "lower case": ("KCM_HOST_log__level", "debug", "log.level"),
-    "leader election as one word": (
-        "KCM_HOST_LEADERELECTION__ENABLED",
-        "false",
-        "leaderElection.enabled",
-    ),
-    "leader election as two words": (
-        "KCM_HOST_LEADER_ELECTION__ENABLED",
-        "false",
-        "leaderElection.enabled",
-    ),
-    "controller": ("KCM_HOST_CONTROLLERS__TTL__WORKERS", "3", "controllers.ttl.workers"),
-    "controller by an alias": (
-        "KCM_HOST_CONTROLLERS__TTL_CONTROLLER__WORKERS",
-        "3",
-        "controllers.ttl.workers",
-    ),
-    "controller with a dash": (
+#: Variable, its value, the setting.
+SET = [
+    ("KCM_HOST_LOG__LEVEL", "debug", "log.level"),
+    ("KCM_HOST_STARTTIMEOUT", "5s", "startTimeout"),
+    ("KCM_HOST_START_TIMEOUT", "5s", "startTimeout"),
+    ("KCM_HOST_log__level", "debug", "log.level"),
+    ("KCM_HOST_LEADERELECTION__ENABLED", "false", "leaderElection.enabled"),
+    ("KCM_HOST_LEADER_ELECTION__ENABLED", "false", "leaderElection.enabled"),
+    ("KCM_HOST_CONTROLLERS__TTL__WORKERS", "3", "controllers.ttl.workers"),
+    ("KCM_HOST_CONTROLLERS__TTL_CONTROLLER__WORKERS", "3", "controllers.ttl.workers"),
+    (
         "KCM_HOST_CONTROLLERS__CLUSTERROLE_AGGREGATION__QPS",
         "0.5",
         "controllers.clusterrole-aggregation.qps",
     ),
-    "no YAML": ("KCM_HOST_HTTP__BIND", "[::1]:0", "http.bind"),
-    "flow mapping": ("KCM_HOST_LOG", "{level: debug}", "log.level"),
-    "flow mapping of controllers": (
-        "KCM_HOST_CONTROLLERS",
-        "{ttl-controller: {workers: 3}}",
-        "controllers.ttl.workers",
-    ),
-}
+    ("KCM_HOST_HTTP__BIND", "[::1]:0", "http.bind"),
+    ("KCM_HOST_LOG", "{level: debug}", "log.level"),
+    ("KCM_HOST_CONTROLLERS", "{ttl-controller: {workers: 3}}", "controllers.ttl.workers"),
+]
 IGNORED = {
     "other prefix": ("KCM_LOG__LEVEL", "x"),
     "empty": ("KCM_HOST_LOG__LEVEL", ""),
@@ -53,36 +39,28 @@ IGNORED = {
     "service link, port": ("KCM_HOST_PORT", "tcp://10.0.0.1:80"),
     "service link, address": ("KCM_HOST_PORT_10270_TCP_ADDR", "10.0.0.1"),
 }
-UNKNOWN = {
-    "one underscore": (
-        "KCM_HOST_LOG_LEVEL",
-        "is no setting and is ignored; did you mean 'KCM_HOST_LOG__LEVEL'?",
-    ),
-    "typing error in a key": (
-        "KCM_HOST_CONTROLLERS__TTL__WORKRES",
-        "is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?",
-    ),
-    "typing error in a controller": (
-        "KCM_HOST_CONTROLLERS__TLL__WORKERS",
-        (
-            "is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?; "
-            "'TLL' is no controller that runs, and only the variable 'KCM_HOST_CONTROLLERS' may"
-        ),
-    ),
-    "controller that is not in the file": (
-        "KCM_HOST_CONTROLLERS__RESOURCEQUOTA",
-        (
-            "is no setting and is ignored; 'RESOURCEQUOTA' is no controller that runs, "
-            "and only the variable 'KCM_HOST_CONTROLLERS' may add one"
-        ),
-    ),
-    "below a value": ("KCM_HOST_KUBECONFIG__X", "is no setting and is ignored; did you mean"),
-    "nothing after the prefix": ("KCM_HOST_", "is no setting and is ignored"),
-    "like nothing": ("KCM_HOST_QQQ", "is no setting and is ignored"),
-}
+#: Variables, and what the warning says of them.
+UNKNOWN = cases("""
+KCM_HOST_LOG_LEVEL
+-> is no setting and is ignored; did you mean 'KCM_HOST_LOG__LEVEL'?
+KCM_HOST_CONTROLLERS__TTL__WORKRES
+-> is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?
+KCM_HOST_CONTROLLERS__TLL__WORKERS
+-> is no setting and is ignored; did you mean 'KCM_HOST_CONTROLLERS__TTL__WORKERS'?; 'TLL' is no
+   controller that runs, and only the variable 'KCM_HOST_CONTROLLERS' may
+KCM_HOST_CONTROLLERS__RESOURCEQUOTA
+-> is no setting and is ignored; 'RESOURCEQUOTA' is no controller that runs, and only the variable
+   'KCM_HOST_CONTROLLERS' may add one
+KCM_HOST_KUBECONFIG__X
+-> is no setting and is ignored; did you mean
+KCM_HOST_
+-> is no setting and is ignored
+KCM_HOST_QQQ
+-> is no setting and is ignored
+""")
 
 
-@pytest.mark.parametrize(("name", "value", "path"), SET.values(), ids=SET)
+@pytest.mark.parametrize(("name", "value", "path"), SET)
 def test_variable_sets_the_key_it_means(load: Load, name: str, value: str, path: str) -> None:
     """Segments match keys ignoring case, dash and underscore; the origin names it (design 7)."""
     loaded = load(FILE, environ={name: value})
@@ -116,7 +94,7 @@ def test_variable_of_others_says_nothing(load: Load, name: str, value: str) -> N
     assert loaded.settings == load(FILE).settings
 
 
-@pytest.mark.parametrize(("name", "warning"), UNKNOWN.values(), ids=UNKNOWN)
+@pytest.mark.parametrize(("name", "warning"), UNKNOWN.items(), ids=UNKNOWN)
 def test_unknown_variable_is_a_warning(load: Load, name: str, warning: str) -> None:
     """An unknown variable with our prefix is a warning and has no effect (design 7)."""
     loaded = load(FILE, environ={name: "1"})

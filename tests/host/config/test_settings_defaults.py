@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from host.config.conftest import Load
 
-from kcm_host.config.models import ControllerSettings, HostSettings
+from kcm_host.config.models import ControllerSettings
 
 SAMPLE = """
 kubeconfig: ~/.kube/config        # left out: $KUBECONFIG, then in-cluster, then ~/.kube/config
@@ -158,12 +158,6 @@ def test_settings_cannot_be_changed(load: Load) -> None:
     for part, field in parts:
         with pytest.raises(ValueError, match="frozen"):
             setattr(part, field, None)
-
-
-def test_settings_can_be_made_from_keywords() -> None:
-    """Tests of other rooms need no file (design 7)."""
-    made = HostSettings.model_validate({"controllers": {"ttl": {"workers": 3}}})
-    assert made.controllers["ttl"].workers == 3
 
 
 def test_the_slow_sweep_is_every_ten_hours_or_as_said(load: Load) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from cases import cases
 from host.config.conftest import Load, Problems
 
 from kcm_host.cli.installed import controller_names
@@ -31,38 +32,19 @@ ALONE = {
         "KCM_HOST_CONTROLLERS__TTL__WORKERS": "3",
     },
 }
-NOTHING = {
-    "nothing": ({}, [NO_CONTROLLER]),
-    "other settings": ({"KCM_HOST_LOG__LEVEL": "debug"}, [NO_CONTROLLER]),
-    "only a part of a controller": ({"KCM_HOST_CONTROLLERS__TTL__WORKERS": "3"}, [NO_CONTROLLER]),
-    "no controller": (
-        {"KCM_HOST_CONTROLLERS": "{}"},
-        [
-            (
-                "variable KCM_HOST_CONTROLLERS: controllers: no controller is named, so nothing "
-                "would run; write for example 'controllers: {ttl: {}}'"
-            )
-        ],
-    ),
-    "a list": (
-        {"KCM_HOST_CONTROLLERS": "[ttl]"},
-        ["variable KCM_HOST_CONTROLLERS: controllers: must be a mapping, found a list"],
-    ),
-    "a tag": (
-        {"KCM_HOST_CONTROLLERS": "{ttl: !x 1}"},
-        ["variable KCM_HOST_CONTROLLERS: tag '!x' is not supported; leave it out"],
-    ),
-    "two names": (
-        {"KCM_HOST_CONTROLLERS": "{ttl: {}, ttl-controller: {}}"},
-        [
-            (
-                "variable KCM_HOST_CONTROLLERS: controllers: 'ttl-controller' is the controller "
-                "'ttl' of variable KCM_HOST_CONTROLLERS by another name; keep one of them, "
-                "best 'ttl'"
-            )
-        ],
-    ),
-}
+#: Values of KCM_HOST_CONTROLLERS, and what is said of that variable.
+NOTHING = cases("""
+{}
+-> controllers: no controller is named, so nothing would run; write for example 'controllers:
+   {ttl: {}}'
+[ttl]
+-> controllers: must be a mapping, found a list
+{ttl: !x 1}
+-> tag '!x' is not supported; leave it out
+{ttl: {}, ttl-controller: {}}
+-> controllers: 'ttl-controller' is the controller 'ttl' of variable KCM_HOST_CONTROLLERS by
+   another name; keep one of them, best 'ttl'
+""")
 
 
 @pytest.mark.parametrize("environ", ALONE.values(), ids=ALONE)
@@ -79,14 +61,26 @@ def test_variables_alone_configure_everything(environ: Mapping[str, str]) -> Non
     )
 
 
-@pytest.mark.parametrize(("environ", "told"), NOTHING.values(), ids=NOTHING)
-def test_no_controller_is_one_line_with_a_way_out(
-    environ: Mapping[str, str], told: list[str]
-) -> None:
+@pytest.mark.parametrize(
+    "environ",
+    [{}, {"KCM_HOST_LOG__LEVEL": "debug"}, {"KCM_HOST_CONTROLLERS__TTL__WORKERS": "3"}],
+    ids=["nothing", "other settings", "only a part of a controller"],
+)
+def test_no_controller_is_one_line_with_a_way_out(environ: Mapping[str, str]) -> None:
     """Without a file the error names the three ways to enable a controller (F-85)."""
     with pytest.raises(ConfigError) as caught:
         load_settings(names=controller_names(), file=None, environ=environ)
-    assert [str(problem) for problem in caught.value.problems] == told
+    assert [str(problem) for problem in caught.value.problems] == [NO_CONTROLLER]
+
+
+@pytest.mark.parametrize(("text", "problem"), NOTHING.items(), ids=NOTHING)
+def test_a_variable_that_names_no_controller_is_told(text: str, problem: str) -> None:
+    """With its name, fact and remedy (F-85)."""
+    with pytest.raises(ConfigError) as caught:
+        load_settings(names=controller_names(), file=None, environ={"KCM_HOST_CONTROLLERS": text})
+    assert [str(one) for one in caught.value.problems] == [
+        f"variable KCM_HOST_CONTROLLERS: {problem}"
+    ]
 
 
 def test_a_variable_adds_to_the_file(load: Load) -> None:

@@ -10,21 +10,12 @@ from wrong_configs import RUNS, WRONG, WRONG_CONTROLLERS
 from kcm_host.config.errors import ConfigError
 from kcm_host.config.load import load_settings
 
-
-@pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
-def test_wrong_value_names_line_path_and_remedy(
-    problems: Problems, text: str, problem: str
-) -> None:
-    """An invalid key or value is one line with place, path, fact and remedy (design 7)."""
-    [found] = problems(RUNS + text)
-    assert found.startswith(f"config.yaml:{problem}")
+FILES = {**{RUNS + text: said for text, said in WRONG.items()}, **WRONG_CONTROLLERS}
 
 
-@pytest.mark.parametrize(("text", "problem"), WRONG_CONTROLLERS.values(), ids=WRONG_CONTROLLERS)
-def test_wrong_controller_names_line_path_and_remedy(
-    problems: Problems, text: str, problem: str
-) -> None:
-    """A wrong entry of a controller, or none at all, is reported in the same form (design 7)."""
+@pytest.mark.parametrize(("text", "problem"), FILES.items(), ids=[text[-40:] for text in FILES])
+def test_a_mistake_names_line_path_and_remedy(problems: Problems, text: str, problem: str) -> None:
+    """An invalid key, value or controller is one line with place, path, fact and remedy."""
     [found] = problems(text)
     assert found.startswith(f"config.yaml:{problem}")
 

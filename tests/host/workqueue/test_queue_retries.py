@@ -25,7 +25,7 @@ async def test_waits_double_until_the_key_succeeds(queue: WorkQueue) -> None:
 
 
 async def test_many_failures_at_once_share_ten_a_second(queue: WorkQueue) -> None:
-    """Of 200 keys failing at once 100 wait 5 ms, the 101st 0.1 s, the 200th 10 s (IQ-T19, 80)."""
+    """Of 200 keys failing 100 wait 5 ms, the 101st 0.1 s, the 200th 10 s (IQ-T19, IQ-80)."""
     keys = [Key(f"k{number}") for number in range(200)]
     waits = [queue.add_rate_limited(key, why()) for key in keys]
     assert waits[:100] == [0.005] * 100
