@@ -20,6 +20,7 @@ from kcm_host.api import (
     Watch,
     hookimpl,
 )
+from kcm_host_testing.harness import ControllerHarness
 
 NAMESPACE = Kind(group="", version="v1", name="Namespace", resource="namespaces", namespaced=False)
 CONFIG_MAP = Kind(group="", version="v1", name="ConfigMap", resource="configmaps")
@@ -119,6 +120,13 @@ class Acting:
 def config_map(name: str = "a", **data: str) -> dict[str, Any]:
     """Return a ConfigMap with these data."""
     return {"metadata": {"name": name, "namespace": "ns"}, "data": data}
+
+
+def harness_with_a(sync: Sync | None = None, **options: Any) -> ControllerHarness:
+    """Return the harness of an `Acting` controller, with ConfigMap `ns/a`."""
+    harness = ControllerHarness(Acting(sync, **options))
+    harness.put(CONFIG_MAP, config_map())
+    return harness
 
 
 def permissions(*verbs: str, kind: Kind = CONFIG_MAP) -> list[Permission]:

@@ -8,12 +8,17 @@ from kubernetes import client
 from kcm_host_testing.api_server import ApiServer
 
 
+def core_as(server: ApiServer, user_agent: str) -> Any:
+    """Return a client of the core group with this user agent."""
+    api = server.client()
+    api.user_agent = user_agent
+    return client.CoreV1Api(api)
+
+
 def test_a_write_is_seen_with_user_agent_and_code(api_server: ApiServer, namespace: str) -> None:
     """A write after a mark is one entry with user, user agent, object and result."""
     mark = api_server.audit.mark()
-    api = api_server.client()
-    api.user_agent = "audit-test/1"
-    core: Any = client.CoreV1Api(api)
+    core = core_as(api_server, "audit-test/1")
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "seen"}})
     core.read_namespaced_config_map("seen", namespace)
     entry = api_server.audit.wait_for(lambda e: e.name == "seen" and e.verb == "get", since=mark)
@@ -38,9 +43,7 @@ def test_a_refused_write_is_seen_too(api_server: ApiServer, namespace: str) -> N
 def test_quiet_gives_the_writes_once_they_rest(api_server: ApiServer, namespace: str) -> None:
     """`wait_until_quiet` returns all writes of the client that now rests."""
     mark = api_server.audit.mark()
-    api = api_server.client()
-    api.user_agent = "quiet-test/1"
-    core: Any = client.CoreV1Api(api)
+    core = core_as(api_server, "quiet-test/1")
     for name in ("one", "two"):
         core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
     writes = api_server.audit.wait_until_quiet(
@@ -54,9 +57,7 @@ def test_no_quiet_is_an_error_that_names_the_last_write(
 ) -> None:
     """When the time is shorter than the rest that is asked for, the last write is named."""
     mark = api_server.audit.mark()
-    api = api_server.client()
-    api.user_agent = "restless-test/1"
-    core: Any = client.CoreV1Api(api)
+    core = core_as(api_server, "restless-test/1")
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "restless"}})
     api_server.audit.wait_for(lambda e: e.name == "restless", since=mark)
     with pytest.raises(TimeoutError, match="restless"):

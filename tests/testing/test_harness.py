@@ -16,6 +16,7 @@ from testing.harness_controllers import (
     Initial,
     after,
     config_map,
+    harness_with_a,
     later,
     permissions,
 )
@@ -71,8 +72,7 @@ def test_events_are_recorded() -> None:
         for name in ("a", "unknown"):
             writer.event(CONFIG_MAP, Key(name, "ns"), reason="Odd", message=name)
 
-    harness = ControllerHarness(Acting(sync, writes=permissions("create", "patch", kind=EVENT)))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync, writes=permissions("create", "patch", kind=EVENT))
     harness.run_until_idle()
     assert list(map(str, harness.events)) == ["Warning Odd configmaps ns/a: a"]
 
@@ -88,8 +88,7 @@ def test_undeclared_reads_and_writes_are_refused() -> None:
 
     with pytest.raises(UndeclaredRead, match="add a Watch"):
         ControllerHarness(Acting(read)).sync(A)
-    harness = ControllerHarness(Acting(write))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(write)
     with pytest.raises(UndeclaredWrite, match="tried to delete 'configmaps'"):
         harness.sync("ns/a")
     assert harness.writes == []
@@ -105,8 +104,7 @@ def test_a_sync_does_not_see_its_own_write() -> None:
         await writer.apply(CONFIG_MAP, key, {"data": {"b": "2"}}, field_manager="me")
         seen.append((before, dict(objects.get(key.name, key.namespace).data)))
 
-    harness = ControllerHarness(Acting(sync, writes=permissions("patch")))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync, writes=permissions("patch"))
     harness.run_until_idle()
     assert seen == [({}, {}), ({"b": "2"}, {"b": "2"})]
 
@@ -125,8 +123,7 @@ def test_a_changed_object_of_the_view_is_an_error(in_keys: bool) -> None:
         change(changed.new)
         return [changed.key]
 
-    harness = ControllerHarness(Acting(keys=keys) if in_keys else Acting(sync))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(keys=keys) if in_keys else harness_with_a(sync)
     function = "'keys' of Acting.* for 'ns/a'" if in_keys else "the sync of Acting 'ns/a'"
     with pytest.raises(HarnessError, match=f"{function} has changed configmaps 'ns/a'"):
         harness.run_until_idle()
@@ -190,8 +187,7 @@ def test_changes_are_delivered_before_a_response() -> None:
         found = await writer.read(CONFIG_MAP, key)
         seen.append((found is not None, view.of(CONFIG_MAP, Data).get("b", "ns") is not None))
 
-    harness = ControllerHarness(Acting(sync, writes=permissions("get")))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync, writes=permissions("get"))
     harness.start()
     other = {"metadata": {"name": "b", "namespace": "ns"}}
     harness.before_response(lambda: harness.put(CONFIG_MAP, other), verb="get", key="ns/a")
@@ -208,8 +204,7 @@ def test_a_key_that_always_fails_ends_the_run() -> None:
     async def sync(key: Key, view: Any, writer: Any) -> None:
         raise RuntimeError("no luck")
 
-    harness = ControllerHarness(Acting(sync))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync)
     with pytest.raises(HarnessError, match=r"10 syncs of 'ns/a' have failed.*no luck"):
         harness.run_until_idle()
     assert len(harness.outcomes) == 10
@@ -223,8 +218,7 @@ def test_a_key_that_queues_itself_for_ever_ends_the_run() -> None:
         body = {"data": {"n": str(next(numbers))}}
         await writer.apply(CONFIG_MAP, key, body, field_manager="me")
 
-    harness = ControllerHarness(Acting(sync, writes=permissions("patch")))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync, writes=permissions("patch"))
     with pytest.raises(HarnessError, match="'ns/a' was synced 100 times"):
         harness.run_until_idle()
 
@@ -235,8 +229,7 @@ def test_later_waits_for_advance() -> None:
     async def sync(key: Key, view: Any, writer: Any) -> Any:
         return later(60)
 
-    harness = ControllerHarness(Acting(sync))
-    harness.put(CONFIG_MAP, config_map())
+    harness = harness_with_a(sync)
     start = harness.now
     harness.run_until_idle()
     assert len(harness.outcomes) == 1

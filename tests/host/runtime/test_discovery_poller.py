@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm_host.api import AnyWatch, Change, Key, Kind, View, Watch
+from kcm_host.api import AnyWatch, Change, Key, Kind, Unreachable, View, Watch
 from kcm_host.client.discovery import CachedDiscoveryClient
 from kcm_host.client.rest import user_agent_of
 from kcm_host.informer.shared_informer import EventHandler
@@ -203,6 +203,7 @@ class Served:
 
     def __init__(self) -> None:
         self.now = "a"
+        self.error: Unreachable | None = None
         self.times: list[float] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -210,6 +211,8 @@ class Served:
 
     def __next__(self) -> str:
         self.times.append(asyncio.get_running_loop().time())
+        if self.error is not None:
+            raise self.error
         return self.now
 
 
@@ -282,14 +285,32 @@ async def test_discovery_is_polled_once_definitions_are_listed(
 async def test_definitions_are_watched_while_a_controller_depends_on_discovery(
     poll: Poll, informers: Informers
 ) -> None:
-    """The host keeps no watch that nothing needs (F-70)."""
-    listener = await poll(Served())
+    """The host keeps no watch that nothing needs, and polls nothing then (F-70)."""
+    served = Served()
+    listener = await poll(served)
     listener.depends_on_discovery = False
     await asyncio.sleep(POLL_SECONDS + 1)
-    assert informers.handlers == {}
+    polls = len(served.times)
+    await asyncio.sleep(HOUR)
+    assert (informers.handlers, len(served.times)) == ({}, polls)
     listener.depends_on_discovery = True
     await asyncio.sleep(2 * POLL_SECONDS)
     assert len(informers.handlers) == 2
+    assert len(served.times) > polls
+
+
+@pytest.mark.virtual_time
+async def test_only_changes_are_notified(poll: Poll) -> None:
+    """An unchanged answer or an error is not notified (RQ-232, RQ-233)."""
+    served = Served()
+    listener = await poll(served)
+    await asyncio.sleep(HOUR)
+    served.error = Unreachable("no answer")
+    await asyncio.sleep(HOUR)
+    assert listener.times == []
+    served.error, served.now = None, "ab"
+    await asyncio.sleep(2 * POLL_SECONDS)
+    assert (len(listener.times), listener.last) == (1, "ab")
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=1, max_size=60))

@@ -1,13 +1,11 @@
 """Dynamic watches: added and removed while their controller runs."""
 
-from itertools import pairwise
 from textwrap import indent
 from typing import Any
 
-import pytest
 from eventually import eventually
 from host.runtime.definitions import Definitions
-from host.runtime.loops import EAGER, Loops, loop, until_synced
+from host.runtime.loops import EAGER, Loops, loop
 from plugins.granted_roles import granted
 from running_host import RunningHost
 
@@ -30,7 +28,6 @@ class Loop(Loop):
         return Watch(kind=kind, model=Counted, namespace="NAMESPACE", **options)
 
     def counted(self, change, view):
-        COUNTED
         return [Key(change.key.name, kind=change.kind.name)]
 
     def told(self, view):
@@ -75,14 +72,10 @@ IMPORTS = "from kcm_host.api import Key, RefreshWatches, UndeclaredRead"
 ACCOUNT = 'self.kind("ServiceAccount", "serviceaccounts", "")'
 
 
-def counting(
-    namespace: str, more: str, *, group: str = "", counted: str = "pass", **parts: Any
-) -> str:
+def counting(namespace: str, more: str, *, group: str = "", **parts: Any) -> str:
     """Return the source of a controller with ConfigMaps and the dynamic watches of `more`."""
     source = COUNTING.replace("ACCOUNT", ACCOUNT)
-    for word, statements in (("MORE", more), ("COUNTED", counted)):
-        body = indent(statements.strip(), " " * 8)
-        source = source.replace(f"        {word}\n", f"{body}\n")
+    source = source.replace("        MORE\n", indent(more.strip(), " " * 8) + "\n")
     source = source.replace("ACCOUNT", ACCOUNT).replace("GROUP", group)
     source = source.replace("NAMESPACE", namespace)
     return loop(namespace=namespace, **parts) + IMPORTS + source
@@ -196,25 +189,6 @@ def test_a_changed_declaration_replaces_the_watch(loops: Loops) -> None:
     assert len(host.log("dynamic watches changed", changed="secrets")) == 4
 
 
-def test_calls_of_the_hook_are_limited(loops: Loops) -> None:
-    """The hook is called ten times a second at most."""
-    more = "self.asked = getattr(self, 'asked', []) + [time.monotonic()]\nwatches = []"
-    source = counting(loops.namespace, more, keys=REFRESH)
-    source = source.replace('"start": self.start,', '"asked": self.asked,')
-    loops.site.plugin("counting", source)
-    host = loops.run("counting")
-    for number in range(40):
-        loops.create(f"m{number}")
-    eventually(lambda: host.controller("counting")["syncs"] >= 40, "all are synced")
-
-    def asked_at() -> list[float]:
-        found: list[float] = host.controller("counting")["status"]["asked"]
-        return found
-
-    eventually(lambda: len(asked_at()) > 1, "asked again")
-    assert min(later - sooner for sooner, later in pairwise(asked_at())) > 0.09
-
-
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
 BOTH = f"watches = [self.more(self.kind('Secret', 'secrets', '')), self.more({ACCOUNT})]"
@@ -243,39 +217,6 @@ def test_a_kind_that_cannot_be_listed_degrades_itself_alone(
         assert host.controller("counting")["problem"] == ""
 
 
-@pytest.mark.parametrize(
-    ("more", "counted", "source_name"),
-    [
-        ("raise_if(self, view)\nwatches = []", "pass", "'kcm_dynamic_watches'"),
-        (BOTH, "raise_if(self, view)", "'keys' of watch 'secrets' for '"),
-    ],
-    ids=["the hook", "its keys"],
-)
-def test_an_exception_restarts_the_controller(
-    loops: Loops, more: str, counted: str, source_name: str
-) -> None:
-    """As for any watch function, a new instance begins."""
-    source = counting(loops.namespace, more, counted=counted, keys=REFRESH) + RAISES
-    loops.site.plugin("counting", source)
-    host = loops.run("counting")
-    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
-    loops.create("a")
-    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "t"}})
-    eventually(lambda: host.controller("counting")["status"].get("start") == 2, "a second start")
-    (line,) = host.log("controller restarting")
-    assert line["problem"].startswith(source_name)
-    assert " raised ValueError: poisoned at " in line["problem"]
-    assert host.controller("counting")["restarts"] == 1
-
-
-#: Fails for the first instance, once there is anything.
-RAISES = """
-def raise_if(loop, view):
-    if loop.start == 1 and (len(view.of(KIND, Thing)) or loop.followed):
-        raise ValueError("poisoned")
-"""
-
-
 def test_an_invalid_result_changes_nothing(loops: Loops) -> None:
     """It is logged once, with its remedy; the previous watches are kept."""
     bad = "if len(view.of(KIND, Thing)):\n    return [self.more(KIND)] * 2"
@@ -295,12 +236,3 @@ def test_an_invalid_result_changes_nothing(loops: Loops) -> None:
     loops.core.delete_namespaced_config_map("a", loops.namespace)
     loops.core.delete_namespaced_config_map("b", loops.namespace)
     eventually(lambda: not host.controller("counting")["problem"], "a good answer mends it")
-
-
-def test_a_request_without_the_hook_has_no_effect(loops: Loops) -> None:
-    """A `RefreshWatches` is ignored without `kcm_dynamic_watches`."""
-    loops.site.plugin("plain", IMPORTS + loop(namespace=loops.namespace, keys=REFRESH))
-    host = loops.run("plain")
-    loops.create("a")
-    until_synced(host, "plain", ["a"])
-    assert host.controller("plain")["ready"]

@@ -1,22 +1,9 @@
 """Controllers whose watches depend on what the server serves."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
-import pytest
 from eventually import eventually
-from host.informer.reflector.running_reflector import until
 from host.runtime.definitions import Definitions
 from host.runtime.loops import EAGER, Loops, choosing
-from host.runtime.test_discovery_poller import Informers
 from running_host import RunningHost
-
-from kcm_host.client.discovery import CachedDiscoveryClient
-from kcm_host.client.rest import Client, user_agent_of
-from kcm_host.runtime import discovery_poller
-from kcm_host.runtime.discovery_poller import DefinitionWatches, poll_discovery
-from kcm_host_testing.faults import Answer
-from kcm_host_testing.proxy import FaultProxy
 
 KINDS = ("Gadget", "Widget")
 
@@ -102,58 +89,3 @@ def test_a_hook_that_raises_restarts_nothing(loops: Loops, definitions: Definiti
     assert "no such thing" in line["problem"]
     told = host.controller("choosing")
     assert (told["phase"], told["restarts"], told["ready"]) == ("running", 0, True)
-
-
-class Dependant:
-    """A controller that depends on discovery once `depends` is set."""
-
-    def __init__(self) -> None:
-        self.depends = False
-        self.polls = 0
-        self.notifications = 0
-
-    @property
-    def depends_on_discovery(self) -> bool:
-        """See `DiscoveryListener`."""
-        self.polls += 1
-        return self.depends
-
-    def discovery_changed(self) -> None:
-        """See `DiscoveryListener`."""
-        self.notifications += 1
-
-
-@pytest.fixture
-async def dependant(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Dependant]:
-    """Return the listener of a poller that polls a hundred times a second."""
-    monkeypatch.setattr(discovery_poller, "POLL_SECONDS", 0.01)
-    made = Dependant()
-    discovery = CachedDiscoveryClient(client, user_agent=user_agent_of("host"))
-    definitions = DefinitionWatches(Informers())  # type: ignore[arg-type]
-    task = asyncio.create_task(poll_discovery(discovery, [made], definitions))
-    yield made
-    task.cancel()
-    await asyncio.wait([task])
-
-
-async def test_nothing_is_polled_without_listeners(
-    dependant: Dependant, fault_proxy: FaultProxy
-) -> None:
-    """Requests are made only while a controller depends on discovery."""
-    await until(lambda: dependant.polls > 5)
-    assert fault_proxy.requests() == []
-    dependant.depends = True
-    await until(lambda: dependant.notifications)
-    assert {request.path for request in fault_proxy.requests()} == {"/api", "/apis"}
-
-
-async def test_only_changes_are_notified(dependant: Dependant, fault_proxy: FaultProxy) -> None:
-    """An unchanged answer or an error is not notified (RQ-232, RQ-233)."""
-    groups = b'[{"metadata": {"name": "g"}, "versions": [{"version": "v1"}]}]'
-    same = b'{"kind": "APIGroupDiscoveryList", "items": %b}' % groups
-    fault_proxy.add(Answer(200, same), path="^/api$")
-    fault_proxy.add(Answer(200, same), path="^/apis$", times=4)
-    trouble = fault_proxy.add(Answer(503), path="^/apis$")
-    dependant.depends = True
-    await until(lambda: trouble.hits > 2)
-    assert dependant.notifications == 1

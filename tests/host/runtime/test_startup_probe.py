@@ -106,16 +106,6 @@ async def test_a_server_that_does_not_answer_is_reported(
     assert raised.value.exit_code == 1
 
 
-async def test_a_refused_connection_is_reported(client: Client, fault_proxy: FaultProxy) -> None:
-    """When connections are refused until the time is up, the exit code is 1 (H-41)."""
-    fault_proxy.refuse()
-    started = asyncio.get_running_loop().time()
-    with pytest.raises(ConnectionProblem, match="connection refused; start the server") as raised:
-        await wait_for_server(client, SHORT)
-    assert asyncio.get_running_loop().time() - started > 0.3
-    assert raised.value.exit_code == 1
-
-
 async def test_forbidden_health_counts_as_healthy(client: Client, fault_proxy: FaultProxy) -> None:
     """403 for /healthz: the server has authenticated the client."""
     fault_proxy.add(Answer(403), path="/healthz")

@@ -1,8 +1,8 @@
 """The functions of watches: defaults, new ones of a dynamic watch, and the text of their errors."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -110,16 +110,20 @@ class Hook:
         name = "acme"
 
     def __init__(self) -> None:
-        self.returned: Sequence[AnyWatch] = ()
+        self.returned: Sequence[AnyWatch] | Exception = ()
+        self.asked: list[float] = []
 
     def dynamic_watches(self, _view: View, _discovery: object) -> Sequence[AnyWatch]:
         """See `Instance`."""
+        self.asked.append(asyncio.get_running_loop().time())
+        if isinstance(self.returned, Exception):
+            raise self.returned
         return self.returned
 
 
-async def shown(rig: Rig, *results: Sequence[AnyWatch]) -> DynamicWatches:
-    """Return the dynamic watches after the hook has returned these, one after the other."""
-    hook = Hook()
+@asynccontextmanager
+async def asking(rig: Rig, hook: Hook) -> AsyncIterator[DynamicWatches]:
+    """Run the dynamic watches of a controller with this hook."""
     dynamic = DynamicWatches(
         hook,  # type: ignore[arg-type]
         discovery=None,  # type: ignore[arg-type]
@@ -127,10 +131,17 @@ async def shown(rig: Rig, *results: Sequence[AnyWatch]) -> DynamicWatches:
         watches=rig.watches,
     )
     task = asyncio.create_task(dynamic.run())
-    for hook.returned in results:
-        dynamic.refresh()
-        await asyncio.sleep(1)
+    yield dynamic
     task.cancel()
+
+
+async def shown(rig: Rig, *results: Sequence[AnyWatch] | Exception) -> DynamicWatches:
+    """Return the dynamic watches after the hook has returned these, one after the other."""
+    hook = Hook()
+    async with asking(rig, hook) as dynamic:
+        for hook.returned in results:
+            dynamic.refresh()
+            await asyncio.sleep(1)
     return dynamic
 
 
@@ -181,6 +192,23 @@ async def test_new_functions_are_used_without_a_new_list(
     assert rig.informers.lists == 1
     assert logged(caplog, "dynamic watches changed") == [{"controller": "acme", "added": "pods"}]
     assert [one.watch for one in dynamic.active()] == [again]
+
+
+async def test_calls_of_the_hook_are_limited(rig: Rig) -> None:
+    """However often a refresh is requested, the hook is called ten times a second at most."""
+    hook = Hook()
+    async with asking(rig, hook) as dynamic:
+        for _ in range(100):
+            dynamic.refresh()
+            await asyncio.sleep(0.01)
+    assert len(hook.asked) == 10
+
+
+async def test_an_exception_of_the_hook_requests_a_restart(rig: Rig) -> None:
+    """As one of any function of the plugin does."""
+    await shown(rig, LookupError("lost"))
+    (reason,) = rig.restarts
+    assert reason.startswith("'kcm_dynamic_watches' raised LookupError: lost at ")
 
 
 async def test_another_declaration_is_listed_again(rig: Rig) -> None:
