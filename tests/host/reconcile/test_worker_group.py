@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig, scripted
+from host.reconcile.worker_rig import CAUSE, NODE, A, B, Rig
 
 from kcm_host.api.errors import Unreachable, WriterClosed
 from kcm_host.api.kinds import Key
