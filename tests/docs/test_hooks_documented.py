@@ -67,8 +67,3 @@ def test_the_fields_of_watches_and_changes_are_listed() -> None:
     assert re.findall(r"^\| `(\w+)` \|", watch, re.MULTILINE) == list(Watch.__dataclass_fields__)
     change = PAGE.partition("A `Change` has")[2].partition("## ")[0]
     assert set(re.findall(r"`(\w+)`", change)) - {"None"} == set(Change.__struct_fields__)
-
-
-def test_the_tutorial_leads_to_the_reference() -> None:
-    """Who learns finds the whole list."""
-    assert "(hooks.md)" in read("docs/write-a-controller.md")

@@ -41,13 +41,6 @@ def test_without_faults_the_proxy_is_not_noticed(
     assert not read.watch
 
 
-def test_plain_http_is_served_when_asked_for(api_server: ApiServer) -> None:
-    """With `tls=False` the address is http and the same requests work."""
-    with FaultProxy(api_server, tls=False) as proxy:
-        assert proxy.url.startswith("http://")
-        assert call(proxy, api_server, "/readyz") == (200, b"ok")
-
-
 def test_answers_come_in_the_order_of_the_rules(
     fault_proxy: FaultProxy, api_server: ApiServer
 ) -> None:

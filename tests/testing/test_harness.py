@@ -249,6 +249,9 @@ def test_timers_and_delayed_keys_run_when_their_time_comes() -> None:
     harness.advance(timedelta(seconds=30))
     keys = [each.key for each in harness.outcomes]
     assert keys == [Key("timer"), Key("timer"), Key("delayed", "ns"), Key("timer")]
+    loop = harness._loop
+    del harness
+    assert loop.is_closed(), "its timers do not keep the harness alive"
 
 
 def test_a_debounce_is_waited_for() -> None:

@@ -33,15 +33,6 @@ def test_the_api_server_answers_with_the_pinned_release(api_server: ApiServer) -
     assert version.git_version == release.kubernetes_version()
 
 
-def test_a_plain_user_may_nothing(api_server: ApiServer) -> None:
-    """`alice` is known to the server and refused until a role is bound to her."""
-    core = client.CoreV1Api(api_server.client("alice"))
-    with pytest.raises(client.ApiException) as refused:
-        core.list_node()
-    assert refused.value.status == 403
-    assert "alice" in str(refused.value)
-
-
 def test_an_unknown_user_is_named_with_those_there_are(api_server: ApiServer) -> None:
     """Asking for a user whom the server does not know tells how to get one."""
     with pytest.raises(KeyError, match=r"no user 'zoe'.*users=\['zoe'\]"):

@@ -1,56 +1,73 @@
 """The command line has the highest precedence, and every value has its origin."""
 
+from typing import Any
+
 import pytest
 from host.config.conftest import Load, Problems
 
+from kcm_host.config.load import rows
+
 FILE = "controllers: {ttl: {workers: 1}}\nlog: {level: info}\n"
+WORKERS = "controllers.ttl.workers"
+VARIABLE = {"KCM_HOST_CONTROLLERS__TTL__WORKERS": "2"}
+#: What is given beside the file; the setting, its value and its origin.
+LAYERS: dict[str, tuple[dict[str, Any], str, object, str]] = {
+    "the file alone": ({}, WORKERS, 1, "config.yaml:1"),
+    "a variable over the file": (
+        {"environ": VARIABLE},
+        WORKERS,
+        2,
+        f"variable {next(iter(VARIABLE))}",
+    ),
+    "a set over both": (
+        {"environ": VARIABLE, "overrides": [f"{WORKERS}=3"]},
+        WORKERS,
+        3,
+        f"flag --set {WORKERS}",
+    ),
+    "a set under another name of the controller (H-16)": (
+        {"overrides": ["controllers.ttl-controller.workers=3"]},
+        WORKERS,
+        3,
+        "flag --set controllers.ttl-controller.workers",
+    ),
+    "a flag of its own over a set": (
+        {"overrides": ["log.level=debug"], "flags": {"log.level": "error"}},
+        "log.level",
+        "error",
+        "flag --log-level",
+    ),
+    "the later of two sets": (
+        {"overrides": ["log.level=debug", "log.level=error"]},
+        "log.level",
+        "error",
+        "flag --set log.level",
+    ),
+    "a flag is no YAML": (
+        {"flags": {"kubeconfig": "123"}},
+        "kubeconfig",
+        "123",
+        "flag --kubeconfig",
+    ),
+    "null is the default": ({"overrides": ["log.level=null"]}, "log.level", "info", "default"),
+    "nothing is the default": ({}, "log.format", "text", "default"),
+    "a dot in a key stands behind a backslash": (
+        {"overrides": [r"controllers.ttl.settings.a\.b=1"]},
+        r"controllers.ttl.settings.a\.b",
+        1,
+        r"flag --set controllers.ttl.settings.a\.b",
+    ),
+}
 
 
-def test_set_wins_over_variable_and_file(load: Load) -> None:
-    """File, variable, `--set`: the later one wins, and its name is the origin (design 7)."""
-    variable = {"KCM_HOST_CONTROLLERS__TTL__WORKERS": "2"}
-    layers = [
-        load(FILE),
-        load(FILE, environ=variable),
-        load(FILE, environ=variable, overrides=["controllers.ttl.workers=3"]),
-    ]
-    found = [
-        (
-            loaded.settings.controllers["ttl"].workers,
-            str(loaded.origins["controllers.ttl.workers"]).rsplit("/")[-1],
-        )
-        for loaded in layers
-    ]
-    assert found == [
-        (1, "config.yaml:1"),
-        (2, "variable KCM_HOST_CONTROLLERS__TTL__WORKERS"),
-        (3, "flag --set controllers.ttl.workers"),
-    ]
-
-
-def test_flag_wins_over_set(load: Load) -> None:
-    """A setting's own flag wins over `--set` of the same setting (design 7)."""
-    loaded = load(FILE, overrides=["log.level=debug"], flags={"log.level": "error"})
-    assert loaded.settings.log.level == "error"
-    assert str(loaded.origins["log.level"]) == "flag --log-level"
-
-
-def test_later_set_wins(load: Load) -> None:
-    """Of two `--set` for one path the later one counts (design 7)."""
-    loaded = load(FILE, overrides=["log.level=debug", "log.level=error"])
-    assert loaded.settings.log.level == "error"
-
-
-def test_flag_is_taken_as_it_stands(load: Load) -> None:
-    """The text of a flag is no YAML: a path of digits stays a path (design 7)."""
-    assert load(FILE, flags={"kubeconfig": "123"}).settings.kubeconfig == "123"
-
-
-@pytest.mark.parametrize("path", ["controllers.ttl", "controllers.ttl-controller"])
-def test_set_reaches_a_controller_under_any_name(load: Load, path: str) -> None:
-    """Aliases work in `--set` as in the file (H-16, design 2)."""
-    settings = load(FILE, overrides=[f"{path}.workers=3"]).settings
-    assert {name: entry.workers for name, entry in settings.controllers.items()} == {"ttl": 3}
+@pytest.mark.parametrize(("layers", "path", "value", "origin"), LAYERS.values(), ids=LAYERS)
+def test_the_highest_layer_wins(
+    load: Load, layers: dict[str, Any], path: str, value: object, origin: str
+) -> None:
+    """File, variable, `--set`, own flag: the later one wins, and its name is the origin."""
+    rows_of = {row.path: row for row in rows(load(FILE, **layers))}
+    assert rows_of[path].value == value
+    assert str(rows_of[path].origin).rsplit("/", 1)[-1] == origin
 
 
 @pytest.mark.parametrize(
@@ -68,20 +85,6 @@ def test_set_of_a_mapping_leaves_its_neighbours(load: Load) -> None:
     assert (ttl.workers, ttl.qps) == (1, 2.0)
 
 
-def test_null_resets_to_the_default(load: Load) -> None:
-    """`--set path=null` removes a value of the file (design 7)."""
-    loaded = load("controllers: {ttl: }\nlog: {level: debug}", overrides=["log.level=null"])
-    assert loaded.settings.log.level == "info"
-    assert str(loaded.origins["log.level"]) == "default"
-
-
-def test_dot_in_a_key_stands_behind_a_backslash(load: Load) -> None:
-    """Keys with dots can be reached, and are shown the way they are written (design 7)."""
-    loaded = load(FILE, overrides=[r"controllers.ttl.settings.a\.b=1"])
-    assert loaded.settings.controllers["ttl"].settings == {"a.b": 1}
-    assert r"controllers.ttl.settings.a\.b" in loaded.origins
-
-
 @pytest.mark.parametrize("override", ["", "log", "=1", "log..level=1", ".log=1"])
 def test_set_without_path_or_value_is_a_problem(problems: Problems, override: str) -> None:
     """A malformed `--set` is an error with an example (design 7)."""
@@ -94,11 +97,3 @@ def test_unknown_path_suggests(problems: Problems) -> None:
     assert problems(FILE, overrides=["log.levl=debug"]) == [
         "flag --set log.levl: log.levl: unknown key 'levl'; did you mean 'level'?"
     ]
-
-
-def test_every_leaf_has_an_origin(load: Load) -> None:
-    """Values that are not set are defaults; others have file and line (design 7)."""
-    origins = {path: str(origin) for path, origin in load(FILE).origins.items()}
-    assert origins["log.format"] == "default"
-    assert origins["telemetry.traces.endpoint"] == "default"
-    assert origins["log.level"].endswith("config.yaml:2")

@@ -142,16 +142,6 @@ def test_two_variables_for_one_key_are_a_warning(load: Load) -> None:
     assert loaded.settings.start_timeout.total_seconds() == 2
 
 
-def test_wrong_value_names_the_variable(problems: Problems) -> None:
-    """A wrong value is reported at the variable, not at the file's line (design 7)."""
-    assert problems(FILE, environ={"KCM_HOST_CONTROLLERS__TTL__WORKERS": "many"}) == [
-        (
-            "variable KCM_HOST_CONTROLLERS__TTL__WORKERS: controllers.ttl.workers: "
-            "must be a whole number, found 'many'"
-        )
-    ]
-
-
 def test_key_twice_in_a_value_is_a_problem(problems: Problems) -> None:
     """A mapping in a variable follows the rules of the file (design 7)."""
     assert problems(FILE, environ={"KCM_HOST_LOG": "{level: info, level: debug}"}) == [

@@ -36,12 +36,6 @@ def test_sample_of_the_design_loads(load: Load, monkeypatch: pytest.MonkeyPatch)
     assert settings.telemetry.traces.sample_ratio == 0.1
 
 
-def test_sample_survives_a_round_trip(load: Load) -> None:
-    """Effective settings written as JSON load to the same settings (design 7)."""
-    settings = load(SAMPLE).settings
-    assert load(settings.model_dump_json(by_alias=True)).settings == settings
-
-
 def test_defaults_hold_where_nothing_is_said(load: Load) -> None:
     """One named controller is a whole configuration (design 5 and 7)."""
     settings = load("controllers: {ttl: }").settings
@@ -70,11 +64,6 @@ def test_leader_election_left_out_is_one_warning(load: Load, section: str) -> No
     assert "'leaderElection' is left out, so it is off: run one replica only" in warning
 
 
-def test_leader_election_off_needs_no_warning(load: Load) -> None:
-    """With `enabled: false` there is no warning (design 7)."""
-    assert load("controllers: {ttl: }\nleaderElection: {enabled: false}").warnings == ()
-
-
 @pytest.mark.parametrize(
     ("bind", "address"),
     [
@@ -96,11 +85,6 @@ def test_bind_takes_host_and_port(load: Load, bind: str, address: tuple[str, int
 def test_burst_follows_qps(qps: float | None, burst: int | None, size: int | None) -> None:
     """Left out, burst is 1.5 times qps rounded up, at least 1 (design 7)."""
     assert ControllerSettings(qps=qps, burst=burst).burst_size == size
-
-
-def test_home_is_expanded_only_at_the_front(load: Load) -> None:
-    """A path without a leading `~` is left alone (design 7)."""
-    assert load("controllers: {a: }\nkubeconfig: a/~/b").settings.kubeconfig == "a/~/b"
 
 
 def test_anchors_and_merge_keys_work(load: Load, tmp_path: Path) -> None:

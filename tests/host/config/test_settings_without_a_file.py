@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cases import cases
-from host.config.conftest import Load, Problems
+from host.config.conftest import Load
 
 from kcm_host.cli.installed import controller_names
 from kcm_host.config.errors import ConfigError
@@ -101,12 +101,6 @@ def test_a_file_without_controllers_is_completed_by_a_variable(load: Load) -> No
     """No error contradicts the variable (F-85)."""
     loaded = load("{}", environ={"KCM_HOST_CONTROLLERS": "{ttl: {}}"})
     assert list(loaded.settings.controllers) == ["ttl"]
-
-
-def test_a_flag_with_two_names_is_refused(problems: Problems) -> None:
-    """One controller under two names is an error in a flag as well as in a file (F-85)."""
-    [told] = problems("{}", overrides=["controllers={ttl: {}, ttl-controller: {}}"])
-    assert told.startswith("flag --set controllers: controllers: 'ttl-controller' is the")
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:

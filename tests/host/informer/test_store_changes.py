@@ -1,43 +1,164 @@
 """What is stored is told as a change exactly when a declared field changed."""
 
-import pytest
-from host.informer.stream_lines import POD, A, B, Pod, entry
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import pytest
+from host.informer.stream_lines import (
+    POD,
+    A,
+    B,
+    Pod,
+    entry,
+    replace_list,
+    undecodable_entry,
+)
+
+from kcm_host.api.errors import Undecodable
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Change
-from kcm_host.informer.store import Store
+from kcm_host.informer.store import Entry, Store
+
+Step = Callable[[Store[Pod]], list[Change[Pod]]]
+N1, N2 = Pod("n1"), Pod("n2")
 
 
-def test_an_unknown_object_is_new(store: Store[Pod]) -> None:
-    """The stored state makes it an add, whatever the event's type was (IQ-45)."""
-    change = store.put(A, entry("1", node="n1"))
-    assert change == Change(kind=POD, key=A, old=None, new=Pod("n1"), resource_version="1")
-    assert store.get(A) == Pod("n1")
-    assert len(store) == 1
+def put(version: str, node: str = "", *, uid: str = "u1") -> Step:
+    """Return the step that stores a version of pod a; without a node it cannot be decoded."""
+    stored = entry(version, uid=uid, node=node) if node else undecodable_entry(version, uid=uid)
+    return lambda store: [change for change in [store.put(A, stored)] if change is not None]
 
 
-def test_a_known_object_is_changed(store: Store[Pod]) -> None:
-    """A second version tells both states and its own version (IQ-45)."""
-    store.put(A, entry("1", node="n1"))
-    change = store.put(A, entry("2", node="n2"))
-    assert change == Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="2")
-    assert store.get(A) == Pod("n2")
+def delete(version: str = "", final: Pod | None = None) -> Step:
+    """Return the step that deletes pod a."""
+    options: dict[str, Any] = {"final": final, "resource_version": version} if version else {}
+    return lambda store: [change for change in [store.delete(A, **options)] if change is not None]
 
 
-def test_equal_declared_fields_wake_nobody(store: Store[Pod]) -> None:
-    """A new version whose declared fields are equal is stored and is no change."""
-    store.put(A, entry("1", node="n1", labels=("x", "y")))
-    assert store.put(A, entry("2", node="n1", labels=("x", "y"))) is None
-    change = store.put(A, entry("3", node="n2", labels=("x", "y")))
-    assert change is not None
-    assert change.resource_version == "3"
+def listed(objects: Mapping[Key, Entry[Pod]]) -> Step:
+    """Return the step that replaces everything by a list."""
+    return lambda store: replace_list(store, dict(objects))
 
 
-def test_another_object_of_the_same_name_is_a_change(store: Store[Pod]) -> None:
-    """An object made anew under its name is a change although its fields are equal (IQ-52)."""
-    store.put(A, entry("1", uid="u1", node="n1"))
-    change = store.put(A, entry("5", uid="u2", node="n1"))
-    assert change == Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="5")
+def told(
+    old: Pod | None, new: Pod | None, version: str, *, key: Key = A, relisted: bool = False
+) -> Change[Pod]:
+    """Return a change of a pod."""
+    return Change(kind=POD, key=key, old=old, new=new, resource_version=version, relisted=relisted)
+
+
+BARE = "a bare key"
+#: Steps; the changes of the last one; pod a as it is read afterwards.
+CHANGES: dict[str, tuple[list[Step], list[Change[Pod]], Pod | str | None]] = {
+    "an unknown object is new, whatever the event was (IQ-45)": (
+        [put("1", "n1")],
+        [told(None, N1, "1")],
+        N1,
+    ),
+    "a known one tells both states (IQ-45)": (
+        [put("1", "n1"), put("2", "n2")],
+        [told(N1, N2, "2")],
+        N2,
+    ),
+    "equal declared fields are no change": ([put("1", "n1"), put("2", "n1")], [], N1),
+    "an object made anew has changed (IQ-52)": (
+        [put("1", "n1"), put("5", "n1", uid="u2")],
+        [told(N1, N1, "5")],
+        N1,
+    ),
+    "a delete tells the final state (IQ-46)": (
+        [put("1", "n1"), delete("7", N2)],
+        [told(N2, None, "7")],
+        None,
+    ),
+    "without a final state it tells the last known one (IQ-51)": (
+        [put("1", "n1"), delete()],
+        [told(N1, None, "1")],
+        None,
+    ),
+    "a delete of what was never known is no change": ([delete("2", N1)], [], None),
+    "a list that lacks an object tells its last state (IQ-51)": (
+        [listed({A: entry("1", node="n1")}), listed({})],
+        [told(N1, None, "1", relisted=True)],
+        None,
+    ),
+    "made anew between two lists is one update (IQ-52, IQ-T9)": (
+        [listed({A: entry("1", node="n1")}), listed({A: entry("9", uid="u2", node="n2")})],
+        [told(N1, N2, "9", relisted=True)],
+        N2,
+    ),
+    "a new one that cannot be decoded is a bare key": ([put("1")], [], BARE),
+    "a known one keeps its last good state": ([put("1", "n1"), put("2"), put("3")], [], N1),
+    "a bare key that becomes good is new": ([put("1"), put("2", "n1")], [told(None, N1, "2")], N1),
+    "good again with the same fields is a change (F-20)": (
+        [put("1", "n1"), put("2"), put("3", "n1")],
+        [told(N1, N1, "3")],
+        N1,
+    ),
+    "good again, and equal afterwards": (
+        [put("1", "n1"), put("2"), put("3", "n1"), put("4", "n1")],
+        [],
+        N1,
+    ),
+    "good again with other fields": (
+        [put("1", "n1"), put("2"), put("3", "n2")],
+        [told(N1, N2, "3")],
+        N2,
+    ),
+    "a delete of a bare key is told to nobody": ([put("1"), delete("2", N1)], [], None),
+    "a delete of a kept one tells the last good state (IQ-51)": (
+        [put("1", "n1"), put("2"), delete("3")],
+        [told(N1, None, "3")],
+        None,
+    ),
+    "undecodable in a list is no delete, what is gone is told": (
+        [
+            listed({A: entry("1", node="n1"), B: entry("1")}),
+            listed({A: undecodable_entry("2")}),
+        ],
+        [told(Pod(), None, "1", key=B, relisted=True)],
+        N1,
+    ),
+    "a list in which it is good again tells it (F-20)": (
+        [listed({A: entry("1", node="n1")}), put("2"), listed({A: entry("3", node="n1")})],
+        [told(N1, N1, "3", relisted=True)],
+        N1,
+    ),
+    "a namesake that cannot be decoded inherits nothing": (
+        [listed({A: entry("1", node="n1")}), listed({A: undecodable_entry("9", uid="u2")})],
+        [told(N1, None, "1", relisted=True)],
+        BARE,
+    ),
+}
+
+
+#: Those that end with a version that cannot be decoded.
+UNDECODABLE = {
+    "a new one that cannot be decoded is a bare key",
+    "a known one keeps its last good state",
+    "undecodable in a list is no delete, what is gone is told",
+    "a namesake that cannot be decoded inherits nothing",
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_told_and_stored(store: Store[Pod], name: str) -> None:
+    """The stored state decides what a change is; what cannot be decoded is never a delete."""
+    steps, changes, left = CHANGES[name]
+    for step in steps:
+        found = step(store)
+    assert found == changes
+    assert len(store) == (left is not None)
+    if left == BARE:
+        with pytest.raises(Undecodable, match="pods 'team/a' exists, but cannot be decoded as Pod"):
+            store.get(A)
+    else:
+        assert store.get(A) == left
+    good = [(A, left)] if isinstance(left, Pod) else []
+    assert list(store.items()) == good
+    initial = [(change.key, change.new) for change in store.initial_changes()]
+    assert initial == good, "a late handler gets the last good states (IQ-61)"
+    assert store.undecodable == ({A} if name in UNDECODABLE else set())
 
 
 def test_who_wants_every_event_gets_every_version(store: Store[Pod]) -> None:
@@ -45,48 +166,18 @@ def test_who_wants_every_event_gets_every_version(store: Store[Pod]) -> None:
     store.notify_unchanged = True
     store.put(A, entry("1", node="n1"))
     change = store.put(A, entry("2", node="n1"))
-    assert change == Change(
-        kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="2", unchanged=True
-    )
+    assert change == Change(kind=POD, key=A, old=N1, new=N1, resource_version="2", unchanged=True)
     assert store.put(A, entry("2", node="n1")) is None
-
-
-def test_a_real_change_is_never_marked_same(store: Store[Pod]) -> None:
-    """With `notify_unchanged`, a change of a declared field is told like any other."""
-    store.notify_unchanged = True
-    store.put(A, entry("1", node="n1"))
-    change = store.put(A, entry("2", node="n2"))
+    change = store.put(A, entry("3", node="n2"))
     assert change is not None
     assert not change.unchanged
-
-
-def test_a_delete_tells_the_final_state(store: Store[Pod]) -> None:
-    """The change carries the state at deletion and its version (IQ-46)."""
-    store.put(A, entry("1", node="n1"))
-    change = store.delete(A, final=Pod("n2"), resource_version="7")
-    assert change == Change(kind=POD, key=A, old=Pod("n2"), new=None, resource_version="7")
-    assert store.get(A) is None
-    assert len(store) == 0
-
-
-def test_a_delete_without_final_state_tells_the_last_known(store: Store[Pod]) -> None:
-    """Without a final state the last one known is told, which may be stale (IQ-51)."""
-    store.put(A, entry("1", node="n1"))
-    assert store.delete(A) == Change(kind=POD, key=A, old=Pod("n1"), new=None, resource_version="1")
-
-
-def test_a_delete_of_what_was_never_known_is_no_change(store: Store[Pod]) -> None:
-    """Nobody is told of the end of something that nobody was told of."""
-    assert store.delete(A, final=Pod("n1"), resource_version="2") is None
 
 
 def test_names_are_separate_in_each_namespace(store: Store[Pod]) -> None:
     """The key is name and namespace together (IQ-55)."""
     store.put(Key("a", "x"), entry("1", node="n1"))
     store.put(Key("a", "y"), entry("2", node="n2"))
-    assert store.get(Key("a", "x")) == Pod("n1")
-    assert store.get(Key("a", "y")) == Pod("n2")
-    assert store.get(Key("a")) is None
+    assert [store.get(Key("a", name)) for name in ("x", "y", "")] == [N1, N2, None]
 
 
 def test_reading_goes_on_while_the_store_changes(store: Store[Pod]) -> None:

@@ -1,6 +1,6 @@
 """A complete list takes the place of what is stored, in one step, and gives the differences."""
 
-from host.informer.stream_lines import POD, A, B, C, D, Pod, entry, replace_list, sort
+from host.informer.stream_lines import A, B, C, D, Pod, entry, replace_list, sort
 
 from kcm_host.api.kinds import Key
 from kcm_host.api.watch import Change
@@ -28,23 +28,6 @@ def test_deletes_come_first_then_the_rest_in_list_order(store: Store[Pod]) -> No
     assert told(changes) == [("deleted", B), ("added", D), ("updated", C)]
     assert not any(change.initial for change in changes)
     assert {key for key, _ in store.items()} == {A, C, D}
-
-
-def test_what_a_list_lacks_is_told_with_its_last_state(store: Store[Pod]) -> None:
-    """The final state is unknown, so the delete carries the last one stored (IQ-51)."""
-    replace_list(store, {B: entry("1", node="n1")})
-    assert replace_list(store, {}) == [
-        Change(kind=POD, key=B, old=Pod("n1"), new=None, resource_version="1", relisted=True)
-    ]
-
-
-def test_made_anew_between_two_lists_is_one_update(store: Store[Pod]) -> None:
-    """Deleted and made again with another uid: one change with both states (IQ-52, IQ-T9)."""
-    replace_list(store, {A: entry("1", uid="u1", node="n1")})
-    changes = replace_list(store, {A: entry("9", uid="u2", node="n2")})
-    assert changes == [
-        Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="9", relisted=True)
-    ]
 
 
 def test_an_unchanged_relist_wakes_nobody(store: Store[Pod]) -> None:

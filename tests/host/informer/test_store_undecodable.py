@@ -15,125 +15,15 @@ from host.informer.stream_lines import (
     Pod,
     RecordingHandler,
     Touchy,
-    entry,
     event,
     paged_list,
     pod,
-    replace_list,
     streaming_list,
-    undecodable_entry,
 )
 from logged import pairs_of
 
-from kcm_host.api.errors import Undecodable
 from kcm_host.api.watch import Change
 from kcm_host.informer.shared_informer import SharedInformer
-from kcm_host.informer.store import Store
-
-
-def test_a_new_one_is_a_bare_key(store: Store[Pod]) -> None:
-    """It exists, so it counts and reading it says what to do; it is told to nobody."""
-    assert store.put(A, undecodable_entry("1")) is None
-    assert len(store) == 1
-    assert store.undecodable == {A}
-    assert list(store.items()) == []
-    with pytest.raises(Undecodable, match="pods 'team/a' exists, but cannot be decoded as Pod"):
-        store.get(A)
-
-
-def test_a_known_one_keeps_its_last_good_state(store: Store[Pod]) -> None:
-    """However many versions cannot be decoded, the last good state stays; nobody is told."""
-    store.put(A, entry("1", node="n1"))
-    for version in ("2", "3", "4"):
-        assert store.put(A, undecodable_entry(version)) is None
-    assert store.get(A) == Pod("n1")
-    assert list(store.items()) == [(A, Pod("n1"))]
-    assert store.undecodable == {A}
-
-
-def test_a_relist_with_it_is_no_delete(store: Store[Pod]) -> None:
-    """A list in which the object no longer fits tells nothing of it; what is gone is told."""
-    replace_list(store, {A: entry("1", node="n1"), B: entry("1")})
-    assert replace_list(store, {A: undecodable_entry("2")}) == [
-        Change(kind=POD, key=B, old=Pod(), new=None, resource_version="1", relisted=True)
-    ]
-    assert store.get(A) == Pod("n1")
-
-
-def test_a_bare_key_that_becomes_good_is_new(store: Store[Pod]) -> None:
-    """Nobody knew it, so its first good version is an add."""
-    store.put(A, undecodable_entry("1"))
-    assert store.put(A, entry("2", node="n1")) == Change(
-        kind=POD, key=A, old=None, new=Pod("n1"), resource_version="2"
-    )
-    assert store.undecodable == frozenset()
-
-
-def test_a_kept_one_that_becomes_good_is_changed(store: Store[Pod]) -> None:
-    """
-    The change is from the last good state, also when that has come back (F-20).
-
-    A sync that met the object meanwhile may have passed it over. It is a change for everybody:
-    `same` ones are told only to those who ask for them.
-    """
-    store.put(A, entry("1", node="n1"))
-    store.put(A, undecodable_entry("2"))
-    assert store.put(A, entry("3", node="n1")) == Change(
-        kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="3"
-    )
-    assert store.put(A, entry("4", node="n1")) is None
-    store.put(A, undecodable_entry("4"))
-    assert store.put(A, entry("5", node="n2")) == Change(
-        kind=POD, key=A, old=Pod("n1"), new=Pod("n2"), resource_version="5"
-    )
-    assert store.undecodable == frozenset()
-
-
-def test_a_relist_tells_what_can_be_decoded_again(store: Store[Pod]) -> None:
-    """A list in which it fits again is told of it, with the same fields too (F-20)."""
-    replace_list(store, {A: entry("1", node="n1")})
-    store.put(A, undecodable_entry("2"))
-    changes = replace_list(store, {A: entry("3", node="n1")})
-    assert changes == [
-        Change(kind=POD, key=A, old=Pod("n1"), new=Pod("n1"), resource_version="3", relisted=True)
-    ]
-
-
-def test_a_delete_of_a_bare_key_is_told_to_nobody(store: Store[Pod]) -> None:
-    """Who was never told of an object is not told of its end."""
-    store.put(A, undecodable_entry("1"))
-    assert store.delete(A, final=Pod("n1"), resource_version="2") is None
-    assert (len(store), store.undecodable) == (0, frozenset())
-
-
-def test_a_delete_of_a_kept_one_tells_the_last_good_state(store: Store[Pod]) -> None:
-    """The delete is told with the last state that fitted (IQ-51)."""
-    store.put(A, entry("1", node="n1"))
-    store.put(A, undecodable_entry("2"))
-    assert store.delete(A, resource_version="3") == Change(
-        kind=POD, key=A, old=Pod("n1"), new=None, resource_version="3"
-    )
-    assert store.undecodable == frozenset()
-
-
-def test_a_namesake_that_does_not_fit_does_not_inherit(store: Store[Pod]) -> None:
-    """Made anew between two lists, and a misfit: the old one is gone, the new one a bare key."""
-    replace_list(store, {A: entry("1", uid="u1", node="n1")})
-    changes = replace_list(store, {A: undecodable_entry("9", uid="u2")})
-    assert changes == [
-        Change(kind=POD, key=A, old=Pod("n1"), new=None, resource_version="1", relisted=True)
-    ]
-    with pytest.raises(Undecodable):
-        store.get(A)
-    assert (len(store), store.undecodable) == (1, frozenset({A}))
-
-
-def test_a_late_reader_gets_last_good_states(store: Store[Pod]) -> None:
-    """A bare key is left out of what a late reader is told, a kept state is in it (IQ-61)."""
-    store.put(A, entry("1", node="n1"))
-    store.put(A, undecodable_entry("2"))
-    store.put(B, undecodable_entry("2"))
-    assert [(change.key, change.new) for change in store.initial_changes()] == [(A, Pod("n1"))]
 
 
 def test_it_is_told_once_for_each_version(

@@ -172,12 +172,6 @@ def test_starting_again_replaces_the_handler() -> None:
     assert second.getvalue().count("once") == 1
 
 
-def test_unknown_level_is_refused_with_the_known_ones() -> None:
-    """An unknown level is an error that names those there are."""
-    with pytest.raises(ValueError, match="'loud' is unknown; use debug, info, warning or error"):
-        start_logging("loud")
-
-
 def test_warnings_of_python_are_log_lines(out: io.StringIO) -> None:
     """A warning is one JSON line with its place, not text on stderr (F-63)."""
     start_logging(form="json", stream=out)

@@ -132,9 +132,3 @@ def test_a_broken_extension_is_quarantined(site: Site, hook: str, stage: Stage, 
     assert found.remedy
     extensions.observe(RECORD)
     assert observed(extensions, "good") == [RECORD]
-
-
-def test_an_extension_without_hooks_is_quarantined(site: Site) -> None:
-    """The reason names the hook that a class lacks."""
-    extensions = observing(site, bad="class Observer: pass")
-    assert extensions.loading.quarantined["bad"].reason == "it lacks 'kcm_observe'"

@@ -200,21 +200,6 @@ from kcm_host.api import owner_keys
     assert "\n" not in str(found)
 
 
-def test_a_controller_may_have_no_watches(site: Site, good: str) -> None:
-    """An empty list is valid: the server may serve none of the kinds."""
-    old = "[Watch(kind=NODE, model=Node, keys=lambda change, view: [change.key])]"
-    assert started(site, good, old, "[]").watches(NOTHING) == ()
-
-
-def test_a_watch_may_have_a_synced_function(site: Site, good: str) -> None:
-    """`synced` and `whole` are returned as declared."""
-    old = "keys=lambda change, view: [change.key])]"
-    new = "keys=print, on_synced=lambda view: [], full_object=True)]"
-    (watch,) = started(site, good, old, new).watches(NOTHING)
-    assert watch.full_object is True
-    assert watch.on_synced is not None
-
-
 def test_one_kind_may_be_watched_twice(site: Site, good: str) -> None:
     """One of two watches of a kind needs a name, also with the same model."""
     twice = started(

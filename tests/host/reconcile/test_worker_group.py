@@ -55,18 +55,6 @@ async def test_a_slow_key_holds_no_other_up(rig: Rig, gates: Gates) -> None:
         gates.opened.set()
 
 
-async def test_one_worker_takes_one_key_at_a_time(rig: Rig, gates: Gates) -> None:
-    """With a single worker everything waits for the slow key: that is what workers are for."""
-    rig.queue.add(A, CAUSE)
-    rig.queue.add(B, CAUSE)
-    async with rig.working(gates.sync):
-        await asyncio.sleep(50)
-        assert gates.inside == [A]
-        gates.opened.set()
-        await asyncio.sleep(0.1)
-        assert [record.key for record in rig.syncs.records] == [A, B]
-
-
 async def test_a_change_during_a_sync_is_one_more_after_it(rig: Rig, gates: Gates) -> None:
     """Two workers, the key changes three times during its sync: once more, never both (CRA-T27)."""
     rig.queue.add(A, CAUSE)

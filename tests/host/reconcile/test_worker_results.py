@@ -63,16 +63,6 @@ async def test_a_terminal_failure_is_not_retried(
     }
 
 
-async def test_a_terminal_failure_ends_with_a_change(rig: Rig) -> None:
-    """A key that failed for good is synced like any other when it is queued again."""
-    rig.queue.add(A, CAUSE)
-    async with rig.working(scripted(Terminal("bad"), Done())):
-        await asyncio.sleep(1)
-        rig.queue.add(A, CAUSE)
-        await asyncio.sleep(1)
-    assert [record.outcome for record in rig.syncs.records] == ["terminal", "done"]
-
-
 async def test_terminal_failures_of_many_keys_are_one_line(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -71,23 +71,6 @@ async def test_a_change_brings_a_failing_key_forward(rig: Rig) -> None:
     assert rig.syncs.times[:2] == [0, 0.005]
 
 
-async def test_failures_of_one_key_are_not_anothers(rig: Rig) -> None:
-    """Each key waits for its own failures."""
-
-    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
-        if key == A:
-            raise ERROR
-        return Done()
-
-    rig.queue.add(B, CAUSE, after=1)
-    records = await rig.sync_a(sync, seconds=2)
-    (fine,) = [record for record in records if record.key == B]
-    assert (fine.attempt, fine.outcome) == (1, "done")
-    assert [record.retry_after_seconds for record in records if record.key == A] == [
-        0.005 * 2**number for number in range(9)
-    ]
-
-
 @pytest.mark.parametrize("step", [ValueError("no"), Later(timedelta(milliseconds=5))])
 @pytest.mark.parametrize(
     ("lane", "order"),
@@ -115,21 +98,6 @@ async def test_a_key_comes_again_in_its_lane(
         rig.queue.add(B, CAUSE)
         await asyncio.sleep(1)
     assert "".join(record.key.name for record in rig.syncs.records) == order
-
-
-async def test_an_urgent_key_stays_urgent(rig: Rig) -> None:
-    """When its retry is due it goes before keys of lower lanes that wait for longer (F-17)."""
-    rig.queue.add(A, CAUSE, priority=Priority.URGENT)
-    for number in range(3):
-        rig.queue.add(Key(f"k{number}"), CAUSE, after=0.004)
-    slow = scripted(ValueError("no"), *[Done()] * 4)
-
-    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
-        await asyncio.sleep(0.01 if key == Key("k0") else 0)
-        return await slow(key, view, writer)
-
-    records = await rig.run(sync, seconds=1)
-    assert [record.key.name for record in records] == ["a", "k0", "a", "k1", "k2"]
 
 
 async def test_a_low_qps_never_ends_in_no_writes(rig: Rig) -> None:

@@ -72,16 +72,6 @@ async def test_each_verb_needs_its_own_permission(notebook: RecordingSender, ver
     assert notebook.writes == []
 
 
-async def test_the_refusal_says_what_to_declare(notebook: RecordingSender) -> None:
-    """The message names controller, verb, kind and the permission that is missing."""
-    with pytest.raises(UndeclaredWrite) as refusal:
-        await writer(notebook).patch(NODE, A, {})
-    assert str(refusal.value) == (
-        "ttl tried to patch 'nodes', which kcm_writes does not declare; add "
-        "Permission(kind, 'patch') for that kind to it"
-    )
-
-
 async def test_the_refusal_of_a_subresource_names_it(notebook: RecordingSender) -> None:
     """A permission for the object is none for its status; the message tells the difference."""
     with pytest.raises(UndeclaredWrite) as refusal:
@@ -92,19 +82,3 @@ async def test_the_refusal_of_a_subresource_names_it(notebook: RecordingSender) 
         "ttl tried to patch 'nodes/status', which kcm_writes does not declare; add "
         "Permission(kind, 'patch', subresource='status') for that kind to it"
     )
-
-
-async def test_what_is_declared_is_sent(notebook: RecordingSender) -> None:
-    """Each write goes to the sender once, and the writer gives back its receipt."""
-    allowed = writer(
-        notebook,
-        Permission(kind=NODE, verb="patch"),
-        Permission(kind=NODE, verb="patch", subresource="status"),
-    )
-    receipt = await allowed.patch(NODE, A, {"a": 1})
-    await allowed.patch(NODE, A, {"b": 2}, subresource="status")
-    assert receipt.resource_version == "8"
-    assert [(write.subresource, write.body) for write in notebook.writes] == [
-        ("", b'{"a":1}'),
-        ("status", b'{"b":2}'),
-    ]

@@ -138,30 +138,3 @@ def test_new_kinds_are_found_after_an_error_of_the_poller(
     definitions.create("Widget")
     definitions.create_objects("Widget", loops.namespace, "w")
     until_synced(host, "choosing", ["w"])
-
-
-#: Fails the first time that a controller run stops; the module is in the host's process.
-BROKEN_STOP = """
-from kcm_host.runtime.controller_run import ControllerRun
-
-stop, failures = ControllerRun.stop, iter([RuntimeError("broken once")])
-
-async def broken_once(self):
-    await stop(self)
-    for failure in failures:
-        raise failure
-
-ControllerRun.stop = broken_once
-"""
-
-
-def test_an_error_of_the_host_between_two_runs(loops: Loops) -> None:
-    """It only delays the next run (F-10)."""
-    keys = "if self.start == 1: raise ValueError('restart')"
-    loops.plugin("shaky", keys=keys, after=BROKEN_STOP)
-    loops.create("a")
-    host = loops.run("shaky", ready=False)
-    until_synced(host, "shaky", ["a"])
-    (line,) = host.log("background task ended")
-    assert (line["task"], line["problem"]) == ("shaky", "it raised RuntimeError: broken once")
-    assert host.page("/readyz")[0] == 200

@@ -96,14 +96,6 @@ def test_a_plugin_that_turns_out_broken_is_quarantined(loops: Loops, start: int)
     assert host.stop() == 0
 
 
-def test_a_host_without_any_runnable_plugin_ends(loops: Loops) -> None:
-    """None left: exit code 1."""
-    loops.plugin("broken", watches="raise OSError('no such thing')")
-    host = loops.run("broken", ready=False)
-    assert host.ended() == 1
-    assert host.log("no controller can run")
-
-
 def test_a_status_that_raises_is_an_error_in_the_status(loops: Loops) -> None:
     """`/status` shows the error instead; the controller stays ready."""
     loops.plugin("shy", status="raise ValueError('no comment')")

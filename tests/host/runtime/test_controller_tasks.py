@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from eventually import eventually
-from host.runtime.loops import Loops, loop, until_synced
+from host.runtime.loops import Loops, loop
 
 #: Enqueues a key every 50 ms; the status has the number of times.
 TIMED = """
@@ -36,26 +36,6 @@ before = self.ticks
 await asyncio.sleep(0.5)
 Path("FOLDER/ticks").write_text(str(self.ticks - before))
 """
-#: Enqueues a key when the watch is synced, and records the objects in the view.
-AWARE = """
-from kcm_host.api import Key
-
-class Loop(Loop):
-    known = ()
-
-    @hookimpl
-    def kcm_watches(self):
-        options = {"keys": lambda change, view: [], "namespace": "NAMESPACE"}
-        return [Watch(kind=KIND, model=Thing, on_synced=self.all_known, **options)]
-
-    def all_known(self, view):
-        self.known += (sorted(key.name for key, _ in view.of(KIND, Thing).items()),)
-        return [Key("all")]
-
-    @hookimpl
-    def kcm_status(self):
-        return {"start": self.start, "synced": sorted(self.synced), "known": self.known}
-"""
 
 
 def test_timers_end_when_the_host_drains(loops: Loops, tmp_path: Path) -> None:
@@ -72,15 +52,3 @@ def test_timers_end_when_the_host_drains(loops: Loops, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     assert host.ended() == 0
     assert (tmp_path / "ticks").read_text() == "0"
-
-
-def test_synced_is_called_once(loops: Loops) -> None:
-    """`Watch.on_synced` is called with all initial objects in the view; its keys are synced."""
-    source = AWARE.replace("NAMESPACE", loops.namespace)
-    loops.plugin("aware", after=source)
-    loops.create("a", "b")
-    host = loops.run("aware")
-    until_synced(host, "aware", ["all"])
-    loops.create("c")
-    eventually(lambda: host.stream("configmaps")["objects"] == 3, "the change is seen")
-    assert host.controller("aware")["status"]["known"] == [["a", "b"]]

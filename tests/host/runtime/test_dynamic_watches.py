@@ -61,12 +61,6 @@ DISCOVERED = """
 found = [one.kind for one in discovery.resources() if one.kind.group == "GROUP"]
 watches = [self.more(kind, on_synced=self.told) for kind in found]
 """
-#: What the names of the ConfigMaps say.
-NAMED = """
-names = {key.name for key, _ in view.of(KIND, Thing).items()}
-kinds = {"secrets": self.kind("Secret", "secrets", ""), "accounts": ACCOUNT}
-watches = [self.more(kind) for name, kind in kinds.items() if name in names]
-"""
 REFRESH = "return [change.key, RefreshWatches()]"
 IMPORTS = "from kcm_host.api import Key, RefreshWatches, UndeclaredRead"
 ACCOUNT = 'self.kind("ServiceAccount", "serviceaccounts", "")'
@@ -116,20 +110,6 @@ def test_kinds_are_watched_while_they_are_served(loops: Loops, definitions: Defi
     assert (told["restarts"], told["status"]["start"], told["ready"]) == (0, 1, True)
     assert host.log("dynamic watches changed", added=f"widgets.{definitions.group}")
     assert host.log("dynamic watches changed", removed=f"widgets.{definitions.group}")
-
-
-def test_a_plugin_may_change_its_watches_at_any_time(loops: Loops) -> None:
-    """After a `RefreshWatches` the hook is called again, without any change of discovery."""
-    loops.site.plugin("counting", counting(loops.namespace, NAMED, keys=REFRESH))
-    loops.create("accounts")
-    host = loops.run("counting")
-    eventually(lambda: "ServiceAccount" in counts(host), "the first watch is followed")
-    loops.create("secrets")
-    loops.core.create_namespaced_secret(loops.namespace, {"metadata": {"name": "s"}})
-    eventually(lambda: counts(host).get("Secret") == 1, "the secret is counted")
-    loops.core.delete_namespaced_config_map("accounts", loops.namespace)
-    until_counted(host, Secret=1)
-    assert host.followed() == ["configmaps", "secrets"]
 
 
 #: Secrets, with another declaration for each of these ConfigMaps.

@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from eventually import eventually
 from host.runtime.copying import NODE, Copying
-from host.runtime.loops import Loops, loop
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import logged
-from running_host import RunningHost
 from virtual_time import run_in_virtual_time
 from worlds.running import World, running
 
@@ -228,65 +225,3 @@ def test_all_missed_requests_are_counted(seed: int, period: float) -> None:
         assert set(world.counted()) == missed
 
     run_in_virtual_time(play(random.Random(seed)))
-
-
-#: Marks each object as seen, once; the one that is called `missed` wakes nobody.
-MARKING = """
-from kcm_host.api import Permission
-
-class Loop(Loop):
-    @hookimpl
-    def kcm_watches(self):
-        options = {"namespace": "NAMESPACE", "resync": lambda key: key}
-        return [Watch(kind=KIND, model=Thing, keys=self.keys, **options)]
-
-    @hookimpl
-    def kcm_writes(self):
-        return [Permission(kind=KIND, verb="patch")]
-
-    @hookimpl
-    async def kcm_sync(self, key, view, writer):
-        self.synced.add(key.name)
-        thing = view.of(KIND, Thing).get(key.name, key.namespace)
-        if thing is not None and "LABEL" not in thing.metadata.get("labels", {}):
-            await writer.patch(KIND, key, {"metadata": {"labels": {"LABEL": "seen"}}})
-        return Done()
-"""
-
-
-def marking(namespace: str, label: str, *, keys: str = "pass") -> str:
-    """Return the source of a controller that puts a label on everything."""
-    source = loop(namespace=namespace, keys=keys) + MARKING
-    return source.replace("NAMESPACE", namespace).replace("LABEL", label)
-
-
-def missed(host: RunningHost, controller: str) -> float:
-    """Return the metric of a controller."""
-    return host.metrics()[f'kcm_host_missed_wakeups_total{{controller="{controller}"}}']
-
-
-def syncs(host: RunningHost, controller: str) -> int:
-    """Return how many syncs a controller has ended."""
-    found: int = host.controller(controller)["syncs"]
-    return found
-
-
-def test_a_missed_request_is_counted_once_on_a_server(loops: Loops) -> None:
-    """The log names the controller with the missed change; the other one counts nothing (F-52)."""
-    forget = "if change.key.name == 'missed': return []"
-    loops.site.plugin("forgetful", marking(loops.namespace, "f", keys=forget))
-    loops.site.plugin("careful", marking(loops.namespace, "c"))
-    often = {"workers": 1, "resyncPeriod": "200ms"}
-    host = loops.run(controllers={"forgetful": often, "careful": often})
-    loops.create("told", "missed")
-    eventually(lambda: missed(host, "forgetful"), "the missed wake-up is counted")
-    labels = loops.core.read_namespaced_config_map("missed", loops.namespace).metadata.labels
-    assert labels["f"] == "seen"
-    before = {name: syncs(host, name) for name in ("forgetful", "careful")}
-    for name, number in before.items():
-        eventually(lambda: syncs(host, name) > number + 10, f"{name} is swept again")  # noqa: B023
-    assert (missed(host, "forgetful"), missed(host, "careful")) == (1, 0)
-    (line,) = host.log("wake-up missed, found by the periodic resync")
-    key = f"{loops.namespace}/missed"
-    assert (line["controller"], line["key"]) == ("forgetful", key)
-    assert line["write"] == f"patch configmaps '{key}'"
