@@ -7,51 +7,35 @@ from parity.normalise import normalised
 UIDS = [f"{number:08}-0000-4000-8000-000000000000" for number in range(3)]
 
 
+TIME = "2026-01-02T03:04:05Z"
+
+
 def pod(uid: str) -> dict[str, Any]:
     """Return a pod as a server has it."""
-    return {
-        "kind": "Pod",
-        "metadata": {
-            "name": "s001z-p",
-            "namespace": "s001z-ns",
-            "uid": uid,
-            "resourceVersion": "17",
-            "creationTimestamp": "2026-01-02T03:04:05Z",
-        },
-    }
+    metadata = {"name": "s001z-p", "namespace": "s001z-ns", "uid": uid}
+    return {"metadata": {**metadata, "resourceVersion": "17", "creationTimestamp": TIME}}
 
 
 def claim(uid: str, owner: str, *, suffix: str, request: str) -> dict[str, Any]:
     """Return a claim whose name the server made, and which belongs to somebody."""
-    field: dict[str, Any] = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{owner}"}}': {}}}}
-    return {
-        "kind": "ResourceClaim",
-        "metadata": {
-            "name": f"s001z-p-gpu-{suffix}",
-            "generateName": "s001z-p-gpu-",
-            "namespace": "s001z-ns",
-            "uid": uid,
-            "ownerReferences": [{"name": "s001z-p", "uid": owner}],
-            "managedFields": [
-                {
-                    "manager": "m",
-                    "operation": "Update",
-                    "apiVersion": "v1",
-                    "time": "2026-01-02T03:04:05Z",
-                    "fieldsV1": field,
-                }
-            ],
-        },
-        "spec": {"request": request, "since": "2026-01-02T03:04:05.678901Z"},
+    fields: Any = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{owner}"}}': {}}}}
+    update = {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": TIME}
+    metadata = {
+        "name": f"s001z-p-gpu-{suffix}",
+        "generateName": "s001z-p-gpu-",
+        "namespace": "s001z-ns",
+        "uid": uid,
+        "ownerReferences": [{"name": "s001z-p", "uid": owner}],
+        "managedFields": [{**update, "fieldsV1": fields}],
     }
+    return {"metadata": metadata, "spec": {"request": request, "since": TIME}}
 
 
 def both(*suffixes: str, owner: str = UIDS[0], uids: list[str] = UIDS) -> dict[str, Any]:
     """Return a pod with two claims, made in the order of the suffixes."""
-    items = {"first": suffixes[0], "second": suffixes[1]}
     claims = [
         claim(uid, owner, suffix=suffix, request=request)
-        for uid, (request, suffix) in zip(uids[1:], items.items(), strict=True)
+        for uid, suffix, request in zip(uids[1:], suffixes, ("first", "second"), strict=True)
     ]
     return normalised({"pods": [pod(uids[0])], "resourceclaims": claims}, "s001z-")
 

@@ -1,6 +1,7 @@
 """Requests about pods, claims and templates, for the scenarios that need some."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -27,6 +28,10 @@ def story(name: str, rules: str, *steps: Step, **more: Any) -> Scenario:
     """Return a scenario of the resourceclaim controller; all claims are compared."""
     played = tuple(_known_first(steps))
     return Scenario(name, "resourceclaim", rules, played, also=("resourceclaims",), **more)
+
+
+#: Scenarios in which the number of writes is chance.
+uncounted = partial(story, counted=False)
 
 
 def _known_first(steps: Sequence[Step]) -> Iterator[Step]:

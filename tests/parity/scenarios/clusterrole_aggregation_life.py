@@ -1,10 +1,13 @@
 """The aggregation: chains, roles that come and go, faults, and what concerns all roles."""
 
+from functools import partial
+
 from parity.scenario import Cluster, Scenario
-from parity.scenarios.clusterrole_aggregation import AGG, AX, S1, made_of
+from parity.scenarios.clusterrole_aggregation import AGG, AX, FILLED, S1, made_of, uncounted
 from parity.scenarios.roles import R1, R2, R3, R5, R9, edit, having, relabel, role, rule, where
 from parity.steps import RESTART, Look, Machine, Quiet, Refuse, delete
 
+alone = partial(uncounted, alone=True)
 PROXIED = Cluster(proxied=True)
 TO_VIEW = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
 DEFAULT_ROLES = ("clusterroles/admin", "clusterroles/edit", "clusterroles/view")
@@ -33,7 +36,7 @@ def refused(code: int) -> Scenario:
 
 
 SCENARIOS = (
-    made_of(
+    uncounted(
         "a chain settles",
         "CRA-16, CRA-T24",
         *CHAIN,
@@ -43,29 +46,24 @@ SCENARIOS = (
         role("s2", R2, labels={"c": "source"}),
         Look("with two"),
         delete("clusterroles/$s1"),
-        counted=False,
     ),
-    made_of(
+    uncounted(
         "a chain at the start",
         "CRA-15, CRA-16, CRA-T24",
         before=(*CHAIN, role("s1", R1, labels={"c": "source"})),
-        counted=False,
     ),
-    made_of(
+    uncounted(
         "two that select each other keep what they have",
         "CRA-94",
         *MUTUAL,
         role("source", R1, labels={"m": "1"}),
         Look("with the source"),
         delete("clusterroles/$source"),
-        counted=False,
     ),
     made_of(
         "no more an aggregated role",
         "CRA-12, CRA-22",
-        S1,
-        AGG,
-        Quiet(),
+        *FILLED,
         edit("agg", aggregationRule=None),
         edit("s1", rules=[R9]),
         Look("as it was"),
@@ -85,23 +83,18 @@ SCENARIOS = (
     made_of(
         "the aggregated role goes and comes",
         "CRA-13, CRA-21, CRA-T23",
-        S1,
-        AGG,
-        Quiet(),
+        *FILLED,
         delete("clusterroles/$agg"),
         Look("gone"),
         role("agg", R9, selectors=[AX]),
     ),
-    made_of(
+    uncounted(
         "deleted in the midst of changes",
         "CRA-13, CRA-57",
-        S1,
-        AGG,
-        Quiet(),
+        *FILLED,
         edit("s1", rules=[R3]),
         delete("clusterroles/$agg"),
         edit("s1", rules=[R5]),
-        counted=False,
     ),
     made_of(
         "a role that is being deleted still supplies",
@@ -133,7 +126,7 @@ SCENARIOS = (
         *(role(f"s{number:02}", rule(f"of-{number}"), labels={"a": "x"}) for number in range(20)),
         *(edit(f"s{number:02}", rules=[rule(f"now-{number}")]) for number in range(0, 20, 2)),
     ),
-    made_of(
+    uncounted(
         "what changed while the controllers were down",
         "CRA-7, CRA-15",
         Machine.STOP,
@@ -143,10 +136,9 @@ SCENARIOS = (
         role("late", selectors=[AX]),
         Machine.START,
         before=(S1, role("s2", R5, labels={"a": "x"}), AGG, role("was", selectors=[AX])),
-        counted=False,
     ),
     made_of("a restart writes nothing", "CRA-15, CRA-27", Quiet(), *RESTART, before=(S1, AGG)),
-    made_of(
+    uncounted(
         "killed in the midst of work",
         "CRA-7, CRA-16",
         *CHAIN,
@@ -154,19 +146,15 @@ SCENARIOS = (
         Machine.KILL,
         role("s2", R2, labels={"c": "source"}),
         Machine.START,
-        counted=False,
     ),
-    made_of(
+    uncounted(
         "the API server restarts",
         "CRA-5, CRA-10",
-        S1,
-        AGG,
-        Quiet(),
+        *FILLED,
         Machine.RESTART_SERVER,
         edit("s1", rules=[R9]),
-        counted=False,
     ),
-    made_of(
+    uncounted(
         "the watches expire",
         "CRA-10, CRA-18, CRA-T18",
         S1,
@@ -176,10 +164,9 @@ SCENARIOS = (
         Machine.EXPIRE,
         delete("clusterroles/$s2"),
         relabel("s1", a="x", b="y"),
-        counted=False,
     ),
     *map(refused, (403, 404, 409, 415, 422, 500)),
-    made_of(
+    uncounted(
         "a failing one holds up no other",
         "CRA-72",
         S1,
@@ -189,9 +176,8 @@ SCENARIOS = (
         Look("one filled, one not"),
         delete("clusterroles/$agg"),
         cluster=PROXIED,
-        counted=False,
     ),
-    made_of(
+    alone(
         "a selector of everything",
         "CRA-40, CRA-T10",
         role("everything", selectors=[{}]),
@@ -199,20 +185,16 @@ SCENARIOS = (
         role("s1", rule("widgets")),
         Look("with one more"),
         delete("clusterroles/$s1"),
-        alone=True,
-        counted=False,
     ),
-    made_of(
+    alone(
         "selectors that hold for roles without labels",
         "CRA-45, CRA-T15",
         role("lacking", selectors=[where(("a", "DoesNotExist"))]),
         role("not-in", R5, labels={"a": "z"}, selectors=[where(("a", "NotIn", ["z"]))]),
         Quiet(),
         role("s1", rule("widgets"), labels={"a": "x"}),
-        alone=True,
-        counted=False,
     ),
-    made_of(
+    alone(
         "the default roles grow",
         "CRA-92, CRA-T24",
         role("widgets-view", rule("widgets"), labels=TO_VIEW),
@@ -220,8 +202,6 @@ SCENARIOS = (
         edit("widgets-view", rules=[rule("widgets", "get", "list")]),
         Look("with more verbs"),
         delete("clusterroles/$widgets-view"),
-        alone=True,
-        counted=False,
         also=DEFAULT_ROLES,
     ),
 )

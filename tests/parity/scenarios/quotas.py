@@ -1,6 +1,7 @@
 """Requests about quotas and what they count, and the clusters these are counted on."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from parity.scenario import Cluster, Scenario
@@ -33,6 +34,10 @@ def story(name: str, rules: str, *steps: Any, before: Iterable[Any] = (), **more
     more.setdefault("cluster", EVENTS)
     more.setdefault("by_chance", BY_CHANCE if more["cluster"] is RESYNCING else ())
     return Scenario(name, "resourcequota", rules, steps, tuple(before), **more)
+
+
+#: Scenarios with a resync: how often the controllers write there is chance.
+resynced = partial(story, cluster=RESYNCING, counted=False)
 
 
 def quota(*names: str, name: str = "q", limit: str = "1T", ns: str = "ns", **spec: Any) -> Ask:

@@ -1,5 +1,6 @@
 """The resourceclaim controller: restarts, outages, refused writes, and PodGroups."""
 
+from functools import partial
 from typing import Any
 
 from parity.scenario import Cluster
@@ -20,6 +21,7 @@ from parity.scenarios.claims import (
     pod,
     story,
     template,
+    uncounted,
     user,
     users,
 )
@@ -36,6 +38,7 @@ GROUPS = Cluster(
 )
 #: The server has groups, and the controllers do not know of it.
 UNTOLD = Cluster(server=GROUPS.server)
+proxied, grouped = partial(story, cluster=PROXIED), partial(story, cluster=GROUPS)
 MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
 
 
@@ -54,7 +57,7 @@ def no_group(name: str = "g") -> tuple[Step, ...]:
 
 
 LIFE = (
-    story(
+    uncounted(
         "what happened while the controllers were down",
         "RC-4, RC-7, RC-57 to RC-62, T-69",
         template(),
@@ -74,7 +77,6 @@ LIFE = (
         Machine.START,
         Look("caught up"),
         *ends("lives"),
-        counted=False,
     ),
     story(
         "pods that ended while the controllers were down",
@@ -88,7 +90,7 @@ LIFE = (
         phase("p", "Failed"),
         Machine.START,
     ),
-    story(
+    uncounted(
         "killed in the midst of work",
         "RC-7, RC-38",
         template(),
@@ -96,9 +98,8 @@ LIFE = (
         Machine.KILL,
         pod("late"),
         Machine.START,
-        counted=False,
     ),
-    story(
+    uncounted(
         "the API server restarts",
         "RC-33",
         template(),
@@ -110,9 +111,8 @@ LIFE = (
         pod("late"),
         Look("with another pod"),
         now("pods/$ns/p"),
-        counted=False,
     ),
-    story(
+    uncounted(
         "the watches expire",
         "RC-7, RC-22",
         template(),
@@ -123,32 +123,29 @@ LIFE = (
         pod("late"),
         Look("reserved"),
         now("pods/$ns/p"),
-        counted=False,
     ),
 )
 
 REFUSED = (
     *(
-        story(
+        proxied(
             f"making a claim is answered with {code}",
             "RC-33, RC-70, T-22",
             Refuse("resourceclaims/$ns/any", code, 3, method="POST"),
             template(),
             pod(),
-            cluster=PROXIED,
         )
         for code in (403, 409, 500)
     ),
-    story(
+    proxied(
         "a record that is refused is tried again with the same claim",
         "RC-15, RC-38, RC-71, T-23",
         Refuse("pods/$ns/p", 500, 3, subresource="status"),
         template(),
         pod("p", by_template("a"), by_template("b")),
-        cluster=PROXIED,
         **RESTLESS,
     ),
-    story(
+    proxied(
         "a reservation that is refused is tried again",
         "RC-33, RC-61, RC-71, T-30",
         claim(),
@@ -157,17 +154,15 @@ REFUSED = (
         *allocate("c"),
         # After a conflict the host waits for what it conflicted with, a second at most.
         Wait(2.5),
-        cluster=PROXIED,
     ),
-    story(
+    proxied(
         "a release that is refused is tried again",
         "RC-33, RC-58",
         claim(),
         Refuse("resourceclaims/$ns/c", 500, 2, subresource="status", method="PUT"),
         *allocate("c", user("never", uid=OTHER_UID)),
-        cluster=PROXIED,
     ),
-    story(
+    proxied(
         "a finalizer that could not be removed stays",
         "RC-58, Q-10",
         claim(),
@@ -175,17 +170,15 @@ REFUSED = (
         *allocate("c", user("never", uid=OTHER_UID)),
         Look("still protected"),
         delete("resourceclaims/$ns/c"),
-        cluster=PROXIED,
     ),
-    story(
+    proxied(
         "nothing is written before all consumers are known",
         "RC-57, T-40",
         claim(),
         Refuse("pods/$ns/never", 500, 2, method="GET"),
         *allocate("c", user("never", uid=OTHER_UID), user("neither", uid=THIRD_UID)),
-        cluster=PROXIED,
     ),
-    story(
+    proxied(
         "a deletion that is refused is tried again",
         "RC-33, RC-62",
         Refuse("resourceclaims/$ns/p-res-.*", 500, 2, method="DELETE"),
@@ -193,12 +186,11 @@ REFUSED = (
         pod(held=True),
         Quiet(),
         delete("pods/$ns/p"),
-        cluster=PROXIED,
     ),
 )
 
 OF_GROUPS = (
-    story(
+    grouped(
         "a group and its pods share claims",
         "RC-50 to RC-56, T-70 to T-75",
         template(),
@@ -216,32 +208,29 @@ OF_GROUPS = (
         *ends("two"),
         Look("the pods are gone"),
         *no_group(),
-        cluster=GROUPS,
         counted=False,
         **RESTLESS,
     ),
-    story(
+    grouped(
         "a group that comes after its pods",
         "RC-30, RC-40, RC-71, T-71, T-78, T-79",
         template(),
         pod("p", **MEMBER),
         Look("no group"),
         group(),
-        cluster=GROUPS,
         counted=False,
     ),
-    story(
+    grouped(
         "a group waits for its template",
         "RC-12, RC-54, RC-70",
         group("g", by_template("a"), by_template("b")),
         pod("p", by_template("a"), **MEMBER),
         Look("waiting"),
         template(),
-        cluster=GROUPS,
         counted=False,
         **RESTLESS,
     ),
-    story(
+    grouped(
         "an entry unlike those of the group is the pod's own",
         "1.6, T-73",
         template(),
@@ -249,16 +238,14 @@ OF_GROUPS = (
         group(),
         pod("p", by_template("res", "mine"), **MEMBER),
         pod("q", by_name(), **MEMBER),
-        cluster=GROUPS,
     ),
-    story(
+    grouped(
         "a group as consumer that never was",
         "RC-57, T-75",
         claim(),
         *allocate(
             "c", {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
         ),
-        cluster=GROUPS,
     ),
     story(
         "a pod in a group that the controllers do not look up",

@@ -13,6 +13,7 @@ from parity.scenarios.claims import (
     pod,
     story,
     template,
+    uncounted,
 )
 from parity.steps import RESTART, Look, Machine, Quiet, delete, patch, status
 from parity.words import uid_of
@@ -47,7 +48,7 @@ SCENARIOS = (
         pod("p", by_template("b"), by_template("a"), by_name(name="static")),
         **RESTLESS,
     ),
-    story(
+    uncounted(
         "an entry waits for its template",
         "RC-25, RC-35.3, RC-70, T-6, T-21, T-66",
         template(),
@@ -58,16 +59,14 @@ SCENARIOS = (
         delete("resourceclaimtemplates/$ns/late"),
         delete("resourceclaimtemplates/$ns/t"),
         **RESTLESS,
-        counted=False,
     ),
-    story(
+    uncounted(
         "a pod that is deleted while it waits",
         "RC-35.1, RC-70, T-17",
         pod(held=True),
         Quiet(),
         delete("pods/$ns/p"),
         template(),
-        counted=False,
     ),
     story(
         "later changes of a template change no claim",
@@ -178,17 +177,16 @@ SCENARIOS = (
         pod("r" * 30, by_template("f" * 26)),
         pod("q" * 200, by_template("g" * 63)),
     ),
-    story(
+    uncounted(
         "a short name of a pod and a long one of an entry",
         "RC-45, Q-13, D-12",
         template(),
         pod("p", by_template("e" * 60), held=True),
         Look("tried"),
         delete("pods/$ns/p"),
-        counted=False,
         differs=("resourceclaim q",),
     ),
-    story(
+    uncounted(
         "admin access where the namespace allows it",
         "RC-41, RC-70, T-4, T-22",
         patch("namespaces/$ns", ADMIN),
@@ -199,21 +197,18 @@ SCENARIOS = (
         pod("q", held=True),
         Look("refused"),
         delete("pods/$ns/q"),
-        counted=False,
     ),
-    story(
+    uncounted(
         "an ended pod with a template at the start",
         "RC-21, Q-1, D-1",
         before=(template(), pod(), status("pods/$ns/p", {"phase": "Succeeded"})),
-        counted=False,
         differs=("resourceclaim g",),
     ),
-    story(
+    uncounted(
         "a claim and a pod that are being deleted before it is made",
         "RC-35.1, T-17, T-18",
         pod("no-entries"),
         before=(pod(held=True), *held(["p"]), template()),
-        counted=False,
     ),
     story("a restart makes nothing anew", "RC-7", Quiet(), *RESTART, before=(template(), pod())),
 )

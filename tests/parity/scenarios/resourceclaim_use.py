@@ -20,6 +20,7 @@ from parity.scenarios.claims import (
     reserve,
     story,
     template,
+    uncounted,
     user,
     users,
 )
@@ -44,7 +45,7 @@ def extended_pod(name: str) -> Any:
 
 
 USE = (
-    story(
+    uncounted(
         "a claim lives from its template to the end",
         "RC-35 to RC-62, T-27, T-34, T-45, T-49",
         template(),
@@ -57,7 +58,6 @@ USE = (
         phase("p", "Succeeded"),
         Look("ended"),
         now("pods/$ns/p"),
-        counted=False,
     ),
     story(
         "a pod born with a node is reserved when its claim is allocated",
@@ -149,7 +149,7 @@ RELEASE = (
         claim(),
         reserve("c", user("never", uid=OTHER_UID)),
     ),
-    story(
+    uncounted(
         "of two consumers one goes",
         "RC-57, RC-58, T-42",
         claim(),
@@ -160,7 +160,6 @@ RELEASE = (
         *ends("one"),
         Look("the other"),
         *ends("two", "Failed"),
-        counted=False,
     ),
     story(
         "foreign consumers stay",
@@ -172,14 +171,13 @@ RELEASE = (
         claim("pods-of-another-group"),
         *allocate("pods-of-another-group", {**FOREIGN, "resource": "pods"}),
     ),
-    story(
+    uncounted(
         "a claim of a pod that never ran",
         "RC-62, T-46",
         template(),
         pod(),
         Quiet(),
         phase("p", "Failed"),
-        counted=False,
     ),
     story(
         "claims for a predecessor and for a pod to come",
@@ -224,7 +222,7 @@ RELEASE = (
         Quiet(),
         now("pods/$ns/p"),
     ),
-    story(
+    uncounted(
         "a user of a shared claim ends and is gone",
         "RC-19, RC-58, Q-1, D-1",
         claim(),
@@ -234,7 +232,6 @@ RELEASE = (
         Quiet(),
         phase("one", "Succeeded"),
         now("pods/$ns/one"),
-        counted=False,
     ),
     story(
         "deleted claims that nobody uses",

@@ -2,7 +2,6 @@
 
 from parity.scenarios.quotas import (
     CPU,
-    RESYNCING,
     UNCOUNTED,
     gone,
     limits,
@@ -11,6 +10,7 @@ from parity.scenarios.quotas import (
     pods,
     port,
     quota,
+    resynced,
     service,
     some,
     story,
@@ -182,7 +182,7 @@ SCENARIOS = (
         tolerant=True,
         differs=("resourcequota g",),
     ),
-    story(
+    resynced(
         "what never came is taken off at a resync",
         "RQ-252, RQ-28, RQ-T20, RQ-T139",
         some("configmaps", "c"),
@@ -190,10 +190,8 @@ SCENARIOS = (
         Quiet(),
         before=(quota("configmaps", "secrets"),),
         tolerant=True,
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "a status edited by hand",
         "RQ-46, RQ-T9, RQ-T140, RQ-44",
         status("resourcequotas/$ns/$q", {"used": {"pods": "7"}}),
@@ -211,8 +209,6 @@ SCENARIOS = (
         status("resourcequotas/$ns/$q", {"hard": {"pods": "3"}}),
         Quiet(),
         before=(pods(3), quota("pods", "memory")),
-        cluster=RESYNCING,
-        counted=False,
     ),
     story(
         "without admission",
@@ -258,7 +254,7 @@ SCENARIOS = (
             service("b", "LoadBalancer", port(80), port(81)),
         ),
     ),
-    story(
+    resynced(
         "a service with fewer ports",
         "RQ-T70, RQ-28",
         patch("services/$ns/$a", {"spec": {"ports": [port(80)]}}),
@@ -267,8 +263,6 @@ SCENARIOS = (
             quota("services.nodeports"),
             service("a", "NodePort", port(80), port(81), port(82)),
         ),
-        cluster=RESYNCING,
-        counted=False,
     ),
     story(
         "volume claims and their classes",

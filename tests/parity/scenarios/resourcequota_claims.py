@@ -1,5 +1,7 @@
 """The resourcequota controller: devices, classes, custom resources; restarts and refused writes."""
 
+from functools import partial
+
 from parity.scenario import Scenario
 from parity.scenarios.quotas import (
     CPU,
@@ -16,6 +18,7 @@ from parity.scenarios.quotas import (
     pod,
     pods,
     quota,
+    resynced,
     scope,
     some,
     story,
@@ -94,7 +97,7 @@ CLAIMS = (
         before=(GPU_CLASS, create("priorityclasses/$high", {"value": 1000})),
         tolerant=True,
     ),
-    story(
+    resynced(
         "a device class that gets a name",
         "RQ-T96, RQ-174, RQ-186",
         patch("deviceclasses/$gpu", {"spec": {"extendedResourceName": GPU}}),
@@ -107,8 +110,6 @@ CLAIMS = (
             claim("a", exactly("gpu", 2)),
             quota(f"requests.{GPU}", "count/resourceclaims.resource.k8s.io"),
         ),
-        cluster=RESYNCING,
-        counted=False,
     ),
     story(
         "volume claims of attributes classes",
@@ -177,6 +178,9 @@ PATIENCE = [Quiet()] * 4
 NAMES = ("pods", "cpu", "configmaps")
 
 
+proxied = partial(story, cluster=PROXIED, counted=False)
+
+
 def refused(code: int) -> Scenario:
     """Return a scenario in which the first write is refused twice."""
     return story(
@@ -192,7 +196,7 @@ def refused(code: int) -> Scenario:
 
 
 LIFE = (
-    story(
+    resynced(
         "what changed while the controllers were down",
         "RQ-15, RQ-20, RQ-24, RQ-T20",
         Quiet(),
@@ -206,8 +210,6 @@ LIFE = (
         Machine.START,
         Quiet(),
         before=(pods(4), quota(*NAMES), quota("pods", name="was")),
-        cluster=RESYNCING,
-        counted=False,
     ),
     story(
         "a restart writes nothing",
@@ -217,7 +219,7 @@ LIFE = (
         before=(pods(3), some("configmaps", "c"), quota(*NAMES)),
         cluster=RESYNCING,
     ),
-    story(
+    resynced(
         "a status edited while the controllers were down",
         "RQ-T17, RQ-24, RQ-46",
         Quiet(),
@@ -228,10 +230,8 @@ LIFE = (
         Machine.START,
         Quiet(),
         before=(pods(3), *(quota("pods", "cpu", name=name) for name in ("high", "low", "none"))),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "killed in the midst of work",
         "RQ-15, RQ-53",
         pods(20),
@@ -242,10 +242,8 @@ LIFE = (
         Machine.START,
         Quiet(),
         before=(quota(*NAMES),),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "the API server restarts",
         "RQ-71, RQ-225",
         pods(3),
@@ -257,10 +255,8 @@ LIFE = (
         quota("cpu", name="late"),
         Quiet(),
         before=(quota(*NAMES),),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "the watches expire",
         "RQ-T111, RQ-T134",
         pods(6),
@@ -272,11 +268,9 @@ LIFE = (
         gone("c", resource="configmaps"),
         Quiet(),
         before=(quota(*NAMES),),
-        cluster=RESYNCING,
-        counted=False,
     ),
     *map(refused, (403, 404, 409, 422, 500, 503)),
-    story(
+    proxied(
         "a quota that goes while its writes are refused",
         "RQ-53, RQ-31",
         Refuse("resourcequotas/$ns/$q", 500, 100_000, "status", "PUT"),
@@ -285,10 +279,8 @@ LIFE = (
         Look("the other one is written"),
         delete("resourcequotas/$ns/$q"),
         before=(pods(2),),
-        cluster=PROXIED,
-        counted=False,
     ),
-    story(
+    proxied(
         "a change while a write is refused",
         "RQ-31, RQ-34",
         Refuse("resourcequotas/$ns/$q", 500, 6, "status", "PUT"),
@@ -297,8 +289,6 @@ LIFE = (
         Quiet(),
         Quiet(),
         before=(pods(3), quota(*NAMES)),
-        cluster=PROXIED,
-        counted=False,
     ),
 )
 

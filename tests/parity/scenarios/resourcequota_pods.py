@@ -4,7 +4,6 @@ from typing import Any
 
 from parity.scenarios.quotas import (
     CPU,
-    RESYNCING,
     asking,
     container,
     gone,
@@ -12,6 +11,7 @@ from parity.scenarios.quotas import (
     pod,
     pod_of,
     quota,
+    resynced,
     scope,
     story,
 )
@@ -165,7 +165,7 @@ SCENARIOS = (
         Quiet(),
         quota(*AMOUNTS, "requests.ephemeral-storage", limit="1T"),
     ),
-    story(
+    resynced(
         "a resize on its way",
         "RQ-T45, RQ-T48, RQ-112 to RQ-121, RQ-240",
         phase(
@@ -194,10 +194,8 @@ SCENARIOS = (
             pod("down", asking(cpu="1")),
             quota("requests.cpu", "limits.cpu"),
         ),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "a resize that cannot be",
         "RQ-T46, RQ-T47, RQ-T49, RQ-118",
         *(
@@ -232,10 +230,8 @@ SCENARIOS = (
             pod("unknown", asking(cpu="1")),
             quota(*AMOUNTS, limit="1T"),
         ),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "a pod that is resized",
         "RQ-240, RQ-251",
         resized("p", "1"),
@@ -244,10 +240,8 @@ SCENARIOS = (
         resized("p", "4"),
         Quiet(),
         before=(pod("p", asking(cpu="2")), quota("requests.cpu", "pods")),
-        cluster=RESYNCING,
-        counted=False,
     ),
-    story(
+    resynced(
         "a pod is charged until its time is over",
         "RQ-T31, RQ-T135, RQ-108, RQ-109",
         delete("pods/$ns/$soon", grace_seconds=1),
@@ -258,8 +252,6 @@ SCENARIOS = (
             *(bind(f"pods/$ns/${name}", "nowhere") for name in ("soon", "late")),
             quota("pods", "count/pods", "cpu"),
         ),
-        cluster=RESYNCING,
-        counted=False,
     ),
     story(
         "scopes of pods",

@@ -25,18 +25,17 @@ from parity.scenarios.ranges import (
 from parity.steps import RESTART, Look, Machine, Quiet, Refuse, patch, status, together
 
 ranges = stories("servicecidrs")
-PROXIED = Cluster(proxied=True)
+proxied = stories("servicecidrs", cluster=Cluster(proxied=True))
 A, KUBERNETES = "servicecidrs/$a", "servicecidrs/kubernetes"
 
 
 def refused(what: str, rules: str, code: int, subresource: str) -> Scenario:
     """Return a scenario in which a write to a new one is refused three times."""
-    return ranges(
+    return proxied(
         f"an answer {code} to the {what} is retried",
         rules,
         Refuse(A, code, 3, subresource),
         cidr("a", V4),
-        cluster=PROXIED,
     )
 
 
@@ -161,14 +160,13 @@ LIVING = (
     ),
     *(refused("finalizer", "SC-T25, SC-70, SC-101", code, "") for code in (403, 409, 422, 500)),
     *(refused("condition", "SC-T23, SC-74", code, "status") for code in (403, 404, 409, 500)),
-    ranges(
+    proxied(
         "an answer 404 to the finalizer ends nothing",
         "SC-T26, SC-71",
         Refuse(A, 404, 1),
         cidr("a", V4),
-        cluster=PROXIED,
     ),
-    ranges(
+    proxied(
         "one that cannot be made ready holds up no other, and goes",
         "SC-101, SC-74, SC-66",
         Refuse(A, 500, 100_000, "status"),
@@ -177,10 +175,9 @@ LIVING = (
         Look("one ready, one not"),
         gone("a"),
         GRACE,
-        cluster=PROXIED,
         counted=False,
     ),
-    ranges(
+    proxied(
         "a finalizer that cannot be removed is tried again",
         "SC-64, SC-72, SC-101",
         Quiet(),
@@ -188,9 +185,8 @@ LIVING = (
         gone("a"),
         GRACE,
         before=(cidr("a", V4),),
-        cluster=PROXIED,
     ),
-    ranges(
+    proxied(
         "a removal answered 404 is done",
         "SC-72",
         Quiet(),
@@ -199,9 +195,8 @@ LIVING = (
         GRACE,
         Look("still there, and nobody tries again"),
         before=(cidr("a", V4),),
-        cluster=PROXIED,
     ),
-    ranges(
+    proxied(
         "a kept one that cannot be told is no Event",
         "SC-61, SC-121",
         service("s", 7),
@@ -212,7 +207,6 @@ LIVING = (
         Look("kept"),
         no_service("s"),
         before=(cidr("a", V4),),
-        cluster=PROXIED,
     ),
 )
 

@@ -7,7 +7,7 @@ from parity.scenarios.nodes import TTL, annotate, gone, heartbeat, heartbeats, n
 from parity.steps import RESTART, Look, Machine, Quiet, Refuse, apply, delete, patch
 
 ttl = stories("ttl")
-PROXIED = Cluster(proxied=True)
+proxied = stories("ttl", cluster=Cluster(proxied=True))
 #: Texts that are the number 0, and texts that are none or another one.
 ZEROS = ("0", "000", "+0", "-0", "0" * 300)
 OTHERS = (
@@ -144,40 +144,36 @@ NODES = (
         node("late"),
         annotate("early", "60"),
     ),
-    ttl(
+    proxied(
         "an error is retried",
         "TTL-T19, TTL-60, TTL-61",
         Refuse("nodes/$n", 500, 2),
         node("n"),
-        cluster=PROXIED,
     ),
     *(
-        ttl(
+        proxied(
             f"an answer {code} is retried",
             "TTL-61",
             Refuse("nodes/$n", code, 3),
             node("n"),
-            cluster=PROXIED,
         )
         for code in (403, 404, 409, 503)
     ),
-    ttl(
+    proxied(
         "after an answer 404 a node that is gone is forgotten",
         "TTL-T20, TTL-61",
         Refuse("nodes/$n", 404, 100_000),
         node("n"),
         Quiet(),
         delete("nodes/$n"),
-        cluster=PROXIED,
         counted=False,
     ),
-    ttl(
+    proxied(
         "a retry takes the value of its time",
         "TTL-62",
         Refuse("nodes/$n", 500, 4),
         node("n"),
         annotate("n", "x"),
-        cluster=PROXIED,
     ),
 )
 
