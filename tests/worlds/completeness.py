@@ -8,15 +8,20 @@ sync of every key writes nothing. A write would be one that a missed wake-up has
 import logging
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_time import run_in_virtual_time
+from worlds.objects import Refused
 from worlds.running import World, running
+
+from kcm_host.api import Kind
 
 #: Returns a world before anything happened in it; called on the event loop.
 MakeWorld = Callable[[random.Random], World]
-#: Does one random change to a world and returns what it did; empty: there was nothing to do.
+#: Does one random change to a world and returns what it did; empty, or an `IndexError` because it
+#: chooses from nothing, or a refusal of the server: there was nothing to do.
 Change = Callable[[World, random.Random], str]
 #: So many changes are made at the least in one run of the tests.
 LEAST_CHANGES = 2000
@@ -52,6 +57,17 @@ def check_completeness(
     assert is_random or made >= LEAST_CHANGES, f"only {made} changes: too many had nothing to do"
 
 
+def end_watch(world: World, chance: random.Random, kind: Kind, *changes: Change) -> str:
+    """End the watch of a kind, sometimes with one of these changes that only a new list shows."""
+    expired = chance.random() < 0.5
+    changed = ""
+    if expired:
+        with suppress(IndexError, Refused):
+            changed = chance.choice(changes)(world, chance)
+    world.server.cut(kind, expired=expired)
+    return f"the watch of {kind.resource} ends, expired: {expired}; {changed}"
+
+
 def _play(make_world: MakeWorld, changes: Mapping[Change, int], steps: list[int]) -> int:
     # Streams that end and keys that fail are a part of every world.
     logging.disable(logging.ERROR)
@@ -68,7 +84,8 @@ async def _played(make_world: MakeWorld, changes: Mapping[Change, int], steps: l
             if step:
                 chance = random.Random(step)
                 (change,) = chance.choices(list(changes), list(changes.values()))
-                story.append(change(world, chance))
+                with suppress(IndexError, Refused):
+                    story.append(change(world, chance))
                 await world.pause()
             if number % LOOK_EVERY == 0 or number == len(steps):
                 await world.quiet()

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Any
 
-from worlds.completeness import check_completeness
+from worlds.completeness import check_completeness, end_watch
 from worlds.running import World
 
 from kcm_host_clusterrole_aggregation.plugin import CLUSTER_ROLE, ClusterRoleAggregation
@@ -53,27 +53,21 @@ def role(chance: random.Random, name: str) -> dict[str, Any]:
     return made
 
 
-def known(world: World, chance: random.Random) -> str:
-    """Return the name of a role that is there, empty if there is none."""
-    names = [each["metadata"]["name"] for each in world[CLUSTER_ROLE].all()]
-    return chance.choice(names) if names else ""
+def known(world: World, chance: random.Random) -> dict[str, Any]:
+    """Return a role that is there."""
+    return chance.choice(list(world[CLUSTER_ROLE].all()))
 
 
 def come(world: World, chance: random.Random) -> str:
     """Create a role."""
-    name = chance.choice(NAMES)
-    if world[CLUSTER_ROLE].get(name) is not None:
-        return ""
-    body = role(chance, name)
+    body = role(chance, chance.choice(NAMES))
     world[CLUSTER_ROLE].create(body)
     return f"create {body}"
 
 
 def go(world: World, chance: random.Random) -> str:
     """Delete a role, or put another one in its place."""
-    name = known(world, chance)
-    if not name:
-        return ""
+    name = known(world, chance)["metadata"]["name"]
     world[CLUSTER_ROLE].delete(name)
     if chance.random() < 0.5:
         return f"delete {name}"
@@ -84,12 +78,8 @@ def go(world: World, chance: random.Random) -> str:
 
 def edit(world: World, chance: random.Random) -> str:
     """Change labels, rules or the aggregation rule."""
-    name = known(world, chance)
-    if not name:
-        return ""
-    now = world[CLUSTER_ROLE].get(name)
-    assert now is not None
-    other = role(chance, name)
+    now = known(world, chance)
+    other = role(chance, now["metadata"]["name"])
     field = chance.choice(("rules", "metadata", "aggregationRule"))
     if field == "metadata":
         now["metadata"]["labels"] = other["metadata"]["labels"]
@@ -102,11 +92,8 @@ def edit(world: World, chance: random.Random) -> str:
 
 
 def cut(world: World, chance: random.Random) -> str:
-    """End the watch, sometimes with a change that only a new list shows."""
-    expired = chance.random() < 0.5
-    changed = go(world, chance) if expired else ""
-    world.server.cut(CLUSTER_ROLE, expired=expired)
-    return f"the watch ends, expired: {expired}, {changed}"
+    """End the watch."""
+    return end_watch(world, chance, CLUSTER_ROLE, go)
 
 
 def test_no_wakeup_is_missed() -> None:

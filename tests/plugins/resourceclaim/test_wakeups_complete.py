@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from worlds.completeness import Change, check_completeness
-from worlds.objects import Object, Refused
+from worlds.completeness import Change, check_completeness, end_watch
+from worlds.objects import Object
 from worlds.running import World
 
 from kcm_host.api import Kind
@@ -38,24 +38,20 @@ def make_world(chance: random.Random) -> World:
     keys.update({GROUP: "podgroup"} if switches.get("workloadClaims") else {})
     others = (TEMPLATE,) if GROUP in keys else (TEMPLATE, GROUP)
     world = World("resourceclaim", chance, keys=keys, others=others, **switches)
-    for come in (template_comes, claim_comes, group_comes, pod_comes, pod_comes):
+    for come in (template_comes, claim_comes, group_comes, pod_comes):
         come(world, chance)
     return world
 
 
-def some(world: World, chance: random.Random, kind: Kind) -> Object | None:
-    """Return one object of a kind, None if there is none."""
-    known = list(world[kind].all())
-    return chance.choice(known) if known else None
+def some(world: World, chance: random.Random, *kinds: Kind) -> Object:
+    """Return one object of one of these kinds."""
+    return chance.choice(list(world[chance.choice(kinds)].all()))
 
 
 def create(world: World, kind: Kind, name: str, body: Object) -> str:
     """Create an object if its name is free."""
     body.setdefault("metadata", {})["name"] = name
-    try:
-        world[kind].create(body, NAMESPACE)
-    except Refused:
-        return ""
+    world[kind].create(body, NAMESPACE)
     return f"{kind.resource}/{name} comes: {body}"
 
 
@@ -104,8 +100,9 @@ def claim_comes(world: World, chance: random.Random) -> str:
     metadata: Object = {}
     if chance.random() < 0.4:
         metadata["finalizers"] = [FINALIZER]
-    owned = some(world, chance, chance.choice((POD, POD, GROUP)))
-    if owned is not None and chance.random() < 0.6:
+    owners = list(world[chance.choice((POD, POD, GROUP))].all())
+    if owners and chance.random() < 0.6:
+        owned = chance.choice(owners)
         metadata["ownerReferences"] = [owner(owned, chance)]
         metadata["annotations"] = {POD_CLAIM_NAME: chance.choice(ENTRIES)}
     name = chance.choice((*CLAIMS, "adopted", "extended"))
@@ -138,12 +135,10 @@ def consumer(found: Object, chance: random.Random) -> Object:
 def claim_is_used(world: World, chance: random.Random) -> str:
     """The scheduler allocates a claim and reserves it for any pods."""
     found = some(world, chance, CLAIM)
-    if found is None:
-        return ""
     status = found.setdefault("status", {})
     status["allocation"] = {"devices": {}}
-    users = [some(world, chance, chance.choice((POD, POD, POD, GROUP))) for _ in range(2)]
-    wanted = [consumer(each, chance) for each in users if each is not None]
+    users = [some(world, chance, POD, POD, POD, GROUP) for _ in range(2)]
+    wanted = [consumer(each, chance) for each in users]
     status["reservedFor"] = wanted[: chance.choice((0, 1, 1, 2))]
     return write(world, CLAIM, found, "status")
 
@@ -151,7 +146,7 @@ def claim_is_used(world: World, chance: random.Random) -> str:
 def claim_is_protected(world: World, chance: random.Random) -> str:
     """The scheduler, or somebody else, adds a finalizer, or removes all."""
     found = some(world, chance, CLAIM)
-    if found is None or "deletionTimestamp" in found["metadata"]:
+    if "deletionTimestamp" in found["metadata"]:
         return ""
     found["metadata"]["finalizers"] = chance.choice(([FINALIZER], ["a/b", FINALIZER], ["a/b"], []))
     return write(world, CLAIM, found)
@@ -160,9 +155,7 @@ def claim_is_protected(world: World, chance: random.Random) -> str:
 def claim_changes_hands(world: World, chance: random.Random) -> str:
     """A claim gets another owner or annotation, or loses them."""
     found = some(world, chance, CLAIM)
-    owned = some(world, chance, chance.choice((POD, POD, GROUP)))
-    if found is None or owned is None:
-        return ""
+    owned = some(world, chance, POD, POD, GROUP)
     meta = found["metadata"]
     meta["ownerReferences"] = [owner(owned, chance)] if chance.random() < 0.7 else []
     meta["annotations"] = {POD_CLAIM_NAME: chance.choice(ENTRIES)} if chance.random() < 0.8 else {}
@@ -172,8 +165,6 @@ def claim_changes_hands(world: World, chance: random.Random) -> str:
 def pod_is_bound(world: World, chance: random.Random) -> str:
     """A pod gets its node."""
     found = some(world, chance, POD)
-    if found is None:
-        return ""
     found["spec"]["nodeName"] = "n"
     return write(world, POD, found)
 
@@ -181,8 +172,6 @@ def pod_is_bound(world: World, chance: random.Random) -> str:
 def pod_moves_on(world: World, chance: random.Random) -> str:
     """A pod begins, ends, or reports a field that is not read."""
     found = some(world, chance, POD)
-    if found is None:
-        return ""
     found.setdefault("status", {})["phase"] = chance.choice(PHASES)
     if chance.random() < 0.2:
         found["status"]["message"] = str(chance.random())
@@ -193,8 +182,6 @@ def record_changes(world: World, chance: random.Random) -> str:
     """Somebody writes the recorded claims of a pod or PodGroup."""
     kind = chance.choice((POD, POD, GROUP))
     found = some(world, chance, kind)
-    if found is None:
-        return ""
     known = [each["metadata"]["name"] for each in world[CLAIM].all()]
     records: list[Any] = [
         {"name": entry, "resourceClaimName": chance.choice([*known, "gone"])}
@@ -210,8 +197,6 @@ def something_goes(world: World, chance: random.Random) -> str:
     """An object is deleted; pods with a finalizer stay for a while."""
     kind = chance.choice((POD, POD, POD, CLAIM, CLAIM, TEMPLATE, GROUP))
     found = some(world, chance, kind)
-    if found is None:
-        return ""
     name = found["metadata"]["name"]
     if kind == POD and chance.random() < 0.4 and "deletionTimestamp" not in found["metadata"]:
         found["metadata"]["finalizers"] = ["a/b"]
@@ -229,8 +214,6 @@ def deletion_ends(world: World, chance: random.Random) -> str:
         for each in world[kind].all()
         if "deletionTimestamp" in each["metadata"]
     ]
-    if not doomed:
-        return ""
     kind, found = chance.choice(doomed)
     found["metadata"]["finalizers"] = []
     world[kind].update(found)
@@ -241,7 +224,7 @@ def something_is_replaced(world: World, chance: random.Random) -> str:
     """An object is recreated under its name."""
     kind = chance.choice((POD, POD, POD, CLAIM, GROUP))
     found = some(world, chance, kind)
-    if found is None or found["metadata"].get("finalizers"):
+    if found["metadata"].get("finalizers"):
         return ""
     name = found["metadata"]["name"]
     world[kind].delete(name, NAMESPACE)
@@ -256,15 +239,10 @@ def something_is_replaced(world: World, chance: random.Random) -> str:
 
 
 def watch_ends(world: World, chance: random.Random) -> str:
-    """A watch ends, sometimes with changes that only a new list shows."""
+    """A watch ends."""
     kind = chance.choice((POD, CLAIM, TEMPLATE, GROUP))
-    expired = chance.random() < 0.7
-    changed = ""
-    if expired:
-        change = chance.choice((something_goes, something_is_replaced, pod_comes, claim_comes))
-        changed = change(world, chance)
-    world.server.cut(kind, expired=expired)
-    return f"the watch of {kind.resource} ends, expired: {expired}; {changed}"
+    changes = (something_goes, something_is_replaced, pod_comes, claim_comes)
+    return end_watch(world, chance, kind, *changes)
 
 
 CHANGES: Mapping[Change, int] = {

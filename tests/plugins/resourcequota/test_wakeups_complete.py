@@ -16,7 +16,7 @@ from plugins.resourcequota.quota_manifests import (
     random_service,
     random_volume_claim,
 )
-from worlds.completeness import check_completeness
+from worlds.completeness import check_completeness, end_watch
 from worlds.objects import Object, at
 from worlds.running import World
 
@@ -102,11 +102,10 @@ def drawn(kind: Kind, chance: random.Random) -> Object:
     return named(chance.choice("mno"), chance.choice(NAMESPACES))
 
 
-def present(world: World, chance: random.Random, *kinds: Kind) -> tuple[Kind, Object] | None:
+def present(world: World, chance: random.Random, *kinds: Kind) -> tuple[Kind, Object]:
     """Return one of the existing objects, with its kind."""
     kind = chance.choice(kinds)
-    known = list(world[kind].all())
-    return (kind, chance.choice(known)) if known else None
+    return kind, chance.choice(list(world[kind].all()))
 
 
 def described(what: str, kind: Kind, each: Object) -> str:
@@ -120,9 +119,10 @@ def create(world: World, chance: random.Random) -> str:
     kind = chance.choice(COUNTED)
     made = drawn(kind, chance)
     name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
-    if kind == RESOURCE_CLAIM and (pod := present(world, chance, POD)) and chance.random() < 0.6:
+    pods = list(world[POD].all())
+    if kind == RESOURCE_CLAIM and pods and chance.random() < 0.6:
         owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
-        meta = pod[1]["metadata"]
+        meta = chance.choice(pods)["metadata"]
         owner |= {"name": meta["name"], "uid": meta["uid"]}
         namespace = meta["namespace"]
         made["metadata"] |= {"annotations": {EXTENDED: "true"}, "ownerReferences": [owner]}
@@ -138,10 +138,7 @@ def create(world: World, chance: random.Random) -> str:
 
 def delete(world: World, chance: random.Random) -> str:
     """Delete an object; one with a finalizer only gets a deletion timestamp."""
-    found = present(world, chance, *COUNTED)
-    if found is None:
-        return ""
-    kind, each = found
+    kind, each = present(world, chance, *COUNTED)
     meta = each["metadata"]
     if "deletionTimestamp" in meta:
         world[kind].update({**each, "metadata": {**meta, "finalizers": []}})
@@ -152,10 +149,7 @@ def delete(world: World, chance: random.Random) -> str:
 
 def change(world: World, chance: random.Random) -> str:
     """Return an object the fields of another one."""
-    found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
-    if found is None:
-        return ""
-    kind, each = found
+    kind, each = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
     other = drawn(kind, chance)
     world[kind].update({**each, "spec": other["spec"]})
     if "status" in other:
@@ -166,10 +160,7 @@ def change(world: World, chance: random.Random) -> str:
 
 def status(world: World, chance: random.Random) -> str:
     """Change the phase of a pod, or expand a volume claim."""
-    found = present(world, chance, POD, PERSISTENT_VOLUME_CLAIM)
-    if found is None:
-        return ""
-    kind, each = found
+    kind, each = present(world, chance, POD, PERSISTENT_VOLUME_CLAIM)
     new: Object = {"phase": chance.choice(("Pending", "Running", "Succeeded", "Failed"))}
     if kind == PERSISTENT_VOLUME_CLAIM:
         new = {
@@ -184,11 +175,10 @@ def status(world: World, chance: random.Random) -> str:
 
 def corrupt(world: World, chance: random.Random) -> str:
     """Make an object undecodable, create an undecodable one, or repair one."""
-    found = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM)
-    if found is None or chance.random() < 0.2:
+    if chance.random() < 0.2:
         world[POD].create({"metadata": {"generateName": "bad-"}, "spec": 7}, chance.choice("ab"))
         return "an undecodable pod is created"
-    kind, each = found
+    kind, each = present(world, chance, POD, SERVICE, PERSISTENT_VOLUME_CLAIM)
     good = isinstance(each["spec"], dict)
     world[kind].update({**each, "spec": 7 if good else drawn(kind, chance)["spec"]})
     return described("broken" if good else "repaired", kind, each)
@@ -220,17 +210,14 @@ def change_quota(world: World, chance: random.Random) -> str:
 
 def overwrite(world: World, chance: random.Random) -> str:
     """Write the status of a quota as another writer: numbers, names, nothing, invalid text."""
-    found = present(world, chance, RESOURCE_QUOTA)
-    if found is None:
-        return ""
-    quota = found[1]
+    _, quota = present(world, chance, RESOURCE_QUOTA)
     used = dict((quota.get("status") or {}).get("used") or {})
     for name in list(used):
         used[name] = chance.choice((used[name], "0", "2", "5", "7", "1e3", "4096Ki"))
     other = chance.choice((used, used, used, {}, {**used, "stray": "1"}, {**used, "pods": "x"}))
     hard = chance.choice((quota["spec"]["hard"], quota["spec"]["hard"], {"pods": "1"}))
     world[RESOURCE_QUOTA].update({**quota, "status": {"hard": hard, "used": other}}, "status")
-    return described(f"overwritten with {other}", *found)
+    return described(f"overwritten with {other}", RESOURCE_QUOTA, quota)
 
 
 def declare(world: World, chance: random.Random) -> str:
@@ -257,14 +244,15 @@ def set_clock(world: World, chance: random.Random) -> str:
 
 
 def cut(world: World, chance: random.Random) -> str:
-    """End a watch, sometimes with a change that only a relist shows."""
+    """End a watch."""
     kind = chance.choice((RESOURCE_QUOTA, DEVICE_CLASS, *COUNTED))
-    expired = chance.random() < 0.5
-    if expired and (found := present(world, chance, kind)):
-        meta = found[1]["metadata"]
-        world[kind].delete(meta["name"], meta.get("namespace", ""))
-    world.server.cut(kind, expired=expired)
-    return f"the watch of {kind.resource} ends, expired: {expired}"
+
+    def go(world: World, chance: random.Random) -> str:
+        _, each = present(world, chance, kind)
+        world[kind].delete(each["metadata"]["name"], each["metadata"].get("namespace", ""))
+        return described("deleted", kind, each)
+
+    return end_watch(world, chance, kind, go)
 
 
 def _name(each: Object) -> dict[str, Any]:

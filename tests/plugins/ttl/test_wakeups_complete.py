@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from worlds.completeness import Change, check_completeness
+from worlds.completeness import Change, check_completeness, end_watch
 from worlds.running import World
 
 from kcm_host_ttl.plugin import ANNOTATION, NODE
@@ -51,10 +51,7 @@ def go(world: World, chance: random.Random) -> str:
 
 def replace(world: World, chance: random.Random) -> str:
     """Recreate a node under its name."""
-    known = names(world)
-    if not known:
-        return ""
-    name = chance.choice(known)
+    name = chance.choice(names(world))
     world[NODE].delete(name)
     world[NODE].create({"metadata": {"name": name}})
     return f"{name} is replaced"
@@ -62,10 +59,7 @@ def replace(world: World, chance: random.Random) -> str:
 
 def annotate(world: World, chance: random.Random) -> str:
     """Change the annotation, remove it, or write another one."""
-    known = names(world)
-    if not known:
-        return ""
-    name = chance.choice(known)
+    name = chance.choice(names(world))
     key = chance.choice((ANNOTATION, ANNOTATION, "other"))
     value = chance.choice((*VALUES, None))
     world[NODE].patch(name, "", {"metadata": {"annotations": {key: value}}})
@@ -73,12 +67,8 @@ def annotate(world: World, chance: random.Random) -> str:
 
 
 def cut(world: World, chance: random.Random) -> str:
-    """End the watch, sometimes with a change that only a new list shows."""
-    expired = chance.random() < 0.5
-    if expired and (known := names(world)):
-        world[NODE].delete(chance.choice(known))
-    world.server.cut(NODE, expired=expired)
-    return f"the watch ends, expired: {expired}"
+    """End the watch."""
+    return end_watch(world, chance, NODE, go, replace)
 
 
 CHANGES: Mapping[Change, int] = {come: 4, go: 4, replace: 2, annotate: 6, cut: 1}
