@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_clusterrole_aggregation.aggregation import apply_body, collect_rules
@@ -41,11 +42,6 @@ def collected(name: str, selectors: Sequence[Manifest] | None, roles: Sequence[M
     stored = [(Key(role["metadata"]["name"]), decoded(role)) for role in roles]
     rules = collect_rules(name, aggregation, stored)
     return json.loads(json.dumps(apply_body(rules))).get("rules", [])
-
-
-def row(name: str, *fields: Any) -> Any:
-    """Return one row of a table, called `name` in the report."""
-    return pytest.param(*fields, id=name)
 
 
 @pytest.mark.parametrize(
@@ -237,45 +233,3 @@ def test_fields_that_are_not_read_make_no_difference() -> None:
     }
     assert decoded(touched) == decoded(role)
     assert decoded(source("s1", {"a": "y"}, R1)) != decoded(role)
-
-
-def naive_collect(name: str, selectors: Sequence[Manifest], roles: Sequence[Manifest]) -> Any:
-    """Collect as the rules say it, on plain lists and without a thought for time."""
-    result: list[Manifest] = []
-    for selector in selectors:
-        for role in sorted(roles, key=lambda role: str(role["metadata"]["name"]).encode()):
-            labels = role["metadata"]["labels"] or {}
-            wanted = selector.get("matchLabels", {})
-            if any(labels.get(key) != value for key, value in wanted.items()):
-                continue
-            if role["metadata"]["name"] == name:
-                continue
-            for each in role["rules"] or []:
-                kept = {key: value for key, value in each.items() if value}
-                if kept not in result:
-                    result.append(kept)
-    return result
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_random_roles_give_what_the_rules_say(seed: int) -> None:
-    """For random roles and selectors the result is that of the plain rules (CRA-23 to CRA-26)."""
-    rnd = random.Random(seed)
-    pool = [
-        {"verbs": rnd.sample(["get", "list", "watch"], k=rnd.randint(1, 3)), "resources": [kind]}
-        | rnd.choice([{}, {"resourceNames": None}, {"resourceNames": []}, {"apiGroups": [""]}])
-        for kind in ["pods", "nodes"]
-        for _ in range(8)
-    ]
-
-    def labels() -> dict[str, str] | None:
-        return rnd.choice([None, {}, {"a": rnd.choice("xy")}, {"a": "x", "b": rnd.choice("xy")}])
-
-    names = {"".join(rnd.choices("aZ0-.:_é\U0001f600\uff5e", k=3)) for _ in range(40)}
-    roles = [source(name, labels(), *rnd.choices(pool, k=rnd.randint(0, 4))) for name in names]
-    for role in rnd.sample(roles, k=5):
-        role["rules"] = None
-    for role in roles:
-        name = role["metadata"]["name"]
-        selectors = [{"matchLabels": labels() or {}} for _ in range(rnd.randint(0, 3))]
-        assert collected(name, selectors, roles) == naive_collect(name, selectors, roles)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from plugins.tables import row
 
 from kcm_host.api import ApiError, Change, Done, HostError, Key, Unreachable
 from kcm_host_clusterrole_aggregation.models import Role
@@ -89,12 +90,12 @@ def two_of(*rules: Manifest) -> Cluster:
 @pytest.mark.parametrize(
     ("present", "requests"),
     [
-        pytest.param([], [{"rules": [R1, R2]}], id="CRA-T1: none yet"),
-        pytest.param([R1, R2], [], id="CRA-T2: right already"),
-        pytest.param([R2, R1], [{"rules": [R1, R2]}], id="CRA-T3: another order"),
-        pytest.param([R9], [{"rules": [R1, R2]}], id="CRA-T4: edited by hand"),
-        pytest.param([R1, R2, R9], [{"rules": [R1, R2]}], id="one too many"),
-        pytest.param([R1], [{"rules": [R1, R2]}], id="one missing"),
+        row("CRA-T1: none yet", [], [{"rules": [R1, R2]}]),
+        row("CRA-T2: right already", [R1, R2], []),
+        row("CRA-T3: another order", [R2, R1], [{"rules": [R1, R2]}]),
+        row("CRA-T4: edited by hand", [R9], [{"rules": [R1, R2]}]),
+        row("one too many", [R1, R2, R9], [{"rules": [R1, R2]}]),
+        row("one missing", [R1], [{"rules": [R1, R2]}]),
     ],
 )
 def test_rules_are_written_when_they_differ(present: list[Manifest], requests: Any) -> None:
@@ -107,8 +108,8 @@ def test_rules_are_written_when_they_differ(present: list[Manifest], requests: A
 @pytest.mark.parametrize(
     ("present", "requests"),
     [
-        pytest.param([], [], id="CRA-T11: nothing to clear"),
-        pytest.param([R1], [("agg", {})], id="CRA-T12: cleared by leaving out the key"),
+        row("CRA-T11: nothing to clear", [], []),
+        row("CRA-T12: cleared by leaving out the key", [R1], [("agg", {})]),
     ],
 )
 def test_an_empty_list_of_selectors_empties_the_role(
@@ -123,8 +124,8 @@ def test_an_empty_list_of_selectors_empties_the_role(
 @pytest.mark.parametrize(
     "selectors",
     [
-        pytest.param([AX, FOO], id="CRA-T13: operator"),
-        pytest.param([EMPTY_IN], id="CRA-T14: no values"),
+        row("CRA-T13: operator", [AX, FOO]),
+        row("CRA-T14: no values", [EMPTY_IN]),
     ],
 )
 def test_an_invalid_selector_fails_the_sync(selectors: list[Manifest]) -> None:
@@ -146,10 +147,10 @@ def test_an_invalid_selector_fails_the_sync(selectors: list[Manifest]) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(ApiError("no apply", status=415), id="CRA-T21 is not built, Difference d"),
-        pytest.param(ApiError("not allowed", status=403, reason="Forbidden"), id="CRA-T22: 403"),
-        pytest.param(ApiError("broken", status=500), id="CRA-T20: 500"),
-        pytest.param(Unreachable("no answer"), id="no answer"),
+        row("CRA-T21 is not built, Difference d", ApiError("no apply", status=415)),
+        row("CRA-T22: 403", ApiError("not allowed", status=403, reason="Forbidden")),
+        row("CRA-T20: 500", ApiError("broken", status=500)),
+        row("no answer", Unreachable("no answer")),
     ],
 )
 def test_an_error_answer_is_left_to_the_host(answer: HostError) -> None:
@@ -247,61 +248,6 @@ def test_a_burst_is_one_round_of_syncs() -> None:
     cluster.run_until_idle()
     assert sorted(str(each.key) for each in cluster.outcomes) == ["agg0", "agg1", "agg2"]
     assert cluster.now - start == timedelta(milliseconds=100)
-
-
-def test_a_source_that_loses_its_label_takes_its_rules_away() -> None:
-    """The aggregated role is written without them (CRA-T25)."""
-    cluster = Cluster(
-        agg=role(R1, R2, selectors=[AX]),
-        s1=role(R1, labels={"a": "x"}),
-        s2=role(R2, labels={"a": "x"}),
-    )
-    cluster.run_until_idle()
-    assert [each.key for each in cluster.outcomes] == [Key("agg")]
-    assert cluster.applied == []
-    assert cluster.put_role("s1", role(R1, labels={"a": "y"})) == ["agg"]
-    cluster.run_until_idle()
-    assert cluster.rules("agg") == [R2]
-
-
-def to(name: str) -> dict[str, str]:
-    """Return the label by which the built-in role `name` selects (CRA-92)."""
-    return {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"}
-
-
-def test_a_chain_settles_by_its_own_writes() -> None:
-    """A new rule climbs from view to edit to admin, then all is quiet (CRA-16, CRA-92, CRA-T24)."""
-    cluster = Cluster(
-        admin=role(selectors=[{"matchLabels": to("admin")}]),
-        edit=role(labels=to("admin"), selectors=[{"matchLabels": to("edit")}]),
-        view=role(labels=to("edit"), selectors=[{"matchLabels": to("view")}]),
-        v1=role(R1, labels=to("view")),
-        e1=role(R2, labels=to("edit")),
-    )
-    cluster.run_until_idle()
-    assert cluster.rules("admin") == cluster.rules("edit") == [R2, R1]
-    cluster.writes.clear()
-    cluster.put_role("crd-view", role(R9, labels=to("view")))
-    cluster.run_until_idle()
-    assert cluster.rules("view") == [R9, R1]
-    assert cluster.rules("admin") == cluster.rules("edit") == [R2, R9, R1]
-    assert len(cluster.applied) == 3
-    cluster.put_role("other", role())
-    cluster.run_until_idle()
-    assert len(cluster.applied) == 3
-
-
-def test_two_roles_that_select_each_other_keep_a_rule() -> None:
-    """What got into a circle stays there after its source has gone (CRA-94)."""
-    cluster = Cluster(
-        one=role(labels={"a": "x"}, selectors=[{"matchLabels": {"b": "y"}}]),
-        two=role(labels={"b": "y"}, selectors=[AX]),
-        s1=role(R1, labels={"a": "x"}),
-    )
-    cluster.run_until_idle()
-    cluster.delete_role("s1")
-    cluster.run_until_idle()
-    assert cluster.rules("one") == cluster.rules("two") == [R1]
 
 
 def test_an_undecodable_role_gives_nothing_and_holds_up_nobody() -> None:

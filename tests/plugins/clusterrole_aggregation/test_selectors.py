@@ -1,11 +1,11 @@
 """Label selectors: what they match, and which make no sense (CRA-40 to CRA-48)."""
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
+from plugins.tables import row
 
 from kcm_host_clusterrole_aggregation.models import LabelSelector
 from kcm_host_clusterrole_aggregation.selectors import InvalidSelector, Matcher, compile_selector
@@ -23,11 +23,6 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     """Return a selector of one expression; no values are an absent list."""
     requirement: dict[str, Any] = {"key": key, "operator": operator}
     return {"matchExpressions": [requirement | ({"values": list(values)} if values else {})]}
-
-
-def row(name: str, *fields: Any) -> Any:
-    """Return one row of a table, called `name` in the report."""
-    return pytest.param(*fields, id=name)
 
 
 @pytest.mark.parametrize(
@@ -177,50 +172,6 @@ def test_other_values_are_refused(value: str) -> None:
     for selector in ({"matchLabels": {"a": value}}, expression("a", "NotIn", value)):
         with pytest.raises(InvalidSelector, match="cannot be the value of label 'a'"):
             compiled(selector)
-
-
-def naive_match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return the result of the rules, without compilation."""
-    for key, value in selector["matchLabels"].items():
-        if key not in labels or labels[key] != value:
-            return False
-    for each in selector["matchExpressions"]:
-        key, present = each["key"], each["key"] in labels
-        holds = {
-            "In": present and labels.get(key) in each["values"],
-            "NotIn": not present or labels[key] not in each["values"],
-            "Exists": present,
-            "DoesNotExist": not present,
-        }
-        if not holds[each["operator"]]:
-            return False
-    return True
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_random_selectors_match_as_the_rules_say(seed: int) -> None:
-    """Random selectors match random labels as the plain rules do (CRA-42 to CRA-48)."""
-    rnd = random.Random(seed)
-
-    def requirement() -> dict[str, Any]:
-        operator = rnd.choice(["In", "NotIn", "Exists", "DoesNotExist"])
-        values = rnd.choices(["", "x", "y"], k=rnd.randint(1, 3)) if "In" in operator else []
-        return {"key": rnd.choice("abc"), "operator": operator, "values": values}
-
-    def labels(most: int) -> dict[str, str]:
-        return {rnd.choice("abc"): rnd.choice(["", "x", "y"]) for _ in range(rnd.randint(0, most))}
-
-    selectors = [
-        {
-            "matchLabels": labels(1),
-            "matchExpressions": [requirement() for _ in range(rnd.randint(0, 2))],
-        }
-        for _ in range(100)
-    ]
-    every = [labels(3) for _ in range(30)]
-    for selector in selectors:
-        matches = compiled(selector)
-        assert [matches(each) for each in every] == [naive_match(selector, each) for each in every]
 
 
 NAME = 'at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit'

@@ -23,6 +23,10 @@ from kcm_host_testing.proxy import FaultProxy
 
 CONTROLLER = "resourceclaim"
 DEVICES = {"results": [{"request": "r", "driver": "d.example", "pool": "p", "device": "one"}]}
+#: The writes of the controller, as `WatchedClaims.writes` returns them.
+CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
+STATUS, MAIN = "PUT resourceclaims/status", "PUT resourceclaims"
+DELETE = "DELETE resourceclaims"
 JSON_TYPE = "application/json"
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 MERGE = "application/merge-patch+json"
@@ -140,9 +144,9 @@ class Claims:
         options = {"gracePeriodSeconds": 0}
         self._call("DELETE", self.path(resource, name), options, accept=SLIM)
 
-    def recorded(self, name: str = "p", *, of: str = "pods") -> dict[str, str]:
-        """Return the claims recorded for a pod or PodGroup: entry -> claim."""
-        records = self.get(of, name).get("status", {}).get("resourceClaimStatuses", [])
+    def recorded(self, name: str = "p") -> dict[str, str]:
+        """Return the claims recorded for a pod: entry -> claim."""
+        records = self.get("pods", name).get("status", {}).get("resourceClaimStatuses", [])
         return {each["name"]: each.get("resourceClaimName") for each in records}
 
     def made(self, name: str = "p", entries: int = 1) -> dict[str, str]:
@@ -157,12 +161,6 @@ class Claims:
         status = self.get("resourceclaims", name).get("status", {})
         return [each["name"] for each in status.get("reservedFor", [])]
 
-    def owner(self, name: str) -> Manifest:
-        """Return the one owner of a claim."""
-        (owner,) = self.get("resourceclaims", name)["metadata"]["ownerReferences"]
-        found: Manifest = owner
-        return found
-
     def label(self, labels: Mapping[str, str]) -> None:
         """Label the namespace."""
         path = f"/api/v1/namespaces/{self.namespace}"
@@ -172,49 +170,32 @@ class Claims:
         """Return the messages of all events of the namespace."""
         return [each["message"] for each in self.all("events")]
 
-    def version_of(self, name: str) -> str:
-        """Return the version that a claim has now."""
-        return str(self.get("resourceclaims", name)["metadata"]["resourceVersion"])
-
     def discovery(self) -> Manifest:
         """Return what the server says it serves outside the core group."""
         return self._call("GET", "/apis", accept=DISCOVERY)
 
     def clean(self) -> None:
         """Remove what later hosts would otherwise go on working at."""
-        for resource in ("pods", "podgroups", "resourceclaims", "resourceclaimtemplates"):
-            for name in self._there(resource):
+        for resource in ("pods", "resourceclaims", "resourceclaimtemplates"):
+            for name in self.names(resource):
                 # The host is still at work and may be quicker.
                 with suppress(client.ApiException):
                     self.delete(resource, name)
-                    if resource in ("resourceclaims", "podgroups"):
+                    if resource == "resourceclaims":
                         self.change(resource, name, metadata={"finalizers": None})
 
     def path(self, resource: str, name: str = "") -> str:
         """Return the path of an object, or of all."""
-        group = f"/apis/resource.k8s.io/{self.version}"
-        if resource in ("pods", "events"):
-            group = "/api/v1"
-        elif resource == "podgroups":
-            group = "/apis/scheduling.k8s.io/v1alpha2"
+        core = resource in ("pods", "events")
+        group = "/api/v1" if core else f"/apis/resource.k8s.io/{self.version}"
         path = f"{group}/namespaces/{self.namespace}/{resource}"
         return f"{path}/{name}" if name else path
 
-    def _there(self, resource: str) -> set[str]:
-        try:
-            return self.names(resource)
-        except client.ApiException as error:
-            if error.status != 404:
-                raise
-            return set()
-
     def _class(self) -> None:
+        """Create the device class, which may be there already."""
         path = f"/apis/resource.k8s.io/{self.version}/deviceclasses"
-        try:
+        with suppress(client.ApiException):
             self._call("POST", path, {"metadata": {"name": "d"}, "spec": {}})
-        except client.ApiException as error:
-            if error.status != 409:
-                raise
 
     def _call(
         self,
@@ -277,7 +258,7 @@ class WatchedClaims(Claims):
         marks = {"annotations": {"touched": text}}
         seen = self.change("resourceclaims", "marker", metadata=marks)
         self.host.wait_until_seen("resourceclaims", seen["metadata"]["resourceVersion"])
-        if "marker" not in self._there("pods"):
+        if "marker" not in self.names("pods"):
             self.plain_pod("marker")
         version = self.change("pods", "marker", metadata=marks)["metadata"]["resourceVersion"]
         return str(version)

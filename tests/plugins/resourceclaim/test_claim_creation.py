@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from plugins.resourceclaim.objects import claim_spec
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.models.claim import ClaimSpec, Template
@@ -16,13 +17,13 @@ from kcm_host_resourceclaim.pod_reconciler import generate_name, new_claim
 @pytest.mark.parametrize(
     ("owner", "entry", "expected"),
     [
-        pytest.param("p", "res", "p-res-", id="short"),
-        pytest.param("p" * 30, "e" * 25, f"{'p' * 30}-{'e' * 25}-", id="T-31: just fits"),
-        pytest.param("p" * 40, "e" * 20, f"{'p' * 36}-{'e' * 18}", id="T-31: shrinks"),
-        pytest.param("p" * 31, "e" * 25, f"{'p' * 30}-{'e' * 24}", id="one too many"),
-        pytest.param("p" * 253, "e" * 63, f"{'p' * 45}-{'e' * 11}", id="the longest"),
-        pytest.param("p", "e" * 55, f"p-{'e' * 53}", id="D-12, Q-13: one of the owner stays"),
-        pytest.param("p" * 253, "e", f"{'p' * 55}-e", id="D-12: one of the entry stays"),
+        row("short", "p", "res", "p-res-"),
+        row("T-31: just fits", "p" * 30, "e" * 25, f"{'p' * 30}-{'e' * 25}-"),
+        row("T-31: shrinks", "p" * 40, "e" * 20, f"{'p' * 36}-{'e' * 18}"),
+        row("one too many", "p" * 31, "e" * 25, f"{'p' * 30}-{'e' * 24}"),
+        row("the longest", "p" * 253, "e" * 63, f"{'p' * 45}-{'e' * 11}"),
+        row("D-12, Q-13: one of the owner stays", "p", "e" * 55, f"p-{'e' * 53}"),
+        row("D-12: one of the entry stays", "p" * 253, "e", f"{'p' * 55}-e"),
     ],
 )
 def test_generated_names_fit(owner: str, entry: str, expected: str) -> None:
@@ -100,22 +101,22 @@ def test_a_template_without_labels_gives_none() -> None:
 @pytest.mark.parametrize(
     ("spec", "admin", "alternatives"),
     [
-        pytest.param({}, False, False, id="no devices"),
-        pytest.param(claim_spec(), False, False, id="plain"),
-        pytest.param(claim_spec(admin=True), True, False, id="v1 and v1beta2"),
-        pytest.param(claim_spec(admin=True, flat=True), True, False, id="T-83: v1beta1"),
-        pytest.param(claim_spec(alternatives=True), False, True, id="prioritized list"),
-        pytest.param(
+        row("no devices", {}, False, False),
+        row("plain", claim_spec(), False, False),
+        row("v1 and v1beta2", claim_spec(admin=True), True, False),
+        row("T-83: v1beta1", claim_spec(admin=True, flat=True), True, False),
+        row("prioritized list", claim_spec(alternatives=True), False, True),
+        row(
+            "alternatives cannot ask for it",
             {"devices": {"requests": [{"firstAvailable": [{"adminAccess": True}]}]}},
             False,
             True,
-            id="alternatives cannot ask for it",
         ),
-        pytest.param(
+        row(
+            "any request",
             {"devices": {"requests": [{"exactly": {}}, {"exactly": {"adminAccess": True}}]}},
             True,
             False,
-            id="any request",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster, refused
 from plugins.resourceclaim.objects import FOREIGN, claim, group, group_user, pod, user
+from plugins.tables import row
 
 from kcm_host.api import ApiError, Conflict, Done, Later
 from kcm_host_resourceclaim.models.claim import FINALIZER
@@ -30,45 +31,33 @@ TERMINATING = pod(deleting=True, node="n", phase="Running", names={"res": "c"})
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param([claim(**USED), RUNNING], [], id="T-34: running"),
-        pytest.param([claim(**USED), OTHER], [STATUS, MAIN], id="T-38: replaced"),
-        pytest.param([claim(consumers=[FOREIGN], allocated=True)], [], id="T-44: foreign"),
-        pytest.param(
-            [claim(**USED, **GENERATED), SUCCEEDED], [STATUS, MAIN, DELETE], id="T-45: Succeeded"
-        ),
-        pytest.param(
-            [claim(**GENERATED), pod(phase="Failed")], [DELETE], id="T-46: never allocated"
-        ),
-        pytest.param([claim(**GENERATED), OTHER], [DELETE], id="T-47: for a predecessor"),
-        pytest.param([claim(**GENERATED)], [], id="T-48: its pod may be too new"),
-        pytest.param([claim(**GENERATED), RUNNING], [], id="T-49: its pod runs"),
-        pytest.param([claim(**GENERATED), DELETED], [DELETE], id="T-50: never ran"),
-        pytest.param([claim(**GENERATED), TERMINATING], [], id="T-51: may still run"),
-        pytest.param(
-            [claim(allocated=True, protected=True, deleting=True)], [STATUS, MAIN], id="T-52"
-        ),
-        pytest.param([claim(protected=True, deleting=True)], [MAIN], id="T-53: not allocated"),
-        pytest.param([claim(**USED, deleting=True), RUNNING], [], id="T-54: in use"),
-        pytest.param([claim(allocated=True, protected=True)], [], id="T-55: not used yet"),
-        pytest.param([claim(**USED), DELETED], [STATUS, MAIN], id="T-57: it never ran"),
-        pytest.param([claim(**USED), TERMINATING], [], id="T-57: a node may be running it"),
-        pytest.param(
+        row("T-34: running", [claim(**USED), RUNNING], []),
+        row("T-38: replaced", [claim(**USED), OTHER], [STATUS, MAIN]),
+        row("T-44: foreign", [claim(consumers=[FOREIGN], allocated=True)], []),
+        row("T-45: Succeeded", [claim(**USED, **GENERATED), SUCCEEDED], [STATUS, MAIN, DELETE]),
+        row("T-46: never allocated", [claim(**GENERATED), pod(phase="Failed")], [DELETE]),
+        row("T-47: for a predecessor", [claim(**GENERATED), OTHER], [DELETE]),
+        row("T-48: its pod may be too new", [claim(**GENERATED)], []),
+        row("T-49: its pod runs", [claim(**GENERATED), RUNNING], []),
+        row("T-50: never ran", [claim(**GENERATED), DELETED], [DELETE]),
+        row("T-51: may still run", [claim(**GENERATED), TERMINATING], []),
+        row("T-52", [claim(allocated=True, protected=True, deleting=True)], [STATUS, MAIN]),
+        row("T-53: not allocated", [claim(protected=True, deleting=True)], [MAIN]),
+        row("T-54: in use", [claim(**USED, deleting=True), RUNNING], []),
+        row("T-55: not used yet", [claim(allocated=True, protected=True)], []),
+        row("T-57: it never ran", [claim(**USED), DELETED], [STATUS, MAIN]),
+        row("T-57: a node may be running it", [claim(**USED), TERMINATING], []),
+        row(
+            "T-58: extended resource",
             [claim(**USED, owner="p", annotations={"extended": "x"}), SUCCEEDED],
             [STATUS, MAIN, DELETE],
-            id="T-58: extended resource",
         ),
-        pytest.param([], [], id="T-59: no claim"),
-        pytest.param(
-            [claim(**USED, **GENERATED, deleting=True), SUCCEEDED], [STATUS, MAIN], id="D-6"
-        ),
-        pytest.param(
-            [claim(allocated=True, consumers=[user("p")]), SUCCEEDED], [STATUS], id="T-41, RC-58"
-        ),
-        pytest.param(
-            [claim(**OF_GROUP), group(), pod(group="g", phase="Failed")], [], id="T-80, RC-62"
-        ),
-        pytest.param([claim(**USED_BY_GROUP), group(uid="x")], [STATUS, MAIN], id="T-75: replaced"),
-        pytest.param([claim(**USED_BY_GROUP), group(deleting=True)], [], id="RC-57: still there"),
+        row("T-59: no claim", [], []),
+        row("D-6", [claim(**USED, **GENERATED, deleting=True), SUCCEEDED], [STATUS, MAIN]),
+        row("T-41, RC-58", [claim(allocated=True, consumers=[user("p")]), SUCCEEDED], [STATUS]),
+        row("T-80, RC-62", [claim(**OF_GROUP), group(), pod(group="g", phase="Failed")], []),
+        row("T-75: replaced", [claim(**USED_BY_GROUP), group(uid="x")], [STATUS, MAIN]),
+        row("RC-57: still there", [claim(**USED_BY_GROUP), group(deleting=True)], []),
     ],
 )
 def test_what_is_sent_for_a_claim(objects: Any, expected: list[str]) -> None:
@@ -82,12 +71,12 @@ def test_what_is_sent_for_a_claim(objects: Any, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("objects", "there", "expected"),
     [
-        pytest.param([claim(**USED)], None, [STATUS, MAIN], id="T-36: gone"),
-        pytest.param([claim(**USED)], RUNNING, [], id="T-35: too new for the cache"),
-        pytest.param([claim(**USED)], OTHER, [STATUS, MAIN], id="T-39: another one"),
-        pytest.param([claim(**USED)], SUCCEEDED, [STATUS, MAIN], id="D-8: done"),
-        pytest.param([claim(**USED_BY_GROUP)], None, [STATUS, MAIN], id="T-75: a group is gone"),
-        pytest.param([claim(**USED_BY_GROUP)], group(), [], id="RC-57: a group, too new"),
+        row("T-36: gone", [claim(**USED)], None, [STATUS, MAIN]),
+        row("T-35: too new for the cache", [claim(**USED)], RUNNING, []),
+        row("T-39: another one", [claim(**USED)], OTHER, [STATUS, MAIN]),
+        row("D-8: done", [claim(**USED)], SUCCEEDED, [STATUS, MAIN]),
+        row("T-75: a group is gone", [claim(**USED_BY_GROUP)], None, [STATUS, MAIN]),
+        row("RC-57: a group, too new", [claim(**USED_BY_GROUP)], group(), []),
     ],
 )
 def test_a_consumer_that_is_not_cached_is_asked_for(
@@ -121,10 +110,8 @@ def test_a_group_as_consumer_stays_without_workload_claims(switches: Any) -> Non
 @pytest.mark.parametrize(
     ("used", "there"),
     [
-        pytest.param(claim(**USED), RUNNING, id="T-37, RC-18: a pod"),
-        pytest.param(
-            claim(**OF_GROUP, **USED_BY_GROUP), group(names={"res": "c"}), id="RC-28: a group"
-        ),
+        row("T-37, RC-18: a pod", claim(**USED), RUNNING),
+        row("RC-28: a group", claim(**OF_GROUP, **USED_BY_GROUP), group(names={"res": "c"})),
     ],
 )
 def test_a_consumer_seen_being_removed_is_not_asked_for(used: Any, there: Any) -> None:
@@ -150,13 +137,13 @@ def test_a_deallocated_claim_is_free_of_all_marks() -> None:
 @pytest.mark.parametrize(
     ("consumers", "left"),
     [
-        pytest.param([user("p"), user("q")], [user("q")], id="T-42: the other stays"),
-        pytest.param([user("p"), FOREIGN], [FOREIGN], id="T-43: foreign stays"),
-        pytest.param([FOREIGN, user("p"), user("q")], [FOREIGN, user("q")], id="in order"),
-        pytest.param(
+        row("T-42: the other stays", [user("p"), user("q")], [user("q")]),
+        row("T-43: foreign stays", [user("p"), FOREIGN], [FOREIGN]),
+        row("in order", [FOREIGN, user("p"), user("q")], [FOREIGN, user("q")]),
+        row(
+            "pods of another group are foreign",
             [user("p"), user("p", uid="x") | {"apiGroup": "foo.com"}],
             [user("p", uid="x") | {"apiGroup": "foo.com"}],
-            id="pods of another group are foreign",
         ),
     ],
 )

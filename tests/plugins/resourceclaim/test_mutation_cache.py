@@ -1,11 +1,13 @@
 """The memory of created claims, and that of removed pods."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from plugins.resourceclaim.objects import claim
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.cache import UidCache
@@ -83,52 +85,47 @@ def test_it_expires_after_an_hour(created: MutationCache, seconds: list[float]) 
     assert len(created) == 0
 
 
-@pytest.mark.parametrize(("version", "kept"), [("4", True), ("5", False), ("12", False)])
-def test_a_claim_that_the_informer_has_is_removed(
-    created: MutationCache, version: str, kept: bool
-) -> None:
-    """A copy is removed by an event with an equal or newer version (D-2, IQ-95)."""
-    created.add(C, made(), "5")
-    created.on_update(C, version)
+Step = Callable[[MutationCache], None]
+
+
+def added(version: str, uid: str = "") -> Step:
+    """Return the creation of the claim, as its response shows it."""
+    return lambda created: created.add(C, made(uid=uid), version)
+
+
+def updated(version: str) -> Step:
+    """Return an event with the claim."""
+    return lambda created: created.on_update(C, version)
+
+
+def deleted(uid: str, version: str) -> Step:
+    """Return the event of the deletion of a claim of that name."""
+    return lambda created: created.on_delete(C, uid, version)
+
+
+@pytest.mark.parametrize(
+    ("steps", "kept"),
+    [
+        row("IQ-95: an older version", [added("5"), updated("4")], True),
+        row("IQ-95: an equal version", [added("5"), updated("5")], False),
+        row("IQ-95: a newer version", [added("5"), updated("12")], False),
+        row("deleted: the same, newer", [added("5"), deleted("u-c", "9")], False),
+        row("deleted: the same, version of before", [added("5"), deleted("u-c", "1")], False),
+        row("deleted: a namesake before it", [added("5"), deleted("old", "4")], True),
+        row("deleted: a namesake as new", [added("5"), deleted("old", "5")], False),
+        row("IQ-96: never added", [deleted("u-c", "10")], False),
+        row("IQ-96: the response is later", [deleted("u-c", "10"), added("5")], False),
+        row("IQ-96: whatever its version", [deleted("u-c", "10"), added("20")], False),
+        row("IQ-96: not newer", [deleted("u-c", "10"), added("10", "new")], False),
+        row("IQ-96: a new claim of that name", [deleted("u-c", "10"), added("11", "new")], True),
+    ],
+)
+def test_events_remove_a_claim(created: MutationCache, steps: list[Step], kept: bool) -> None:
+    """What the informer has, or has had, is not kept; a tombstone keeps it out (D-2)."""
+    for step in steps:
+        step(created)
     assert (created.get(C) is not None) is kept
     assert names(created) == (["c"] if kept else [])
-
-
-@pytest.mark.parametrize(
-    ("uid", "version", "kept"),
-    [
-        pytest.param("u-c", "9", False, id="the same, newer"),
-        pytest.param("u-c", "1", False, id="the same, version of before"),
-        pytest.param("old", "4", True, id="a namesake before it"),
-        pytest.param("old", "5", False, id="a namesake as new"),
-    ],
-)
-def test_a_deleted_claim_is_removed(
-    created: MutationCache, uid: str, version: str, kept: bool
-) -> None:
-    """Unless the deleted one was an older claim of the same name (D-2, IQ-95)."""
-    created.add(C, made(), "5")
-    created.on_delete(C, uid, version)
-    assert (created.get(C) is not None) is kept
-
-
-@pytest.mark.parametrize(
-    ("uid", "version", "taken"),
-    [
-        pytest.param("u-c", "5", False, id="the answer comes after the deletion"),
-        pytest.param("u-c", "20", False, id="the same UID, whatever its version"),
-        pytest.param("new", "10", False, id="not newer"),
-        pytest.param("new", "11", True, id="a new claim of that name"),
-    ],
-)
-def test_a_deleted_claim_is_not_taken_later(
-    created: MutationCache, uid: str, version: str, taken: bool
-) -> None:
-    """A tombstone keeps it out, and is never given itself (D-2, IQ-96)."""
-    created.on_delete(C, "u-c", "10")
-    assert created.get(C) is None
-    created.add(C, made(uid=uid), version)
-    assert (created.get(C) is not None) is taken
 
 
 def test_tombstones_expire(created: MutationCache, seconds: list[float]) -> None:

@@ -14,6 +14,7 @@ from plugins.resourceclaim.objects import (
     pod,
     user,
 )
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_resourceclaim.events_metrics import ReconcileError
@@ -49,26 +50,24 @@ GROUP_OWNER = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PodGroup", "name":
 @pytest.mark.parametrize(
     ("found", "for_pod", "with_groups"),
     [
-        pytest.param(decoded(owner="p"), True, True, id="its own"),
-        pytest.param(decoded(), False, False, id="nobody's"),
-        pytest.param(decoded(owner="other"), False, False, id="another pod's"),
-        pytest.param(decoded(owner="p", owner_uid="old"), False, False, id="its predecessor's"),
-        pytest.param(owned({"uid": "u-p"}), False, False, id="an owner that does not control"),
-        pytest.param(
+        row("its own", decoded(owner="p"), True, True),
+        row("nobody's", decoded(), False, False),
+        row("another pod's", decoded(owner="other"), False, False),
+        row("its predecessor's", decoded(owner="p", owner_uid="old"), False, False),
+        row("an owner that does not control", owned({"uid": "u-p"}), False, False),
+        row(
+            "the first controller counts",
             owned({"uid": "x", "controller": True}, {"uid": "u-p", "controller": True}),
             False,
             False,
-            id="the first controller counts",
         ),
-        pytest.param(owned(GROUP_OWNER | {"controller": True}), False, True, id="its group's"),
-        pytest.param(
-            owned(GROUP_OWNER | {"controller": True, "name": "h"}), False, False, id="another group"
-        ),
-        pytest.param(
+        row("its group's", owned(GROUP_OWNER | {"controller": True}), False, True),
+        row("another group", owned(GROUP_OWNER | {"controller": True, "name": "h"}), False, False),
+        row(
+            "another PodGroup kind",
             owned(GROUP_OWNER | {"controller": True, "apiVersion": "foo.io/v1"}),
             False,
             False,
-            id="another PodGroup kind",
         ),
     ],
 )
@@ -123,17 +122,15 @@ def test_whether_a_claim_is_reserved(consumers: Any, reserved: bool, with_groups
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({"allocated": True}, True, id="allocated"),
-        pytest.param({}, False, id="T-28: not allocated"),
-        pytest.param({"allocated": True, "deleting": True}, False, id="D-9: deleting"),
-        pytest.param(
+        row("allocated", {"allocated": True}, True),
+        row("T-28: not allocated", {}, False),
+        row("D-9: deleting", {"allocated": True, "deleting": True}, False),
+        row(
+            "D-9: full",
             {"allocated": True, "consumers": [user(f"q{n}") for n in range(256)]},
             False,
-            id="D-9: full",
         ),
-        pytest.param(
-            {"allocated": True, "consumers": [user(f"q{n}") for n in range(255)]}, True, id="255"
-        ),
+        row("255", {"allocated": True, "consumers": [user(f"q{n}") for n in range(255)]}, True),
     ],
 )
 def test_whether_a_reservation_is_tried(fields: Any, expected: bool) -> None:
@@ -144,12 +141,12 @@ def test_whether_a_reservation_is_tried(fields: Any, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("entry", "in_group", "expected"),
     [
-        pytest.param(by_template(), None, P_USER, id="no group"),
-        pytest.param(by_template(), G, G_USER, id="an equal entry"),
-        pytest.param(by_name("s", "c"), G, G_USER, id="an equal static entry"),
-        pytest.param(by_template("res", "other"), G, P_USER, id="another template"),
-        pytest.param(by_template("other", "t"), G, P_USER, id="another name"),
-        pytest.param(by_name("res", "c"), G, P_USER, id="a claim instead of the template"),
+        row("no group", by_template(), None, P_USER),
+        row("an equal entry", by_template(), G, G_USER),
+        row("an equal static entry", by_name("s", "c"), G, G_USER),
+        row("another template", by_template("res", "other"), G, P_USER),
+        row("another name", by_template("other", "t"), G, P_USER),
+        row("a claim instead of the template", by_name("res", "c"), G, P_USER),
     ],
 )
 def test_whom_a_claim_is_reserved_for(entry: Any, in_group: Any, expected: Consumer) -> None:

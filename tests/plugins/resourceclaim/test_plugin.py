@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from plugins.resourceclaim.claim_cluster import GROUPS, ClaimCluster
 from plugins.resourceclaim.objects import claim, group, pod, template
+from plugins.tables import row
 from pydantic import ValidationError
 
 from kcm_host.api import Key, Kind, Metric, Resource
@@ -44,10 +45,10 @@ ALL_GROUPS = [f"{version}/podgroups" for version in ("v1alpha2", "v1alpha3", "v1
 @pytest.mark.parametrize(
     ("served", "used"),
     [
-        pytest.param(ALL, "v1", id="newest"),
-        pytest.param(ALL[1:], "v1beta2", id="one must serve claims and templates"),
-        pytest.param([f"v1alpha3/{CLAIMS}", *ALL[4:]], "v1beta1", id="oldest"),
-        pytest.param([f"v1alpha3/{CLAIMS}", f"v1alpha3/{TEMPLATES}"], None, id="none"),
+        row("newest", ALL, "v1"),
+        row("one must serve claims and templates", ALL[1:], "v1beta2"),
+        row("oldest", [f"v1alpha3/{CLAIMS}", *ALL[4:]], "v1beta1"),
+        row("none", [f"v1alpha3/{CLAIMS}", f"v1alpha3/{TEMPLATES}"], None),
     ],
 )
 def test_the_newest_supported_version_is_used(served: list[str], used: str | None) -> None:
@@ -77,10 +78,10 @@ def test_an_old_version_is_written_as_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("served", "switches", "version"),
     [
-        pytest.param(ALL_GROUPS[:1], GROUPS, "v1alpha2", id="1.36"),
-        pytest.param(ALL_GROUPS, GROUPS, "v1beta1", id="newest"),
-        pytest.param(ALL_GROUPS, {}, None, id="switched off"),
-        pytest.param(["v1/podgroups"], GROUPS, None, id="not served"),
+        row("1.36", ALL_GROUPS[:1], GROUPS, "v1alpha2"),
+        row("newest", ALL_GROUPS, GROUPS, "v1beta1"),
+        row("switched off", ALL_GROUPS, {}, None),
+        row("not served", ["v1/podgroups"], GROUPS, None),
     ],
 )
 def test_the_version_of_groups(served: list[str], switches: Any, version: str | None) -> None:
@@ -92,18 +93,12 @@ def test_the_version_of_groups(served: list[str], switches: Any, version: str | 
 
 
 CLAIM_VERBS = {
-    ("resourceclaims", "get", ""),
-    ("resourceclaims", "create", ""),
-    ("resourceclaims", "update", ""),
-    ("resourceclaims", "delete", ""),
-    ("resourceclaims", "update", "status"),
-    ("resourceclaims", "update", "binding"),
+    *(("resourceclaims", verb, "") for verb in ("get", "create", "update", "delete")),
+    *(("resourceclaims", "update", part) for part in ("status", "binding")),
 }
 OTHER_VERBS = {
-    ("pods", "get", ""),
-    ("pods", "patch", "status"),
-    ("events", "create", ""),
-    ("events", "patch", ""),
+    *(("pods", "get", ""), ("pods", "patch", "status")),
+    *(("events", "create", ""), ("events", "patch", "")),
 }
 GROUP_VERBS = {("podgroups", "get", ""), ("podgroups", "patch", "status")}
 
@@ -111,9 +106,9 @@ GROUP_VERBS = {("podgroups", "get", ""), ("podgroups", "patch", "status")}
 @pytest.mark.parametrize(
     ("switches", "expected"),
     [
-        pytest.param({}, CLAIM_VERBS | OTHER_VERBS, id="default"),
-        pytest.param({"genericWorkload": True}, CLAIM_VERBS | OTHER_VERBS, id="lookups"),
-        pytest.param(GROUPS, CLAIM_VERBS | OTHER_VERBS | GROUP_VERBS, id="group claims"),
+        row("default", {}, CLAIM_VERBS | OTHER_VERBS),
+        row("lookups", {"genericWorkload": True}, CLAIM_VERBS | OTHER_VERBS),
+        row("group claims", GROUPS, CLAIM_VERBS | OTHER_VERBS | GROUP_VERBS),
     ],
 )
 def test_permissions_follow_from_the_switches(switches: Any, expected: Any) -> None:

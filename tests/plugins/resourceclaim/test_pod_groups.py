@@ -14,6 +14,7 @@ from plugins.resourceclaim.objects import (
     pod,
     template,
 )
+from plugins.tables import row
 
 from kcm_host.api import Terminal
 from kcm_host_resourceclaim.events_metrics import ReconcileError
@@ -60,12 +61,10 @@ def test_a_groups_claim_not_yet_recorded_is_found() -> None:
 @pytest.mark.parametrize(
     ("names", "objects", "sent"),
     [
-        pytest.param({"res": "c"}, [claim(**OF_GROUP)], [], id="exists"),
-        pytest.param({"res": "c"}, [], [CREATE, RECORD_GROUP], id="gone"),
-        pytest.param(
-            {"res": "c"}, [claim(owner="p", entry="res")], [CREATE, RECORD_GROUP], id="of another"
-        ),
-        pytest.param({}, [claim(**OF_GROUP)], [RECORD_GROUP], id="found"),
+        row("exists", {"res": "c"}, [claim(**OF_GROUP)], []),
+        row("gone", {"res": "c"}, [], [CREATE, RECORD_GROUP]),
+        row("of another", {"res": "c"}, [claim(owner="p", entry="res")], [CREATE, RECORD_GROUP]),
+        row("found", {}, [claim(**OF_GROUP)], [RECORD_GROUP]),
     ],
 )
 def test_entries_of_a_group_are_checked(names: Any, objects: Any, sent: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from plugins.resourceclaim.objects import by_name, by_template, pod
+from plugins.tables import row
 
 from kcm_host_resourceclaim.models.pod import (
     Pod,
@@ -29,18 +30,16 @@ GENERATED, STATIC = ResolvedClaim("c1", generated=True), ResolvedClaim("c", gene
 @pytest.mark.parametrize(
     ("entry", "recorded", "expected"),
     [
-        pytest.param(by_name(), [], STATIC, id="named"),
-        pytest.param(by_name(), [C1], STATIC, id="named, whatever is recorded"),
-        pytest.param(by_template(), [C1], GENERATED, id="recorded"),
-        pytest.param(by_template(), [OTHER, C1], GENERATED, id="recorded after another"),
-        pytest.param(by_template(), [C1, C2], GENERATED, id="recorded twice: the first"),
-        pytest.param(by_template(), [NONE], Unresolved.NOT_NEEDED, id="no claim needed"),
-        pytest.param(
-            by_template(), [NONE, C1], Unresolved.NOT_NEEDED, id="no claim needed, then one"
-        ),
-        pytest.param(by_template(), [], Unresolved.NOT_CREATED, id="nothing recorded"),
-        pytest.param(by_template(), [OTHER], Unresolved.NOT_CREATED, id="another recorded"),
-        pytest.param({"name": "res"}, [C1], Unresolved.UNSUPPORTED, id="a field not known here"),
+        row("named", by_name(), [], STATIC),
+        row("named, whatever is recorded", by_name(), [C1], STATIC),
+        row("recorded", by_template(), [C1], GENERATED),
+        row("recorded after another", by_template(), [OTHER, C1], GENERATED),
+        row("recorded twice: the first", by_template(), [C1, C2], GENERATED),
+        row("no claim needed", by_template(), [NONE], Unresolved.NOT_NEEDED),
+        row("no claim needed, then one", by_template(), [NONE, C1], Unresolved.NOT_NEEDED),
+        row("nothing recorded", by_template(), [], Unresolved.NOT_CREATED),
+        row("another recorded", by_template(), [OTHER], Unresolved.NOT_CREATED),
+        row("a field not known here", {"name": "res"}, [C1], Unresolved.UNSUPPORTED),
     ],
 )
 def test_an_entry_stands_for_a_claim(entry: Any, recorded: Any, expected: Any) -> None:
@@ -76,10 +75,10 @@ def test_references_are_found_once_each() -> None:
 @pytest.mark.parametrize(
     ("recorded", "new", "expected"),
     [
-        pytest.param({}, {"b": "cb", "a": "ca"}, {"a": "ca", "b": "cb"}, id="T-19: sorted"),
-        pytest.param({"a": "ca"}, {"b": "cb"}, {"a": "ca", "b": "cb"}, id="T-20: all of them"),
-        pytest.param({"a": "c0"}, {"a": "c1"}, {"a": "c1"}, id="T-8: replaced"),
-        pytest.param({"a": None}, {"b": "cb"}, {"b": "cb"}, id="without a name: left out"),
+        row("T-19: sorted", {}, {"b": "cb", "a": "ca"}, {"a": "ca", "b": "cb"}),
+        row("T-20: all of them", {"a": "ca"}, {"b": "cb"}, {"a": "ca", "b": "cb"}),
+        row("T-8: replaced", {"a": "c0"}, {"a": "c1"}, {"a": "c1"}),
+        row("without a name: left out", {"a": None}, {"b": "cb"}, {"b": "cb"}),
     ],
 )
 def test_all_names_are_applied(recorded: Any, new: Any, expected: Any) -> None:

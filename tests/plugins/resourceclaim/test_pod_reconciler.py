@@ -13,6 +13,7 @@ from plugins.resourceclaim.objects import (
     template,
     user,
 )
+from plugins.tables import row
 
 from kcm_host.api import Conflict, HostError, Unreachable
 from kcm_host_resourceclaim.events_metrics import ReconcileError
@@ -45,33 +46,24 @@ def test_a_claim_is_made_and_recorded() -> None:
     assert (cluster.messages(), cluster.asked_for()) == ([], [])
 
 
-def test_nothing_happens_twice() -> None:
-    """The events of its own writes lead to no request (RC-20 to RC-23, Difference f)."""
-    cluster = ClaimCluster(pod(), template())
-    assert cluster.sent_until_idle() == [CREATE, APPLY]
-    assert cluster.queued() == []
-    assert cluster.missed_wakeups() == []
-    assert cluster.asked_for() == []
-
-
 @pytest.mark.parametrize(
     ("switches", "objects", "text"),
     [
-        pytest.param(
+        row(
+            "T-3, RC-39",
             {"adminAccess": False},
             [pod(), template(admin=True)],
             "admin access is requested, but the feature is disabled",
-            id="T-3, RC-39",
         ),
-        pytest.param(
+        row(
+            "T-5, RC-39",
             {"prioritizedList": False},
             [pod(), template(alternatives=True)],
             "template includes a prioritized list of subrequests, but the feature is disabled",
-            id="T-5, RC-39",
         ),
-        pytest.param({}, [pod()], NOT_FOUND, id="T-6: no template"),
-        pytest.param({}, [pod(), claim("p-res")], NOT_FOUND, id="T-14: names play no role"),
-        pytest.param({}, [pod("p", {"name": "res"})], CHECKING + NO_FIELDS, id="T-25, RC-36"),
+        row("T-6: no template", {}, [pod()], NOT_FOUND),
+        row("T-14: names play no role", {}, [pod(), claim("p-res")], NOT_FOUND),
+        row("T-25, RC-36", {}, [pod("p", {"name": "res"})], CHECKING + NO_FIELDS),
     ],
 )
 def test_what_cannot_be_made_is_reported(switches: Any, objects: Any, text: str) -> None:
@@ -105,12 +97,59 @@ def test_admin_access_is_passed_on_and_counted() -> None:
     assert cluster.series("creates_total") == {("success", "true", "", "Pod"): 1}
 
 
-def test_a_recorded_claim_that_is_gone_is_replaced() -> None:
-    """The server is asked first, then POST and an apply of the new name (T-8, RC-36)."""
-    cluster = ClaimCluster(pod(names={"res": "c0"}), template())
-    assert cluster.sent_by("pod", "p") == [CREATE, APPLY]
-    assert cluster.asked_for() == ["resourceclaims/c0"]
-    assert cluster.recorded()["res"] != "c0"
+MINE, FOREIGN = claim("c1", **GENERATED), claim("c1", owner="q", entry="res", allocated=True)
+RECORDED = pod(names={"res": "c1"})
+ON_NODE = pod(names={"res": "c1"}, node="n")
+USED: Any = {**GENERATED, "allocated": True}
+STATIC = pod("p", by_name("a"), by_name("m", "missing"), by_name("b", "d"), node="n")
+
+
+@pytest.mark.parametrize(
+    ("objects", "sent"),
+    [
+        row("T-8, RC-36: a recorded claim is gone", [RECORDED], [CREATE, APPLY]),
+        row("T-10, RC-38: not yet recorded", [pod(), MINE], [APPLY]),
+        row("T-12: for another entry", [pod(), claim("c1", owner="p", entry="x")], [CREATE, APPLY]),
+        row("T-13: without annotation", [pod(), claim("c1", owner="p")], [CREATE, APPLY]),
+        row(
+            "T-15: in another namespace",
+            [pod(), claim("c1", **GENERATED, namespace="x")],
+            [CREATE, APPLY],
+        ),
+        row("RC-38: for another pod", [pod(), FOREIGN], [CREATE, APPLY]),
+        row("for a predecessor", [pod(), claim("c1", **GENERATED, owner_uid="x")], [CREATE, APPLY]),
+        row("T-33, RC-36: somebody else's is recorded", [RECORDED, FOREIGN], [CREATE, APPLY]),
+        row("T-16: no pod", [], []),
+        row("T-17: deleting", [pod(deleting=True)], []),
+        row("T-18: no entries", [{**pod(), "spec": {}}], []),
+        row("D-1, RC-35: Succeeded", [pod(phase="Succeeded")], []),
+        row("D-1: Failed", [pod(phase="Failed", node="n")], []),
+        row("no claim needed", [pod(names={"res": None})], []),
+        row("T-7, RC-36: it exists", [RECORDED, MINE], []),
+        row("T-24, RC-37: the users' claim", [pod("p", by_name(), node="n")], []),
+        row("T-27, RC-43: reserved", [ON_NODE, claim("c1", **USED, consumers=[user("p")])], []),
+        row("T-28: not allocated", [ON_NODE, MINE], []),
+        row("T-32: the scheduler's", [RECORDED, claim("c1", **USED)], []),
+        row("D-9: deleting", [ON_NODE, claim("c1", **USED, deleting=True)], []),
+        row(
+            "D-5, RC-43: a missing one hides no other",
+            [STATIC, claim(allocated=True), claim("d", allocated=True)],
+            [RESERVE, RESERVE],
+        ),
+    ],
+)
+def test_what_is_sent_for_a_pod(objects: Any, sent: list[str]) -> None:
+    """A claim is made, recorded or reserved where that is due; nothing is sent twice (RC-35)."""
+    cluster = ClaimCluster(template(), *objects)
+    assert cluster.sent_by("pod", "p") == sent
+    assert cluster.asked_for() == (["resourceclaims/c1"] if objects == [RECORDED] else [])
+    assert cluster.messages() == []
+    if APPLY in sent:
+        made = cluster.recorded()["res"]
+        assert (made in cluster.names(), made == "c1") == (True, CREATE not in sent)
+        assert cluster.sent_by("pod", "p") == []
+    if RESERVE in sent:
+        assert cluster.consumers("c") == cluster.consumers("d") == [user("p")]
 
 
 def test_a_recorded_claim_that_only_the_server_has_is_enough() -> None:
@@ -131,13 +170,6 @@ def test_a_failing_check_is_reported() -> None:
     assert cluster.messages() == [f"Pod p: PodResourceClaim res: {CHECKING}broken"]
 
 
-def test_a_claim_not_yet_recorded_is_found() -> None:
-    """By owner and annotation, without a template; its name is recorded (T-10, RC-38)."""
-    cluster = ClaimCluster(pod(), claim("c1", **GENERATED))
-    assert cluster.sent_by("pod", "p") == [APPLY]
-    assert cluster.recorded() == {"res": "c1"}
-
-
 def test_a_claim_just_created_is_found() -> None:
     """It need not be in the informer's cache yet (T-11, T-23, RC-15, RC-38)."""
     cluster = ClaimCluster(pod(), template())
@@ -147,43 +179,6 @@ def test_a_claim_just_created_is_found() -> None:
     assert [cluster.recorded()["res"]] == cluster.names()
     assert cluster.series("creates_total") == {SUCCESS: 1}
     assert cluster.messages() == [], "RC-71: a failing apply is no event"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(claim("c1", owner="p", entry="other"), id="T-12: for another entry"),
-        pytest.param(claim("c1", owner="p"), id="T-13: without annotation"),
-        pytest.param(claim("c1", **GENERATED, namespace="x"), id="T-15: in another namespace"),
-        pytest.param(claim("c1", owner="q", entry="res"), id="for another pod"),
-        pytest.param(claim("c1", owner="p", owner_uid="old", entry="res"), id="for a predecessor"),
-    ],
-)
-def test_claims_for_others_are_not_taken(other: Any) -> None:
-    """One is made instead, in the pod's namespace (T-12, T-13, T-15, RC-38)."""
-    cluster = ClaimCluster(pod(), template(), other)
-    assert cluster.sent_by("pod", "p") == [CREATE, APPLY]
-    assert len(cluster.names()) == 2
-
-
-@pytest.mark.parametrize(
-    "objects",
-    [
-        pytest.param([], id="T-16: no pod"),
-        pytest.param([pod(deleting=True)], id="T-17: deleting"),
-        pytest.param([{**pod(), "spec": {}}], id="T-18: no entries"),
-        pytest.param([pod(phase="Succeeded")], id="D-1: Succeeded"),
-        pytest.param([pod(phase="Failed", node="n")], id="D-1: Failed"),
-        pytest.param([pod(names={"res": None})], id="no claim needed"),
-        pytest.param([pod(names={"res": "c"}), claim(**GENERATED)], id="T-7, RC-36: it exists"),
-        pytest.param([pod("p", by_name(), node="n")], id="T-24, RC-37: the users' claim"),
-    ],
-)
-def test_pods_that_need_nothing(objects: Any) -> None:
-    """Success without a request or an Event, whatever their entries ask for (RC-35, D-1)."""
-    cluster = ClaimCluster(template(), *objects)
-    assert cluster.sent_by("pod", "p") == []
-    assert (cluster.messages(), cluster.asked_for()) == ([], [])
 
 
 def test_all_names_are_recorded_at_once() -> None:
@@ -216,12 +211,12 @@ def test_the_first_error_ends_the_sync() -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(refused(409, "AlreadyExists", "it is there"), "it is there", id="T-22"),
-        pytest.param(Unreachable("10.0.0.1"), "the API server did not answer", id="F-2: none"),
-        pytest.param(
+        row("T-22", refused(409, "AlreadyExists", "it is there"), "it is there"),
+        row("F-2: none", Unreachable("10.0.0.1"), "the API server did not answer"),
+        row(
+            "F-2: the page of a proxy",
             refused(502, "", ""),
             "the API server did not answer as expected, but with status 502",
-            id="F-2: the page of a proxy",
         ),
     ],
 )
@@ -249,21 +244,6 @@ def test_a_scheduled_pod_is_reserved() -> None:
     assert sent["metadata"] == before
 
 
-@pytest.mark.parametrize(
-    ("node", "fields"),
-    [
-        pytest.param("n", {"allocated": True, "consumers": [user("p")]}, id="T-27: reserved"),
-        pytest.param("n", {}, id="T-28: not allocated"),
-        pytest.param("", {"allocated": True}, id="T-32: the scheduler's"),
-        pytest.param("n", {"allocated": True, "deleting": True}, id="D-9: deleting"),
-    ],
-)
-def test_no_reservation_is_needed(node: str, fields: Any) -> None:
-    """Nothing is sent (T-27, T-28, T-32, RC-43, D-9)."""
-    cluster = ClaimCluster(pod(names={"res": "c"}, node=node), claim(**GENERATED, **fields))
-    assert cluster.sent_by("pod", "p") == []
-
-
 def test_a_conflict_is_left_to_the_next_sync() -> None:
     """No second attempt in a sync; with a current cache it succeeds (T-29, T-30, RC-33, RC-61)."""
     cluster = ClaimCluster(pod("p", by_name(), node="n"), claim(allocated=True))
@@ -275,33 +255,6 @@ def test_a_conflict_is_left_to_the_next_sync() -> None:
     assert cluster.sent_by("pod", "p") == [RESERVE]
     assert cluster.consumers() == [user("q"), user("p")], "a further consumer comes last"
     assert cluster.messages() == [], "RC-71"
-
-
-def test_a_claim_of_somebody_else_is_replaced() -> None:
-    """It is left as it is, and another is made and recorded (T-33, RC-36)."""
-    foreign = claim("c", owner="q", entry="res", allocated=True)
-    cluster = ClaimCluster(pod(names={"res": "c"}, node="n"), foreign, template())
-    assert cluster.sent_by("pod", "p") == [CREATE, APPLY]
-    assert cluster.recorded()["res"] != "c"
-    assert cluster.consumers() == []
-
-
-def test_a_pod_born_with_a_node_meets_no_error() -> None:
-    """Made and recorded; reserved when it is allocated, by the next sync (D-4)."""
-    cluster = ClaimCluster(pod(node="n"), template())
-    assert cluster.sent_until_idle() == [CREATE, APPLY]
-    made = cluster.recorded()["res"]
-    assert cluster.place(claim(made, **GENERATED, allocated=True)) == ["pod:ns/p"]
-    assert cluster.sent_until_idle() == [RESERVE]
-
-
-def test_all_claims_that_exist_are_reserved_in_one_sync() -> None:
-    """Entry after entry (RC-43); a missing claim does not hide the next (D-5)."""
-    entries = (by_name("a", "ca"), by_name("m", "missing"), by_name("b", "cb"))
-    claims = claim("ca", allocated=True), claim("cb", allocated=True)
-    cluster = ClaimCluster(pod("p", *entries, node="n"), *claims)
-    assert cluster.sent_by("pod", "p") == [RESERVE, RESERVE]
-    assert cluster.consumers("ca") == cluster.consumers("cb") == [user("p")]
 
 
 def test_a_stored_claim_of_another_owner_is_not_reserved() -> None:

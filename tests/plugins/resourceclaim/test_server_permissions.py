@@ -3,16 +3,18 @@
 from eventually import eventually
 from plugins.granted_roles import granted
 from plugins.resourceclaim.objects import by_name
-from plugins.resourceclaim.server_claims import claims_host, consumer
+from plugins.resourceclaim.server_claims import (
+    CREATE,
+    DELETE,
+    MAIN,
+    RECORD,
+    STATUS,
+    claims_host,
+    consumer,
+)
 
 from kcm_host_testing.api_server import ApiServer
 
-CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
-STATUS, MAIN, DELETE = (
-    "PUT resourceclaims/status",
-    "PUT resourceclaims",
-    "DELETE resourceclaims",
-)
 DEVICE_GROUP = "resource.k8s.io"
 
 

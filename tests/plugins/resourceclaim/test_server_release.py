@@ -2,15 +2,10 @@
 
 import pytest
 from eventually import eventually
-from plugins.resourceclaim.server_claims import WatchedClaims, consumer
+from plugins.resourceclaim.server_claims import DELETE, MAIN, STATUS, WatchedClaims, consumer
 
 from kcm_host_testing.faults import Answer, Cut, Fault
 
-STATUS, MAIN, DELETE = (
-    "PUT resourceclaims/status",
-    "PUT resourceclaims",
-    "DELETE resourceclaims",
-)
 PAGE = b"<html>no route to http://bob:S3CRET@proxy.example:3128/</html>"
 
 

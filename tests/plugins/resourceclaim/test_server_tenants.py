@@ -8,12 +8,11 @@ from eventually import eventually
 from kubernetes import client
 from plugins.granted_roles import let_create
 from plugins.resourceclaim.objects import by_name, by_template, claim_spec
-from plugins.resourceclaim.server_claims import Claims, WatchedClaims
+from plugins.resourceclaim.server_claims import MAIN, STATUS, Claims, WatchedClaims
 
 from kcm_host_resourceclaim.models.claim import FINALIZER
 
 TENANT = "nobody"
-STATUS, MAIN = "PUT resourceclaims/status", "PUT resourceclaims"
 #: Deeper than most encoders go (254), and still what the host can decode.
 DEEP = 400
 
@@ -122,7 +121,8 @@ def test_a_tenant_disturbs_nobody(claims: WatchedClaims, begin: Any) -> None:
     others.pod("next", by_template())
     others.made("next")
     for name, made in (("running", others.recorded("running")), ("next", others.made("next"))):
-        assert others.owner(made["res"])["name"] == name
+        (owner,) = others.get("resourceclaims", made["res"])["metadata"]["ownerReferences"]
+        assert owner["name"] == name
     others.phase("running", "Succeeded")
     others.wait_until_idle()
     assert len(others.names()) == 2, "the marker's and that of the pod that goes on"

@@ -6,7 +6,12 @@ from typing import Any
 
 from eventually import eventually
 from plugins.resourceclaim.server_claims import (
+    CREATE,
+    DELETE,
     DISCOVERY,
+    MAIN,
+    RECORD,
+    STATUS,
     Claims,
     claims_host,
     consumer,
@@ -18,12 +23,6 @@ from kcm_host_testing.faults import Answer
 from kcm_host_testing.proxy import FaultProxy
 
 OLD = {"resource.k8s.io/v1": False, "resource.k8s.io/v1beta1": True}
-CREATE, RECORD = "POST resourceclaims", "PATCH pods/status"
-STATUS, MAIN, DELETE = (
-    "PUT resourceclaims/status",
-    "PUT resourceclaims",
-    "DELETE resourceclaims",
-)
 
 
 def test_an_old_server_is_served_in_its_own_version(
@@ -43,7 +42,8 @@ def test_an_old_server_is_served_in_its_own_version(
         text = "PodResourceClaim res: admin access is requested, but the feature is disabled"
         eventually(lambda: text in claims.events(), "the refusal is reported")
         claims.allocate(name, consumer(pod))
-        claims.host.wait_until_seen("resourceclaims", claims.version_of(name))
+        version = claims.get("resourceclaims", name)["metadata"]["resourceVersion"]
+        claims.host.wait_until_seen("resourceclaims", version)
         claims.phase("p", "Succeeded")
         eventually(lambda: name not in claims.names(), "the claim is gone")
         assert claims.writes() == [CREATE, RECORD, STATUS, MAIN, DELETE]

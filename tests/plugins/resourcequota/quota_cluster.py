@@ -35,6 +35,7 @@ from kcm_host.informer.cache_view import CacheView, Stores
 from kcm_host.plugins.validation import validate_dynamic_watches, validate_watches
 from kcm_host_resourcequota import ResourceQuota
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
+from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.settings import QuotaSettings
 
@@ -346,6 +347,23 @@ class QuotaCluster:
         """Record an Event."""
         assert (kind, warning, component) == (RESOURCE_QUOTA, True, "resourcequota-controller")
         self.events.append((key, reason, message))
+
+
+def started(
+    *names: str,
+    pods: Iterable[Manifest] = (),
+    discovery: Discovery | None = None,
+    settle: float = 10.0,
+    resync: float = 300.0,
+    **quota: Any,
+) -> tuple[QuotaCluster, Key]:
+    """Return a running cluster with these pods and one quota, with a right status."""
+    cluster = QuotaCluster(discovery=discovery, settle=settle, resync=resync)
+    for each in pods:
+        cluster.put(POD, each)
+    key = cluster.quota(*names, **quota)
+    cluster.start()
+    return cluster, key
 
 
 class WatchHandler:

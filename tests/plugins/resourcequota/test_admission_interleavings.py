@@ -36,57 +36,37 @@ class LossyCalls:
         self._call = call
         self._chance = chance
         self._late: list[asyncio.Task[None]] = []
-        self._losses = (
-            self.refused,
-            self.cut_before,
-            self.cut_after,
-            self.hangs,
-            self.fails,
-            self.sent_twice,
-            self.comes_late,
-        )
 
     async def call(self, method: str, path: str, **request: Any) -> bytes:
         """See `Client.call`."""
         if method != "PUT" or self._chance.random() < 0.6:
             return await self._call(method, path, **request)
-        raise await self._chance.choice(self._losses)(lambda: self._call(method, path, **request))
+        raise await self._lost(lambda: self._call(method, path, **request))
 
-    async def refused(self, _send: Send) -> HostError:
-        return Unreachable("refused", refused=True)
-
-    async def cut_before(self, _send: Send) -> HostError:
-        return Unreachable("cut before it arrived")
-
-    async def cut_after(self, send: Send) -> HostError:
-        await _arrive(send)
-        return Unreachable("cut after it arrived")
-
-    async def hangs(self, send: Send) -> HostError:
-        await _arrive(send)
-        # In one case longer than a sync, which is cancelled then.
-        await asyncio.sleep(self._chance.choice((30, 70)))
-        return Unreachable("no answer")
-
-    async def fails(self, send: Send) -> HostError:
-        await _arrive(send)
-        return ApiError("etcd did not answer in time", status=500)
-
-    async def sent_twice(self, send: Send) -> HostError:
-        await _arrive(send)
-        return Conflict("it had arrived at first", status=409)
-
-    async def comes_late(self, send: Send) -> HostError:
-        async def later() -> None:
-            await asyncio.sleep(self._chance.random() * 20)
+    async def _lost(self, send: Send) -> HostError:
+        """Return the error in place of a response, after the request has arrived or has not."""
+        never = (Unreachable("refused", refused=True), Unreachable("cut before it arrived"))
+        late, hanging = Unreachable("cut, and arrives later"), Unreachable("no answer")
+        arrived = (
+            Unreachable("cut after it arrived"),
+            ApiError("etcd did not answer in time", status=500),
+            Conflict("it had arrived at first", status=409),
+        )
+        error: HostError = self._chance.choice((*never, late, hanging, *arrived))
+        if error is late:
+            seconds = self._chance.random() * 20
+            self._late.append(asyncio.create_task(_arrive(send, after_seconds=seconds)))
+        elif error not in never:
             await _arrive(send)
+        if error is hanging:
+            # In one case longer than a sync, which is cancelled then.
+            await asyncio.sleep(self._chance.choice((30, 70)))
+        return error
 
-        self._late.append(asyncio.create_task(later()))
-        return Unreachable("cut, and arrives later")
 
-
-async def _arrive(send: Send) -> None:
+async def _arrive(send: Send, *, after_seconds: float = 0.0) -> None:
     """Send a request to the server; ignore whether it was rejected."""
+    await asyncio.sleep(after_seconds)
     with suppress(Conflict, NotFound):
         await send()
 
@@ -111,16 +91,16 @@ class Admission:
         assert quota is not None
         return int(quota["status"]["used"]["pods"])
 
+    def set_used(self, number: int) -> None:
+        """Write `used` of the quota."""
+        used = {"status": {"used": {"pods": str(number)}}}
+        self.world[RESOURCE_QUOTA].patch("q", "a", used, "status")
+
     def admit(self) -> None:
         """Raise `used` and create a pod later, if the quota permits."""
-        quotas = self.world[RESOURCE_QUOTA]
-        quota = quotas.get("q", "a")
-        assert quota is not None
-        used = int(quota["status"]["used"]["pods"])
-        if used >= HARD:
+        if self.used() >= HARD:
             return
-        quota["status"]["used"]["pods"] = str(used + 1)
-        quotas.update(quota, "status")
+        self.set_used(self.used() + 1)
         self.on_the_way.append(asyncio.create_task(self._arrive()))
 
     async def _arrive(self) -> None:
@@ -146,13 +126,8 @@ class Admission:
 
     def lower(self) -> None:
         """Lower `used` as a second controller does before it stops."""
-        quotas = self.world[RESOURCE_QUOTA]
-        quota = quotas.get("q", "a")
         on_the_way = sum(not each.done() for each in self.on_the_way)
-        right = len(self.pods) + on_the_way
-        if quota is not None and self.used() > right:
-            quota["status"]["used"]["pods"] = str(right)
-            quotas.update(quota, "status")
+        self.set_used(min(self.used(), len(self.pods) + on_the_way))
 
     def cut(self) -> None:
         """End a watch, with or without a relist."""
@@ -177,16 +152,9 @@ def make_world(chance: random.Random) -> World:
         wall = lambda: BEGINNING.timestamp() + loop.time()  # noqa: E731 - one use
         return ResourceQuota(settings, clock=loop.time, wall=wall)
 
-    world = World(
-        "resourcequota",
-        chance,
-        keys={RESOURCE_QUOTA: ""},
-        others=[POD],
-        make=make,
-    )
-    world[RESOURCE_QUOTA].create(
-        {"metadata": {"name": "q"}, "spec": {"hard": {"pods": str(HARD)}}}, "a"
-    )
+    world = World("resourcequota", chance, keys={RESOURCE_QUOTA: ""}, others=[POD], make=make)
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": str(HARD)}}}
+    world[RESOURCE_QUOTA].create(quota, "a")
     return world
 
 

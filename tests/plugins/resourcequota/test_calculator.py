@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from plugins.tables import row
 
 from kcm_host.api import Key, Kind, Quantity, QuantityFormat, View
 from kcm_host.api.quantity import NANO
@@ -150,11 +151,11 @@ def test_a_malformed_selector_makes_everything_zero() -> None:
 @pytest.mark.parametrize(
     ("formats", "present", "expected"),
     [
-        pytest.param({}, BINARY, SI, id="nothing-added"),
-        pytest.param({BINARY: 1, SI: 9}, BINARY, BINARY, id="the-present-one"),
-        pytest.param({SI: 1, BINARY: 2}, EXPONENT, BINARY, id="the-most-frequent"),
-        pytest.param({EXPONENT: 2, BINARY: 2}, None, BINARY, id="binary-before-exponent"),
-        pytest.param({EXPONENT: 2, BINARY: 2, SI: 2}, None, SI, id="decimal-first"),
+        row("nothing-added", {}, BINARY, SI),
+        row("the-present-one", {BINARY: 1, SI: 9}, BINARY, BINARY),
+        row("the-most-frequent", {SI: 1, BINARY: 2}, EXPONENT, BINARY),
+        row("binary-before-exponent", {EXPONENT: 2, BINARY: 2}, None, BINARY),
+        row("decimal-first", {EXPONENT: 2, BINARY: 2, SI: 2}, None, SI),
     ],
 )
 def test_the_format_is_one_that_was_added(

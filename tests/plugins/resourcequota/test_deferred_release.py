@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_cluster import QuotaCluster, started
 from plugins.resourcequota.quota_manifests import pod
+from plugins.tables import row
 
 from kcm_host.api import ApiError, Conflict, Key, Unreachable
 from kcm_host_resourcequota.evaluators.pods import POD
@@ -13,11 +14,8 @@ from kcm_host_resourcequota.models import RESOURCE_QUOTA
 
 def with_pods(count: int, *names: str, settle: float = 10.0) -> tuple[QuotaCluster, Key]:
     """Return a running cluster with a number of pods and a quota with a right status."""
-    cluster = QuotaCluster(settle=settle)
-    for number in range(count):
-        cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
-    key = cluster.quota(*(names or ("pods",)))
-    cluster.start()
+    pods = [pod(f"p{number}", requests={"cpu": "1"}) for number in range(count)]
+    cluster, key = started(*(names or ("pods",)), pods=pods, settle=settle)
     cluster.advance(1)
     return cluster, key
 
@@ -122,10 +120,9 @@ def test_some_names_wait_while_others_are_written() -> None:
 
 def test_a_new_start_waits_before_it_lowers() -> None:
     """Usage above the totals at the start may be a request (RQ-B32; Difference to RQ-15)."""
-    cluster = QuotaCluster()
-    cluster.put(POD, pod("p"))
-    key = cluster.quota("pods", status={"hard": {"pods": "100"}, "used": {"pods": "3"}})
-    cluster.start()
+    cluster, key = started(
+        "pods", status={"hard": {"pods": "100"}, "used": {"pods": "3"}}, pods=[pod("p")]
+    )
     cluster.advance(9)
     assert cluster.used(key) == {"pods": "3"}
     cluster.advance(2)
@@ -172,12 +169,12 @@ def test_many_deletions_are_few_writes() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(asyncio.CancelledError(), id="the sync exceeded its time limit"),
-        pytest.param(Unreachable("no answer"), id="no response"),
-        pytest.param(ApiError("etcd did not answer in time", status=500), id="the server failed"),
-        pytest.param(ApiError("timeout", status=504), id="a proxy failed"),
-        pytest.param(Conflict("changed", status=409), id="it was sent twice"),
-        pytest.param(Unreachable("no server", refused=True), id="retry was refused"),
+        row("the sync exceeded its time limit", asyncio.CancelledError()),
+        row("no response", Unreachable("no answer")),
+        row("the server failed", ApiError("etcd did not answer in time", status=500)),
+        row("a proxy failed", ApiError("timeout", status=504)),
+        row("it was sent twice", Conflict("changed", status=409)),
+        row("retry was refused", Unreachable("no server", refused=True)),
     ],
 )
 def test_a_write_without_a_response_is_not_repeated_an_hour_later(answer: BaseException) -> None:

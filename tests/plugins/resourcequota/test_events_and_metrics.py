@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_cluster import QuotaCluster, started
 from plugins.resourcequota.quota_discovery import SECRET, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import pod
+from plugins.tables import row
 
 from kcm_host.api import EVENT, Conflict, Key, Permission
 from kcm_host_resourcequota import ResourceQuota
@@ -68,9 +69,7 @@ def test_a_malformed_selector_is_reported() -> None:
 
 def test_an_undecodable_object_is_reported() -> None:
     """By name, to the quotas of its namespace (RQ-75)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("pods")
-    cluster.start()
+    cluster, key = started("pods")
     cluster.put(POD, pod("bad", requests={"cpu": "nonsense"}))
     cluster.sync(key)
     text = "pods 'a/bad' cannot be read; the host's log names the field"
@@ -80,9 +79,7 @@ def test_an_undecodable_object_is_reported() -> None:
 
 def test_a_recreated_quota_is_reported_again() -> None:
     """The times of Events are removed with their quota (RQ-B60)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("nonsense.example.com")
-    cluster.start()
+    cluster, key = started("nonsense.example.com")
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.advance(1)
     cluster.quota("nonsense.example.com")
@@ -214,8 +211,8 @@ def test_only_status_and_events_are_written() -> None:
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
-        pytest.param({}, (300, 10), id="defaults"),
-        pytest.param({"resyncPeriod": "0s", "settleTime": "1m"}, (0, 60), id="set"),
+        row("defaults", {}, (300, 10)),
+        row("set", {"resyncPeriod": "0s", "settleTime": "1m"}, (0, 60)),
     ],
 )
 def test_settings(given: Mapping[str, str], seconds: tuple[float, float]) -> None:

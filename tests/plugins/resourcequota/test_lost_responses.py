@@ -5,6 +5,7 @@ from eventually import eventually
 from kubernetes import client
 from plugins.proxied_host import proxied_host
 from plugins.resourcequota.quota_server import CONTROLLER, USER, QuotaNamespace, pod_manifest
+from plugins.tables import row
 from running_host import RunningHost
 
 from kcm_host_testing.api_server import ApiServer
@@ -17,8 +18,8 @@ SETTINGS = {"settleTime": "10m", "resyncPeriod": "0s"}
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Stall(Point.ANSWER), id="no answer until the call is given up"),
-        pytest.param(Cut(Point.ANSWER), id="the connection is cut, and the request sent again"),
+        row("no answer until the call is given up", Stall(Point.ANSWER)),
+        row("the connection is cut, and the request sent again", Cut(Point.ANSWER)),
     ],
 )
 def test_admission_admits_no_more_after_a_lost_response(

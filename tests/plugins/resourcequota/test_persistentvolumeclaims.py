@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from plugins.resourcequota.quota_objects import Amounts, Manifest, Namespace, nano, requirement
+from plugins.tables import row
 
 from kcm_host.api import QuantityFormat
 from kcm_host_resourcequota.evaluators.persistentvolumeclaims import (
@@ -115,15 +116,15 @@ def allocated(storage: str, **more: Any) -> Manifest:
 @pytest.mark.parametrize(
     ("obj", "size"),
     [
-        pytest.param(claim("1181116006400m"), 1181116007, id="RQ-T77: whole bytes"),
-        pytest.param(claim("20Gi", status=allocated("100Gi")), "100Gi", id="RQ-T78: more"),
-        pytest.param(claim("20Gi", status=allocated("10Gi")), "20Gi", id="RQ-T78: less"),
-        pytest.param(claim(status=allocated("10Gi")), 0, id="RQ-T79: nothing asked for"),
-        pytest.param(claim("5Gi", status={"capacity": {"storage": "9Gi"}}), "5Gi", id="RQ-157"),
-        pytest.param(claim("100m", status=allocated("900m")), 1, id="RQ-155: compared as rounded"),
-        pytest.param(claim("100m", status=allocated("1001m")), 2, id="RQ-155: rounded after"),
-        pytest.param(claim("5Gi", status={"allocatedResources": {}}), "5Gi", id="empty list"),
-        pytest.param(claim("5Gi", status={"phase": "Lost"}), "5Gi", id="RQ-153: any phase"),
+        row("RQ-T77: whole bytes", claim("1181116006400m"), 1181116007),
+        row("RQ-T78: more", claim("20Gi", status=allocated("100Gi")), "100Gi"),
+        row("RQ-T78: less", claim("20Gi", status=allocated("10Gi")), "20Gi"),
+        row("RQ-T79: nothing asked for", claim(status=allocated("10Gi")), 0),
+        row("RQ-157", claim("5Gi", status={"capacity": {"storage": "9Gi"}}), "5Gi"),
+        row("RQ-155: compared as rounded", claim("100m", status=allocated("900m")), 1),
+        row("RQ-155: rounded after", claim("100m", status=allocated("1001m")), 2),
+        row("empty list", claim("5Gi", status={"allocatedResources": {}}), "5Gi"),
+        row("RQ-153: any phase", claim("5Gi", status={"phase": "Lost"}), "5Gi"),
     ],
 )
 def test_the_size_is_requested_or_allocated(obj: Manifest, size: str | int) -> None:
@@ -149,24 +150,24 @@ FIVE = (("In", "silver"), ("In", "gold"), ("NotIn", "gold"), ("Exists",), ("Does
 @pytest.mark.parametrize(
     ("obj", "counts"),
     [
-        pytest.param(
+        row(
+            "RQ-T80",
             claim(
                 volumeAttributesClassName="gold",
                 status={"currentVolumeAttributesClassName": "silver"},
             ),
             [1, 1, 1, 1, 0],
-            id="RQ-T80",
         ),
-        pytest.param(claim(), [0, 0, 1, 0, 1], id="RQ-T81"),
-        pytest.param(
+        row("RQ-T81", claim(), [0, 0, 1, 0, 1]),
+        row(
+            "RQ-88: a target alone",
             claim(
                 volumeAttributesClassName="",
                 status={"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}},
             ),
             [0, 1, 0, 1, 0],
-            id="RQ-88: a target alone",
         ),
-        pytest.param(claim(volumeAttributesClassName="gold"), [0, 1, 0, 1, 0], id="one name"),
+        row("one name", claim(volumeAttributesClassName="gold"), [0, 1, 0, 1, 0]),
     ],
 )
 def test_attributes_classes_are_selected(obj: Manifest, counts: list[int]) -> None:

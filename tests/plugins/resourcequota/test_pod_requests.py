@@ -6,10 +6,9 @@ in effect is taken for each container before anything is summed. Amounts are wri
 `requests / limits`: `cpu=1 memory=1Gi / cpu=2`.
 """
 
-from typing import Any
-
 import pytest
 from plugins.resourcequota.quota_objects import Manifest, Namespace, amounts, both, box, nano, pod
+from plugins.tables import row
 
 FOUR = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
@@ -28,11 +27,6 @@ def seen(text: str = "", *, name: str = "c0", allocated: str = "") -> Manifest:
 def resize(*reasons: str) -> list[Manifest]:
     """Return the conditions of resizes that are pending."""
     return [{"type": "PodResizePending", "status": "True", "reason": each} for each in reasons]
-
-
-def row(case: str, obj: Manifest, expected: str = "") -> Any:
-    """Return one row of a table."""
-    return pytest.param(obj, expected, id=case)
 
 
 def check(obj: Manifest, expected: str) -> None:
@@ -176,7 +170,7 @@ INFEASIBLE: Manifest = {"conditions": resize("Infeasible")}
             pod(box("cpu=20"), statuses=[UP], conditions=resize("Deferred", "Infeasible")),
             "cpu=20 / cpu=2",
         ),
-        row("a status with empty resources", pod(BIG, statuses=[seen()], **INFEASIBLE)),
+        row("a status with empty resources", pod(BIG, statuses=[seen()], **INFEASIBLE), ""),
         row(
             "a sidecar has a status as well",
             pod(

@@ -15,6 +15,7 @@ from plugins.resourcequota.quota_objects import (
     nano,
     pod,
 )
+from plugins.tables import row
 
 from kcm_host.informer.decoder import reads_metadata_only
 from kcm_host_resourcequota.evaluators.pods import Pod, PodEvaluator
@@ -89,12 +90,12 @@ def test_a_pod_is_charged_until_it_expires(later_seconds: float, pods: int) -> N
 @pytest.mark.parametrize(
     ("obj", "expiration"),
     [
-        pytest.param(leaving("p", 0, 30), NOW + 30, id="leaving"),
-        pytest.param(leaving("p", 0, 0), NOW, id="without grace"),
-        pytest.param(leaving("p", 90, 30), NOW - 60, id="overdue"),
-        pytest.param(leaving("p", 0, None), None, id="no grace period said"),
-        pytest.param(pod(), None, id="staying"),
-        pytest.param(leaving("p", 0, 30) | {"status": {"phase": "Failed"}}, None, id="ended"),
+        row("leaving", leaving("p", 0, 30), NOW + 30),
+        row("without grace", leaving("p", 0, 0), NOW),
+        row("overdue", leaving("p", 90, 30), NOW - 60),
+        row("no grace period said", leaving("p", 0, None), None),
+        row("staying", pod(), None),
+        row("ended", leaving("p", 0, 30) | {"status": {"phase": "Failed"}}, None),
     ],
 )
 def test_a_pod_expires_when_charging_ends(obj: dict[str, Any], expiration: float | None) -> None:
@@ -113,38 +114,38 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
 @pytest.mark.parametrize(
     ("asked", "used", "unhandled"),
     [
-        pytest.param(
+        row(
+            "RQ-T37: huge pages",
             "hugepages-2Mi=4Mi / hugepages-2Mi=4Mi",
             "hugepages-2Mi=4Mi requests.hugepages-2Mi=4Mi",
             ["limits.hugepages-2Mi"],
-            id="RQ-T37: huge pages",
         ),
-        pytest.param(
+        row(
+            "RQ-T38: an extended resource",
             "example.com/gpu=2 / example.com/gpu=2",
             f"{REQUESTS_GPU}=2 pods=1",
             ["example.com/gpu", "limits.example.com/gpu"],
-            id="RQ-T38: an extended resource",
         ),
-        pytest.param(
+        row(
+            "RQ-T39: ephemeral storage",
             "ephemeral-storage=1Gi / ephemeral-storage=2Gi",
             "ephemeral-storage=1Gi requests.ephemeral-storage=1Gi limits.ephemeral-storage=2Gi",
             [],
-            id="RQ-T39: ephemeral storage",
         ),
-        pytest.param(
+        row(
+            "RQ-T40: Kubernetes' own domain",
             "example.kubernetes.io/x=1",
             "pods=1",
             ["requests.example.kubernetes.io/x"],
-            id="RQ-T40: Kubernetes' own domain",
         ),
-        pytest.param("", f"cpu=0 limits.memory=0 {REQUESTS_GPU}=0 pods=1", [], id="RQ-T41"),
-        pytest.param("/ example.com/gpu=2", f"{REQUESTS_GPU}=0", [], id="RQ-136: a limit alone"),
-        pytest.param(f"{IMPLICIT}=2", f"requests.{IMPLICIT}=2", [], id="RQ-134: implicit name"),
-        pytest.param(
+        row("RQ-T41", "", f"cpu=0 limits.memory=0 {REQUESTS_GPU}=0 pods=1", []),
+        row("RQ-136: a limit alone", "/ example.com/gpu=2", f"{REQUESTS_GPU}=0", []),
+        row("RQ-134: implicit name", f"{IMPLICIT}=2", f"requests.{IMPLICIT}=2", []),
+        row(
+            "RQ-134, RQ-135: other names",
             "requests.example.com/x=1 storage=5",
             "requests.requests.example.com/x=0 requests.example.com/x=0",
             ["storage", "limits.requests.example.com/x"],
-            id="RQ-134, RQ-135: other names",
         ),
     ],
 )
@@ -157,16 +158,16 @@ def test_requests_count_under_names_of_quotas(asked: str, used: str, unhandled: 
 @pytest.mark.parametrize(
     ("resource", "amount"),
     [
-        pytest.param("a.b/" + "n" * 63, 1, id="longest name"),
-        pytest.param("a.b/" + "n" * 64, 0, id="name too long"),
-        pytest.param(DOMAIN_253.removeprefix("d" * 9) + "/x", 1, id="longest domain"),
-        pytest.param(DOMAIN_253.removeprefix("d" * 8) + "/x", 0, id="domain too long"),
-        pytest.param("a.b/-x", 0, id="name begins with a dash"),
-        pytest.param("a.b/x_Y.z-1", 1, id="all kinds of characters"),
-        pytest.param("A.b/x", 0, id="capitals in the domain"),
-        pytest.param("a.b/c/x", 0, id="two slashes"),
-        pytest.param("a.b/", 0, id="no name"),
-        pytest.param("/x", 0, id="no domain"),
+        row("longest name", "a.b/" + "n" * 63, 1),
+        row("name too long", "a.b/" + "n" * 64, 0),
+        row("longest domain", DOMAIN_253.removeprefix("d" * 9) + "/x", 1),
+        row("domain too long", DOMAIN_253.removeprefix("d" * 8) + "/x", 0),
+        row("name begins with a dash", "a.b/-x", 0),
+        row("all kinds of characters", "a.b/x_Y.z-1", 1),
+        row("capitals in the domain", "A.b/x", 0),
+        row("two slashes", "a.b/c/x", 0),
+        row("no name", "a.b/", 0),
+        row("no domain", "/x", 0),
     ],
 )
 def test_extended_resources_need_a_qualified_name(resource: str, amount: int) -> None:

@@ -1,9 +1,10 @@
 """The quota monitor: which resources are watched, and which quotas an object's change enqueues."""
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster, watched
+from plugins.resourcequota.quota_cluster import QuotaCluster, started, watched
 from plugins.resourcequota.quota_discovery import WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import device_claim, named, pod
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DEVICE_CLASS
@@ -76,19 +77,13 @@ def test_an_object_enqueues_the_quotas_it_concerns() -> None:
 
 def test_quotas_count_themselves() -> None:
     """They are watched a second time for that (RQ-T100, RQ-201)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("resourcequotas", "count/resourcequotas")
-    cluster.start()
+    cluster, key = started("resourcequotas", "count/resourcequotas")
     assert cluster.used(key) == {"resourcequotas": "1", "count/resourcequotas": "1"}
 
 
 def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:
     """The next list has what a failed watch has missed (RQ-T111, RQ-T134, RQ-B23)."""
-    cluster = QuotaCluster()
-    for number in range(10):
-        cluster.put(POD, pod(f"p{number}"))
-    key = cluster.quota("pods")
-    cluster.start()
+    cluster, key = started("pods", pods=[pod(f"p{number}") for number in range(10)])
     cluster.hold(POD)
     for number in range(3):
         cluster.delete(POD, Key(f"p{number}", "a"))
@@ -100,9 +95,7 @@ def test_a_deletion_that_only_a_list_shows_enqueues_as_well() -> None:
 
 def test_a_creation_that_admission_has_counted_enqueues_nothing() -> None:
     """The status is right, so there is no sync (RQ-T112, RQ-216, D-13)."""
-    cluster = QuotaCluster()
-    key = cluster.quota("pods")
-    cluster.start()
+    cluster, key = started("pods")
     cluster.advance(6)
     cluster.admit(key, pods=1)
     cluster.syncs.clear()
@@ -111,50 +104,27 @@ def test_a_creation_that_admission_has_counted_enqueues_nothing() -> None:
     assert cluster.syncs == []
 
 
+def running(**amounts: str) -> dict[str, object]:
+    """Return the status of a pod whose container has been given these amounts."""
+    given = {"allocatedResources": amounts, "resources": {"requests": amounts}}
+    return {"phase": "Running", "containerStatuses": [{"name": "c", **given}]}
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({"metadata": {"labels": {"x": "y"}}}, None, id="label"),
-        pytest.param({"status": {"phase": "Running", "message": "hello"}}, None, id="message"),
-        pytest.param({"status": {"phase": "Succeeded"}}, {"cpu": "0", "pods": "0"}, id="ended"),
-        pytest.param(
-            {
-                "status": {
-                    "phase": "Running",
-                    "containerStatuses": [
-                        {
-                            "name": "c",
-                            "allocatedResources": {"cpu": "2"},
-                            "resources": {"requests": {"cpu": "2"}},
-                        }
-                    ],
-                }
-            },
-            {"cpu": "2", "pods": "1"},
-            id="resized",
-        ),
-        pytest.param(
-            {
-                "status": {
-                    "phase": "Running",
-                    "containerStatuses": [
-                        {"name": "c", "resources": {"requests": {"cpu": "1000m"}}}
-                    ],
-                }
-            },
-            None,
-            id="another-text",
-        ),
+        row("label", {"metadata": {"labels": {"x": "y"}}}, None),
+        row("message", {"status": {"phase": "Running", "message": "hello"}}, None),
+        row("ended", {"status": {"phase": "Succeeded"}}, {"cpu": "0", "pods": "0"}),
+        row("resized", {"status": running(cpu="2")}, {"cpu": "2", "pods": "1"}),
+        row("another-text", {"status": running(cpu="1000m")}, None),
     ],
 )
 def test_a_pod_update_enqueues_where_usage_changes(
     fields: dict[str, dict[str, object]], expected: dict[str, str] | None
 ) -> None:
     """Every change of usage enqueues, and nothing else (RQ-T113, RQ-240, D-5)."""
-    cluster = QuotaCluster()
-    cluster.put(POD, pod("p", requests={"cpu": "1"}))
-    key = cluster.quota("cpu", "pods")
-    cluster.start()
+    cluster, key = started("cpu", "pods", pods=[pod("p", requests={"cpu": "1"})])
     before = cluster.used(key)
     cluster.syncs.clear()
     found = cluster.get(POD, Key("p", "a"))

@@ -1,7 +1,7 @@
 """The reconciler: what one sync of a quota writes, and when it writes nothing."""
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_cluster import QuotaCluster, started
 from plugins.resourcequota.quota_discovery import CONFIG_MAP
 from plugins.resourcequota.quota_manifests import named, pod
 
@@ -11,35 +11,15 @@ from kcm_host_resourcequota.models import RESOURCE_QUOTA
 from kcm_host_resourcequota.reconciler import may_have_arrived
 
 
-def started(**hard: str) -> tuple[QuotaCluster, Key]:
-    """Return a running cluster with one quota and nothing else."""
-    cluster = QuotaCluster()
-    key = cluster.quota(hard=hard)
-    cluster.start()
-    return cluster, key
-
-
 def test_a_new_quota_gets_its_status_by_one_write() -> None:
     """`hard` is a copy of the spec, every handled name has an entry (RQ-T1, RQ-40 to 47, RQ-77)."""
-    cluster, key = started(pods="5", cpu="3")
+    cluster, key = started(hard={"pods": "5", "cpu": "3"})
     assert len(cluster.updates) == 1
     sent = cluster.updates[0]
     assert sent["status"] == {"hard": {"pods": "5", "cpu": "3"}, "used": {"pods": "0", "cpu": "0"}}
     assert sent["spec"] == {"hard": {"pods": "5", "cpu": "3"}}
     assert sent["metadata"]["resourceVersion"] == "1", "RQ-45, RQ-B36"
     assert cluster.used(key) == {"pods": "0", "cpu": "0"}
-
-
-def test_the_entry_of_a_removed_limit_is_removed() -> None:
-    """Only names that are still limited have an entry (RQ-T7, RQ-44)."""
-    cluster = QuotaCluster()
-    for name in ("p", "q"):
-        cluster.put(POD, pod(name))
-    status = {"hard": {"pods": "5", "cpu": "1"}, "used": {"pods": "2", "cpu": "1"}}
-    key = cluster.quota(hard={"pods": "5"}, status=status)
-    cluster.start()
-    assert len(cluster.updates) == 1
-    assert cluster.used(key) == {"pods": "2"}
 
 
 def test_texts_alone_are_no_difference() -> None:
@@ -61,16 +41,14 @@ def test_texts_alone_are_no_difference() -> None:
 @pytest.mark.parametrize("hard", [{}, {"foo.example.com/bar": "1"}], ids=["T15", "T16"])
 def test_an_empty_status_is_not_written_again_and_again(hard: dict[str, str]) -> None:
     """Absent and empty are the same; no event would end it (RQ-T15, RQ-T16, RQ-50, RQ-257, D-2)."""
-    cluster = QuotaCluster()
-    key = cluster.quota(hard=hard, status={"hard": hard} if hard else {})
-    cluster.start()
+    cluster, key = started(hard=hard, status={"hard": hard} if hard else {})
     cluster.sync(key)
     assert cluster.updates == []
 
 
 def test_a_deleted_quota_needs_nothing() -> None:
     """Success without a request, also after its delete event (RQ-T13, RQ-T19, RQ-23, RQ-40)."""
-    cluster, key = started(pods="1")
+    cluster, key = started(hard={"pods": "1"})
     cluster.delete(RESOURCE_QUOTA, key)
     before = len(cluster.updates)
     cluster.run_due()
@@ -81,7 +59,7 @@ def test_a_deleted_quota_needs_nothing() -> None:
 
 def test_an_undecodable_quota_is_left_alone() -> None:
     """Its present version is newer than the one that is known, so a write would be late (RQ-75)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     before = len(cluster.updates)
     manifest = cluster.get(RESOURCE_QUOTA, key)
     cluster.put(RESOURCE_QUOTA, {**manifest, "spec": {"hard": {"pods": "nonsense"}}})
@@ -107,7 +85,7 @@ def test_the_present_format_stays_if_a_part_has_it() -> None:
 
 def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
     """Twice 409, then right; each try has its version from the store (RQ-T14, RQ-34, RQ-B36)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.put(POD, pod("p"))
     cluster.advance(1)
     cluster.errors += [Conflict("late", status=409), Conflict("late", status=409)]
@@ -121,7 +99,7 @@ def test_conflicts_are_tried_again_on_a_newer_copy() -> None:
 
 def test_a_quota_deleted_during_the_write_needs_nothing() -> None:
     """404 is an error; the retry finds nothing (RQ-53)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.hold(RESOURCE_QUOTA)
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.put(POD, pod("p"))
@@ -135,7 +113,7 @@ def test_a_quota_deleted_during_the_write_needs_nothing() -> None:
 
 def test_a_quota_that_was_recreated_unseen_is_another_quota() -> None:
     """The watch has missed the deletion, so that only an update arrives (RQ-53)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.admit(key, pods=1)
     cluster.advance(1)
     replenishment = cluster.controller._replenishment
@@ -150,7 +128,7 @@ def test_a_quota_that_was_recreated_unseen_is_another_quota() -> None:
 
 def test_a_changed_limit_is_copied_at_once() -> None:
     """Without an evaluation of any object (RQ-21, RQ-T131, RQ-B13)."""
-    cluster, key = started(pods="10")
+    cluster, key = started(hard={"pods": "10"})
     evaluations = cluster.controller._replenishment.monitor.usage.evaluations
     cluster.set_hard(key, pods="11")
     cluster.run_due()
@@ -160,7 +138,7 @@ def test_a_changed_limit_is_copied_at_once() -> None:
 
 def test_a_rejected_entry_does_not_block_the_others(caplog: pytest.LogCaptureFixture) -> None:
     """A 422 that names entries leads to one more write, with their old texts (D-19, RQ-256)."""
-    cluster, key = started(pods="9", configmaps="9")
+    cluster, key = started(hard={"pods": "9", "configmaps": "9"})
     cluster.put(CONFIG_MAP, named("c"))
     message = 'ResourceQuota "q" is invalid: status.used[pods]: Invalid value: must be an integer'
     cluster.errors.append(ApiError(message, status=422))
@@ -177,7 +155,7 @@ def test_a_rejected_entry_does_not_block_the_others(caplog: pytest.LogCaptureFix
 
 def test_another_rejection_is_an_error() -> None:
     """It is raised, and the key is retried (RQ-31, RQ-48)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.put(POD, pod("p"))
     cluster.errors.append(ApiError("no", status=403))
     assert isinstance(cluster.sync(key), ApiError)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster, watched
+from plugins.resourcequota.quota_cluster import QuotaCluster, started, watched
 from plugins.resourcequota.quota_discovery import ALL_VERBS, CONFIG_MAP, WIDGET, Discovery
 from plugins.resourcequota.quota_manifests import named, pod
 
@@ -107,9 +107,7 @@ def test_a_resource_in_another_version_is_watched_there() -> None:
 @pytest.mark.parametrize("change", ["version", "removal"])
 def test_an_idle_watch_ends_when_its_kind_is_no_longer_current(change: str) -> None:
     """A quota that comes back needs another watch anyway (D-11, D-12)."""
-    cluster = QuotaCluster(discovery=Discovery(WIDGET))
-    key = cluster.quota("count/widgets.example.com", "services")
-    cluster.start()
+    cluster, key = started("count/widgets.example.com", "services", discovery=Discovery(WIDGET))
     cluster.delete(RESOURCE_QUOTA, key)
     cluster.advance(61)
     assert watched(cluster) == {POD, WIDGET, SERVICE}

@@ -3,22 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_cluster import QuotaCluster, started
 from plugins.resourcequota.quota_discovery import CONFIG_MAP
 from plugins.resourcequota.quota_manifests import named, pod
+from plugins.tables import row
 
 from kcm_host.api import EnqueueRequest, Key, Later, Priority
 from kcm_host_resourcequota.evaluators.pods import POD
 from kcm_host_resourcequota.evaluators.services import SERVICE
 from kcm_host_resourcequota.models import RESOURCE_QUOTA
-
-
-def started(**hard: str) -> tuple[QuotaCluster, Key]:
-    """Return a running cluster with one quota and nothing else."""
-    cluster = QuotaCluster()
-    key = cluster.quota(hard=hard)
-    cluster.start()
-    return cluster, key
 
 
 def test_urgent_quotas_are_first() -> None:
@@ -52,11 +45,9 @@ def test_urgent_quotas_are_first() -> None:
 
 def test_an_urgent_quota_overtakes() -> None:
     """A new quota is synced before one that only has to be lowered (RQ-27, RQ-29, RQ-B52)."""
-    cluster = QuotaCluster()
-    for name in ("a", "b"):
-        cluster.put(POD, pod("p", namespace=name))
-    low = cluster.quota("pods", namespace="a")
-    cluster.start()
+    cluster, low = started(
+        "pods", namespace="a", pods=[pod("p", namespace=name) for name in ("a", "b")]
+    )
     cluster.advance(1)
     cluster.delete(POD, Key("p", "a"))
     cluster.later.clear()
@@ -68,16 +59,16 @@ def test_an_urgent_quota_overtakes() -> None:
 @pytest.mark.parametrize(
     ("fields", "queued"),
     [
-        pytest.param({"metadata": {"labels": {"x": "y"}}}, False, id="labels"),
-        pytest.param({"spec": {"hard": {"cpu": "1000m"}}}, False, id="another-text"),
-        pytest.param({"spec": {"hard": {"cpu": "1", "pods": "1"}}}, True, id="an-added-name"),
-        pytest.param({"spec": {"hard": {"cpu": "2"}}}, True, id="another-value"),
-        pytest.param({"spec": {"hard": {}}}, True, id="a-removed-name"),
+        row("labels", {"metadata": {"labels": {"x": "y"}}}, False),
+        row("another-text", {"spec": {"hard": {"cpu": "1000m"}}}, False),
+        row("an-added-name", {"spec": {"hard": {"cpu": "1", "pods": "1"}}}, True),
+        row("another-value", {"spec": {"hard": {"cpu": "2"}}}, True),
+        row("a-removed-name", {"spec": {"hard": {}}}, True),
     ],
 )
 def test_only_another_limit_is_written(fields: dict[str, dict[str, object]], queued: bool) -> None:
     """A change of no number sends nothing (RQ-T18, RQ-21, RQ-22)."""
-    cluster, key = started(cpu="1")
+    cluster, key = started(hard={"cpu": "1"})
     before = len(cluster.updates)
     cluster.advance(1)
     manifest = cluster.get(RESOURCE_QUOTA, key)
@@ -91,7 +82,7 @@ def test_only_another_limit_is_written(fields: dict[str, dict[str, object]], que
 
 def test_changes_within_a_short_time_are_one_sync() -> None:
     """The first is copied at once, the others 0.05 s after it (RQ-B12)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.advance(1)
     cluster.set_hard(key, pods="10")
     assert cluster.run_due() == [key]
@@ -111,7 +102,7 @@ def test_changes_within_a_short_time_are_one_sync() -> None:
 
 def test_only_new_names_refresh_the_watches() -> None:
     """At once, not with the next periodic refresh (D-12, RQ-226)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.set_hard(key, pods="10")
     assert not cluster.needs_refresh
     cluster.set_hard(key, pods="10", services="3")
@@ -122,7 +113,7 @@ def test_only_new_names_refresh_the_watches() -> None:
 
 def test_a_deleted_quota_leaves_nothing_behind() -> None:
     """Whatever was going on (section 20.3)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.advance(1)
     cluster.admit(key, pods=1)
     cluster.advance(1)
@@ -141,7 +132,7 @@ def test_a_deleted_quota_leaves_nothing_behind() -> None:
 
 def test_a_full_resync_queues_every_quota_last() -> None:
     """In any state; a right status costs no request and no evaluation (RQ-T20, RQ-B53)."""
-    cluster, key = started(pods="9", configmaps="9")
+    cluster, key = started(hard={"pods": "9", "configmaps": "9"})
     other = cluster.quota("pods", name="other", namespace="b")
     cluster.put(CONFIG_MAP, named("c"))
     cluster.advance(1)
@@ -161,9 +152,7 @@ def test_a_full_resync_queues_every_quota_last() -> None:
 
 def test_without_a_period_nothing_is_resynced() -> None:
     """Events still work (RQ-T21, RQ-4)."""
-    cluster = QuotaCluster(resync=0)
-    key = cluster.quota("pods")
-    cluster.start()
+    cluster, key = started("pods", resync=0)
     assert len(cluster.controller.kcm_timers()) == 2
     cluster.syncs.clear()
     cluster.advance(1000)
@@ -247,7 +236,7 @@ def test_the_wait_for_a_resource_is_bounded() -> None:
 
 def test_one_key_is_one_sync() -> None:
     """An urgent and a normal request for one key are one sync (RQ-T23, RQ-30, D-14)."""
-    cluster, key = started(pods="9")
+    cluster, key = started(hard={"pods": "9"})
     cluster.enqueue([key])
     cluster.set_hard(key, pods="10")
     assert cluster.run_due() == [key]

@@ -18,6 +18,7 @@ from plugins.resourcequota.quota_objects import (
     pod,
     requirement,
 )
+from plugins.tables import row
 
 from kcm_host.api import Key
 from kcm_host_resourcequota.evaluators.extended_resources import DeviceClasses
@@ -90,29 +91,19 @@ def naming(claim_name: str) -> Manifest:
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
-        pytest.param(
-            [exactly("gpu", 2), exactly("net", 1, "All")], {"gpu": 2, "net": 32}, id="RQ-T85"
-        ),
-        pytest.param(
+        row("RQ-T85", [exactly("gpu", 2), exactly("net", 1, "All")], {"gpu": 2, "net": 32}),
+        row(
+            "RQ-T86",
             [first(devices("gpu", 4), devices("gpu", 2), devices("fpga", 1))],
             {"gpu": 4, "fpga": 1},
-            id="RQ-T86",
         ),
-        pytest.param(
-            [exactly("gpu", 2), first(devices("gpu", 3), devices("gpu", 1))],
-            {"gpu": 5},
-            id="RQ-T87",
-        ),
-        pytest.param([exactly("gpu", 7, "Foo")], {"gpu": 0}, id="RQ-T94"),
-        pytest.param([first(devices("gpu", 7, "Foo"))], {"gpu": 0}, id="RQ-180: first of unknown"),
-        pytest.param(
-            [first(devices("gpu", 40), devices("gpu", 0, "All"))], {"gpu": 40}, id="above all"
-        ),
-        pytest.param([{"name": "future"}], {"gpu": 0}, id="RQ-179: a form of the future"),
-        pytest.param(
-            [{**exactly("gpu", 2), "adminAccess": True}], {"gpu": 2}, id="RQ-182: admin access"
-        ),
-        pytest.param([], {"gpu": 0}, id="no requests"),
+        row("RQ-T87", [exactly("gpu", 2), first(devices("gpu", 3), devices("gpu", 1))], {"gpu": 5}),
+        row("RQ-T94", [exactly("gpu", 7, "Foo")], {"gpu": 0}),
+        row("RQ-180: first of unknown", [first(devices("gpu", 7, "Foo"))], {"gpu": 0}),
+        row("above all", [first(devices("gpu", 40), devices("gpu", 0, "All"))], {"gpu": 40}),
+        row("RQ-179: a form of the future", [{"name": "future"}], {"gpu": 0}),
+        row("RQ-182: admin access", [{**exactly("gpu", 2), "adminAccess": True}], {"gpu": 2}),
+        row("no requests", [], {"gpu": 0}),
     ],
 )
 def test_claims_are_charged_by_class(requests: list[Manifest], expected: dict[str, int]) -> None:
@@ -214,43 +205,31 @@ ONCE = (2, 2, 2)
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param([extended(), user()], ONCE, id="all conditions"),
-        pytest.param([extended(value="True"), user()], FULL, id="1: other annotation"),
-        pytest.param([claim(exactly("gpu", 2)), user()], FULL, id="1: no annotation"),
-        pytest.param([extended(owner={"controller": None}), user()], FULL, id="2: no controller"),
-        pytest.param([extended(owner={"kind": "Job"}), user()], FULL, id="2: another kind"),
-        pytest.param([extended(owner={"apiVersion": "v2"}), user()], FULL, id="2: other version"),
-        pytest.param([extended(owner={"name": "q"}), user()], FULL, id="3: no such pod"),
-        pytest.param([extended(owner={"uid": "other"}), user()], FULL, id="3, RQ-T95: other uid"),
-        pytest.param(
-            [extended(owner={"uid": "other"}), user(**naming("k"))], FULL, id="3: though named"
-        ),
-        pytest.param([extended(), user(**naming("k"))], ONCE, id="4, RQ-T90: named by the pod"),
-        pytest.param([extended(), user(**naming("x"))], FULL, id="4: another is named"),
-        pytest.param([extended(), user(**naming(""))], FULL, id="4: none is named"),
-        pytest.param(
-            [claim(exactly("gpu", 2)), user(count=1)], (3, 2, 2), id="RQ-T89: both add up"
-        ),
-        pytest.param(
+        row("all conditions", [extended(), user()], ONCE),
+        row("1: other annotation", [extended(value="True"), user()], FULL),
+        row("1: no annotation", [claim(exactly("gpu", 2)), user()], FULL),
+        row("2: no controller", [extended(owner={"controller": None}), user()], FULL),
+        row("2: another kind", [extended(owner={"kind": "Job"}), user()], FULL),
+        row("2: other version", [extended(owner={"apiVersion": "v2"}), user()], FULL),
+        row("3: no such pod", [extended(owner={"name": "q"}), user()], FULL),
+        row("3, RQ-T95: other uid", [extended(owner={"uid": "other"}), user()], FULL),
+        row("3: though named", [extended(owner={"uid": "other"}), user(**naming("k"))], FULL),
+        row("4, RQ-T90: named by the pod", [extended(), user(**naming("k"))], ONCE),
+        row("4: another is named", [extended(), user(**naming("x"))], FULL),
+        row("4: none is named", [extended(), user(**naming(""))], FULL),
+        row("RQ-T89: both add up", [claim(exactly("gpu", 2)), user(count=1)], (3, 2, 2)),
+        row(
+            "RQ-T91: the pod requests the implicit name, the claim has the explicit one",
             [extended(), user("deviceclass.resource.kubernetes.io/gpu", **naming("k"))],
             ONCE,
-            id="RQ-T91: the pod requests the implicit name, the claim has the explicit one",
         ),
-        pytest.param(
-            [extended(exactly("gpu", 5)), user(**naming("k"))],
-            (5, 5, 5),
-            id="RQ-184: the rest",
-        ),
-        pytest.param(
-            [extended(), user(phase="Failed", **naming("k"))], ONCE, id="RQ-191: the pod has ended"
-        ),
-        pytest.param(
-            [extended(), user(metadata=EXPIRED, **naming("k"))], ONCE, id="RQ-191: it has expired"
-        ),
-        pytest.param(
+        row("RQ-184: the rest", [extended(exactly("gpu", 5)), user(**naming("k"))], (5, 5, 5)),
+        row("RQ-191: the pod has ended", [extended(), user(phase="Failed", **naming("k"))], ONCE),
+        row("RQ-191: it has expired", [extended(), user(metadata=EXPIRED, **naming("k"))], ONCE),
+        row(
+            "RQ-192: its scopes do not matter",
             [extended(), user(spec={"activeDeadlineSeconds": 5}, **naming("k"))],
             ONCE,
-            id="RQ-192: its scopes do not matter",
         ),
     ],
 )
@@ -285,16 +264,12 @@ def test_an_undecodable_pod_exempts_nothing() -> None:
 @pytest.mark.parametrize(
     ("others", "exempted"),
     [
-        pytest.param([extended(name="a", created="2027-01-15T07:00:01Z")], "k", id="a younger one"),
-        pytest.param([extended(name="z", created="2027-01-15T06:59:59Z")], "z", id="an older one"),
-        pytest.param([extended(name="z")], "k", id="as old, with a higher name"),
-        pytest.param([extended(name="a")], "a", id="as old, with a lower name"),
-        pytest.param(
-            [extended(name="a", value="false", created=GONE)], "k", id="an older, not annotated"
-        ),
-        pytest.param(
-            [extended(name="a", owner={"uid": "x"}, created=GONE)], "k", id="an older of another"
-        ),
+        row("a younger one", [extended(name="a", created="2027-01-15T07:00:01Z")], "k"),
+        row("an older one", [extended(name="z", created="2027-01-15T06:59:59Z")], "z"),
+        row("as old, with a higher name", [extended(name="z")], "k"),
+        row("as old, with a lower name", [extended(name="a")], "a"),
+        row("an older, not annotated", [extended(name="a", value="false", created=GONE)], "k"),
+        row("an older of another", [extended(name="a", owner={"uid": "x"}, created=GONE)], "k"),
     ],
 )
 def test_one_claim_of_a_pod_is_exempted(others: list[Manifest], exempted: str) -> None:

@@ -1,6 +1,7 @@
 """Requirements of scopes and scope selectors, and which are malformed (RQ-72 to RQ-92)."""
 
 import pytest
+from plugins.tables import row
 
 from kcm_host_resourcequota.scopes import Requirement, Selector, label_matches, selector_for
 
@@ -32,15 +33,15 @@ def test_scopes_and_expressions_are_one_conjunction() -> None:
 @pytest.mark.parametrize(
     ("operator", "values", "met_by"),
     [
-        pytest.param("In", ["x", "y"], ["x", "y"], id="In"),
-        pytest.param("In", [""], [""], id="In, the empty name"),
-        pytest.param("NotIn", ["x", "y"], [None, "", "z"], id="NotIn"),
-        pytest.param("NotIn", [""], [None, "x", "y", "z"], id="NotIn, the empty name"),
-        pytest.param("Exists", [], ["", "x", "y", "z"], id="Exists"),
-        pytest.param("Exists", ["x"], ["", "x", "y", "z"], id="RQ-84: Exists ignores values"),
-        pytest.param("DoesNotExist", [], [None], id="DoesNotExist"),
-        pytest.param("Foo", ["x"], [], id="unknown"),
-        pytest.param("in", ["x"], [], id="operators have one spelling"),
+        row("In", "In", ["x", "y"], ["x", "y"]),
+        row("In, the empty name", "In", [""], [""]),
+        row("NotIn", "NotIn", ["x", "y"], [None, "", "z"]),
+        row("NotIn, the empty name", "NotIn", [""], [None, "x", "y", "z"]),
+        row("Exists", "Exists", [], ["", "x", "y", "z"]),
+        row("RQ-84: Exists ignores values", "Exists", ["x"], ["", "x", "y", "z"]),
+        row("DoesNotExist", "DoesNotExist", [], [None]),
+        row("unknown", "Foo", ["x"], []),
+        row("operators have one spelling", "in", ["x"], []),
     ],
 )
 def test_operators(operator: str, values: list[str], met_by: list[str | None]) -> None:
@@ -54,19 +55,19 @@ def test_operators(operator: str, values: list[str], met_by: list[str | None]) -
 @pytest.mark.parametrize(
     ("operator", "values", "said"),
     [
-        pytest.param("Foo", ["x"], "unknown operator 'Foo'; write 'In'", id="unknown"),
-        pytest.param("", [], "unknown operator ''; write", id="no operator"),
-        pytest.param("exists", [], "unknown operator 'exists'; write", id="lower case"),
-        pytest.param("In", [], "no values beside 'In'; give at least one", id="In nothing"),
-        pytest.param("NotIn", [], "no values beside 'NotIn'; give", id="NotIn nothing"),
-        pytest.param("DoesNotExist", ["x"], "values beside 'DoesNotExist'; leave", id="too many"),
-        pytest.param("In", [LONGEST + "n"], f"asks for '{LONGEST}n', which", id="too long"),
-        pytest.param("NotIn", ["x", "-y"], "asks for '-y', which", id="second of two"),
-        pytest.param("In", ["a b"], "asks for 'a b', which no selector", id="space"),
-        pytest.param("In", ["a/b"], LABEL, id="slash"),
-        pytest.param("In", ["a\n"], r"asks for 'a\n', which", id="line end"),
-        pytest.param("In", ["ä"], "asks for 'ä', which", id="not ASCII"),
-        pytest.param("In", ["a."], "asks for 'a.', which", id="ends with a point"),
+        row("unknown", "Foo", ["x"], "unknown operator 'Foo'; write 'In'"),
+        row("no operator", "", [], "unknown operator ''; write"),
+        row("lower case", "exists", [], "unknown operator 'exists'; write"),
+        row("In nothing", "In", [], "no values beside 'In'; give at least one"),
+        row("NotIn nothing", "NotIn", [], "no values beside 'NotIn'; give"),
+        row("too many", "DoesNotExist", ["x"], "values beside 'DoesNotExist'; leave"),
+        row("too long", "In", [LONGEST + "n"], f"asks for '{LONGEST}n', which"),
+        row("second of two", "NotIn", ["x", "-y"], "asks for '-y', which"),
+        row("space", "In", ["a b"], "asks for 'a b', which no selector"),
+        row("slash", "In", ["a/b"], LABEL),
+        row("line end", "In", ["a\n"], r"asks for 'a\n', which"),
+        row("not ASCII", "In", ["ä"], "asks for 'ä', which"),
+        row("ends with a point", "In", ["a."], "asks for 'a.', which"),
     ],
 )
 def test_malformed_requirements_are_explained(
@@ -82,12 +83,12 @@ def test_malformed_requirements_are_explained(
 @pytest.mark.parametrize(
     ("operator", "values"),
     [
-        pytest.param("In", [LONGEST], id="longest"),
-        pytest.param("In", ["", "x", "A_b.C-9"], id="all kinds of label value"),
-        pytest.param("NotIn", ["system-node-critical"], id="NotIn"),
-        pytest.param("DoesNotExist", [], id="DoesNotExist"),
-        pytest.param("Exists", [], id="Exists"),
-        pytest.param("Exists", ["x", "no label!"], id="RQ-84, RQ-88: Exists ignores values"),
+        row("longest", "In", [LONGEST]),
+        row("all kinds of label value", "In", ["", "x", "A_b.C-9"]),
+        row("NotIn", "NotIn", ["system-node-critical"]),
+        row("DoesNotExist", "DoesNotExist", []),
+        row("Exists", "Exists", []),
+        row("RQ-84, RQ-88: Exists ignores values", "Exists", ["x", "no label!"]),
     ],
 )
 def test_valid_requirements(scope: str, operator: str, values: list[str]) -> None:

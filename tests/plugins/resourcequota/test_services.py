@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from plugins.resourcequota.quota_objects import Manifest, Namespace, nano
+from plugins.tables import row
 
 from kcm_host_resourcequota.evaluators.services import ServiceEvaluator
 
@@ -35,34 +36,24 @@ def test_services_handle_these_names() -> None:
 @pytest.mark.parametrize(
     ("obj", "node_ports", "load_balancers"),
     [
-        pytest.param(service("ClusterIP", None, None), 0, 0, id="ClusterIP"),
-        pytest.param(service("NodePort", None, 0, 30000), 3, 0, id="RQ-142: unassigned ports"),
-        pytest.param(service("NodePort", 30053, 30053), 2, 0, id="RQ-T68: one number twice"),
-        pytest.param(service("LoadBalancer", None, None), 2, 1, id="LoadBalancer"),
-        pytest.param(
-            service("LoadBalancer", None, allocateLoadBalancerNodePorts=True), 1, 1, id="allocate"
+        row("ClusterIP", service("ClusterIP", None, None), 0, 0),
+        row("RQ-142: unassigned ports", service("NodePort", None, 0, 30000), 3, 0),
+        row("RQ-T68: one number twice", service("NodePort", 30053, 30053), 2, 0),
+        row("LoadBalancer", service("LoadBalancer", None, None), 2, 1),
+        row("allocate", service("LoadBalancer", None, allocateLoadBalancerNodePorts=True), 1, 1),
+        row("allocate nothing", without_ports(0, 30001, None), 1, 1),
+        row("ExternalName", service("ExternalName"), 0, 0),
+        row("RQ-T69: a port left over", service("ClusterIP", 31000), 0, 0),
+        row(
+            "left over too", service("ClusterIP", 31000, allocateLoadBalancerNodePorts=False), 0, 0
         ),
-        pytest.param(without_ports(0, 30001, None), 1, 1, id="allocate nothing"),
-        pytest.param(service("ExternalName"), 0, 0, id="ExternalName"),
-        pytest.param(service("ClusterIP", 31000), 0, 0, id="RQ-T69: a port left over"),
-        pytest.param(
-            service("ClusterIP", 31000, allocateLoadBalancerNodePorts=False),
-            0,
-            0,
-            id="left over too",
+        row(
+            "NodePort has", service("NodePort", None, 0, allocateLoadBalancerNodePorts=False), 2, 0
         ),
-        pytest.param(
-            service("NodePort", None, 0, allocateLoadBalancerNodePorts=False),
-            2,
-            0,
-            id="NodePort has",
-        ),
-        pytest.param(service("Foo", 31000), 0, 0, id="a type of the future"),
-        pytest.param(
-            service("LoadBalancer", 1, healthCheckNodePort=32000), 1, 1, id="RQ-142: health check"
-        ),
-        pytest.param({"kind": "Service", "metadata": {"name": "s"}}, 0, 0, id="no spec"),
-        pytest.param(service("NodePort", ports=None), 0, 0, id="ports null"),
+        row("a type of the future", service("Foo", 31000), 0, 0),
+        row("RQ-142: health check", service("LoadBalancer", 1, healthCheckNodePort=32000), 1, 1),
+        row("no spec", {"kind": "Service", "metadata": {"name": "s"}}, 0, 0),
+        row("ports null", service("NodePort", ports=None), 0, 0),
     ],
 )
 def test_the_type_decides_what_a_service_uses(

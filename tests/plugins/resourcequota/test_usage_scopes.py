@@ -13,6 +13,7 @@ from plugins.resourcequota.quota_objects import (
     pod,
     requirement,
 )
+from plugins.tables import row
 
 from kcm_host_resourcequota.scopes import Requirement
 
@@ -43,31 +44,25 @@ def test_pods_with_an_active_deadline_are_terminating() -> None:
 @pytest.mark.parametrize(
     ("obj", "best_effort"),
     [
-        pytest.param(pod(), True, id="RQ-T56 A: nothing"),
-        pytest.param(pod(container({"cpu": "1n"})), False, id="RQ-T56 B: cpu"),
-        pytest.param(pod(container({"example.com/gpu": 1})), True, id="RQ-T56 C: gpu"),
-        pytest.param(pod(container({"memory": 0}, {"memory": 0})), True, id="RQ-T56 D: zeros"),
-        pytest.param(pod(container(limits={"memory": 1})), False, id="a limit alone"),
-        pytest.param(pod(container({"hugepages-2Mi": "2Mi"})), True, id="huge pages"),
-        pytest.param(pod(init=[container({"cpu": 1})]), False, id="an init container"),
-        pytest.param(pod(container({"cpu": 1}, {"cpu": 1})), False, id="cpu guaranteed"),
-        pytest.param(
-            pod(container({"cpu": 1}), spec={"resources": {}}), True, id="RQ-96: pod level, empty"
-        ),
-        pytest.param(
-            pod(spec={"resources": {"requests": {"cpu": 1}}}), False, id="RQ-96: pod level"
-        ),
-        pytest.param(
+        row("RQ-T56 A: nothing", pod(), True),
+        row("RQ-T56 B: cpu", pod(container({"cpu": "1n"})), False),
+        row("RQ-T56 C: gpu", pod(container({"example.com/gpu": 1})), True),
+        row("RQ-T56 D: zeros", pod(container({"memory": 0}, {"memory": 0})), True),
+        row("a limit alone", pod(container(limits={"memory": 1})), False),
+        row("huge pages", pod(container({"hugepages-2Mi": "2Mi"})), True),
+        row("an init container", pod(init=[container({"cpu": 1})]), False),
+        row("cpu guaranteed", pod(container({"cpu": 1}, {"cpu": 1})), False),
+        row("RQ-96: pod level, empty", pod(container({"cpu": 1}), spec={"resources": {}}), True),
+        row("RQ-96: pod level", pod(spec={"resources": {"requests": {"cpu": 1}}}), False),
+        row(
+            "RQ-97: pod level, neither cpu nor memory",
             pod(spec={"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}),
             True,
-            id="RQ-97: pod level, neither cpu nor memory",
         ),
-        pytest.param(pod(container({"cpu": 1}), qosClass="BestEffort"), True, id="RQ-95: said"),
-        pytest.param(pod(qosClass="Burstable"), False, id="RQ-95: said otherwise"),
-        pytest.param(pod(qosClass="Guaranteed"), False, id="RQ-95: said guaranteed"),
-        pytest.param(
-            pod(container({"cpu": 1}), phase="Failed"), False, id="an ended pod keeps its class"
-        ),
+        row("RQ-95: said", pod(container({"cpu": 1}), qosClass="BestEffort"), True),
+        row("RQ-95: said otherwise", pod(qosClass="Burstable"), False),
+        row("RQ-95: said guaranteed", pod(qosClass="Guaranteed"), False),
+        row("an ended pod keeps its class", pod(container({"cpu": 1}), phase="Failed"), False),
     ],
 )
 def test_best_effort_is_the_status_field_or_computed(obj: Manifest, best_effort: bool) -> None:
@@ -83,16 +78,16 @@ def test_best_effort_is_the_status_field_or_computed(obj: Manifest, best_effort:
 @pytest.mark.parametrize(
     ("selector", "pods"),
     [
-        pytest.param([requirement("PriorityClass", "In", "high")], 1, id="RQ-T57: In"),
-        pytest.param([requirement("PriorityClass", "NotIn", "high")], 2, id="RQ-T57: NotIn"),
-        pytest.param([requirement("PriorityClass", "Exists")], 2, id="RQ-T57: Exists"),
-        pytest.param([requirement("PriorityClass", "DoesNotExist")], 1, id="RQ-T57: DoesNotExist"),
-        pytest.param([requirement("PriorityClass", "Exists", "x")], 2, id="RQ-84: values ignored"),
-        pytest.param([requirement("PriorityClass", "In")], 0, id="RQ-T61: In nothing"),
-        pytest.param([requirement("PriorityClass", "In", "a b")], 0, id="RQ-92: no label value"),
-        pytest.param([requirement("PriorityClass", "NotIn", "x" * 64)], 0, id="RQ-92: too long"),
-        pytest.param([requirement("Terminating", "DoesNotExist")], 0, id="RQ-87: no operator"),
-        pytest.param([requirement("NotTerminating", "Foo")], 3, id="RQ-87: any operator"),
+        row("RQ-T57: In", [requirement("PriorityClass", "In", "high")], 1),
+        row("RQ-T57: NotIn", [requirement("PriorityClass", "NotIn", "high")], 2),
+        row("RQ-T57: Exists", [requirement("PriorityClass", "Exists")], 2),
+        row("RQ-T57: DoesNotExist", [requirement("PriorityClass", "DoesNotExist")], 1),
+        row("RQ-84: values ignored", [requirement("PriorityClass", "Exists", "x")], 2),
+        row("RQ-T61: In nothing", [requirement("PriorityClass", "In")], 0),
+        row("RQ-92: no label value", [requirement("PriorityClass", "In", "a b")], 0),
+        row("RQ-92: too long", [requirement("PriorityClass", "NotIn", "x" * 64)], 0),
+        row("RQ-87: no operator", [requirement("Terminating", "DoesNotExist")], 0),
+        row("RQ-87: any operator", [requirement("NotTerminating", "Foo")], 3),
     ],
 )
 def test_priority_classes_are_selected(selector: Sequence[Requirement], pods: int) -> None:

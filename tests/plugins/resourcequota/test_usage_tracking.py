@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from plugins.resourcequota.quota_cluster import QuotaCluster
+from plugins.resourcequota.quota_cluster import START_TIME, QuotaCluster, started
 from plugins.resourcequota.quota_manifests import device_claim, pod, timestamp
 from plugins.resourcequota.quota_objects import Manifest
 
@@ -15,13 +15,10 @@ from kcm_host_resourcequota.evaluators.resourceclaims import RESOURCE_CLAIM
 from kcm_host_resourcequota.usage_tracker import Expirations, UsageTracker
 
 
-def many(count: int, *names: str, **options: str) -> tuple[QuotaCluster, Key]:
+def many(count: int) -> tuple[QuotaCluster, Key]:
     """Return a running cluster with a number of equal pods and a quota with a right status."""
-    cluster = QuotaCluster()
-    for number in range(count):
-        cluster.put(POD, pod(f"p{number}", requests={"cpu": "100m", **options}))
-    key = cluster.quota(*(names or ("pods", "cpu")))
-    cluster.start()
+    pods = [pod(f"p{number}", requests={"cpu": "100m"}) for number in range(count)]
+    cluster, key = started("pods", "cpu", pods=pods)
     # Audits look at objects as well.
     del cluster.timers[0]
     return cluster, key
@@ -56,9 +53,9 @@ def test_a_recreated_object_replaces_the_old_one() -> None:
     assert cluster.used(key) == {"pods": "1", "cpu": "3"}
 
 
-def being_deleted(cluster: QuotaCluster, seconds: int, **fields: Any) -> Manifest:
-    """Return pod p with a deletion time this far ahead and a grace period of 30 s."""
-    instant = timestamp(cluster.wall + seconds)
+def being_deleted(seconds: int, **fields: Any) -> Manifest:
+    """Return pod p with a deletion time so long after the start, and a grace period of 30 s."""
+    instant = timestamp(START_TIME + seconds)
     metadata = {"deletionTimestamp": instant, "deletionGracePeriodSeconds": 30}
     return pod("p", metadata=metadata, **fields)
 
@@ -69,10 +66,7 @@ def test_a_deleted_pod_is_charged_until_it_expires() -> None:
 
     RQ-T135, RQ-T136, RQ-108 to RQ-110, RQ-B21: a clock set back charges it again.
     """
-    cluster = QuotaCluster()
-    cluster.put(POD, being_deleted(cluster, 10))
-    key = cluster.quota("pods", "count/pods")
-    cluster.start()
+    cluster, key = started("pods", "count/pods", pods=[being_deleted(10)])
     cluster.advance(39.9)
     assert cluster.used(key) == {"pods": "1", "count/pods": "1"}
     cluster.advance(1.9)
@@ -103,7 +97,7 @@ def test_claims_of_expired_pods_are_charged_again() -> None:
     cluster = QuotaCluster()
     cluster.declare("example.com/gpu")
     for namespace in "ab":
-        gone = being_deleted(cluster, 10, namespace=namespace, requests={"example.com/gpu": "1"})
+        gone = being_deleted(10, namespace=namespace, requests={"example.com/gpu": "1"})
         gone["metadata"]["uid"] = "pod-uid"
         cluster.put(POD, gone)
         cluster.put(RESOURCE_CLAIM, device_claim("c", namespace, pod_uid="pod-uid"))
@@ -119,7 +113,7 @@ def test_claims_of_expired_pods_are_charged_again() -> None:
 def test_expirations_of_deleted_pods_are_removed() -> None:
     """The usage tracker has expirations of existing pods only (RQ-B21)."""
     cluster = QuotaCluster()
-    cluster.put(POD, being_deleted(cluster, 10))
+    cluster.put(POD, being_deleted(10))
     cluster.quota("pods")
     cluster.start()
     assert len(usage_tracker(cluster).expirations) == 1
@@ -153,11 +147,9 @@ def test_a_claim_before_its_pod_is_charged_once() -> None:
 @pytest.mark.parametrize("what", ["record", "totals", "missing", "stray"])
 def test_the_audit_repairs_what_is_wrong(what: str, caplog: pytest.LogCaptureFixture) -> None:
     """Within one period; counted, logged, and the quota written again (RQ-T142, RQ-B40, RQ-B41)."""
-    cluster = QuotaCluster(resync=60)
-    for number in range(5):
-        cluster.put(POD, pod(f"p{number}", requests={"cpu": "1"}))
-    key = cluster.quota("cpu")
-    cluster.start()
+    cluster, key = started(
+        "cpu", pods=[pod(f"p{number}", requests={"cpu": "1"}) for number in range(5)], resync=60
+    )
     usage_index = usage_tracker(cluster).index
     namespace_usage = usage_index.namespace_usage("pods", "a")
     assert namespace_usage is not None

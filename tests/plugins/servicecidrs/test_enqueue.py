@@ -10,6 +10,7 @@ from plugins.servicecidrs.cidr_cluster import (
     address,
     cidr,
 )
+from plugins.tables import row
 
 from kcm_host_servicecidrs.models import IP_ADDRESS, SERVICE_CIDR
 
@@ -36,9 +37,9 @@ def test_an_address_queues_the_deleted_that_could_serve_it() -> None:
 @pytest.mark.parametrize(
     ("name", "state"),
     [
-        pytest.param("not-an-ip", address(), id="SC-T22"),
-        pytest.param("10.0.0.7", address(manager="other.example"), id="SC-T20"),
-        pytest.param("10.0.0.7", {}, id="no labels"),
+        row("SC-T22", "not-an-ip", address()),
+        row("SC-T20", "10.0.0.7", address(manager="other.example")),
+        row("no labels", "10.0.0.7", {}),
     ],
 )
 def test_an_unmanaged_address_queues_nothing(name: str, state: Manifest) -> None:

@@ -18,6 +18,7 @@ from plugins.servicecidrs.cidr_cluster import (
     address,
     cidr,
 )
+from plugins.tables import row
 
 from kcm_host.api import EVENT, ApiError, Done, Key, Later, Outcome, Permission, Undecodable
 from kcm_host_servicecidrs import ServiceCidrs
@@ -29,61 +30,45 @@ BROKEN = ApiError("broken", status=500)
 @pytest.mark.parametrize(
     ("a", "others", "addresses", "writes"),
     [
-        pytest.param(cidr("10.0.0.0/24"), {}, {}, [], id="SC-T3"),
-        pytest.param(
-            cidr("10.0.0.0/24", ready=None, finalizers=()), {}, {}, [FIN_PLUS, STATUS_T], id="SC-T2"
-        ),
-        pytest.param(cidr("10.0.0.0/24", ready=None), {}, {}, [STATUS_T], id="SC-T4"),
-        pytest.param(cidr("10.0.0.0/24", finalizers=["x/y"]), {}, {}, [FIN_PLUS], id="SC-T5"),
-        pytest.param(
-            cidr("10.0.0.0/24", ready=IS_READY | {"message": "other"}), {}, {}, [STATUS_T], id="T6"
-        ),
-        pytest.param(cidr("10.0.0.0/24", ready=IS_TERMINATING), {}, {}, [STATUS_T], id="SC-T30"),
-        pytest.param(cidr("10.0.0.0/24", deleted=11), {}, {}, [FIN_MINUS], id="SC-T7"),
-        pytest.param(cidr("10.0.0.0/24", deleted=1), {}, SEVEN, [STATUS_F], id="SC-T9"),
-        pytest.param(
-            cidr("10.0.0.0/24", deleted=1, ready=IS_TERMINATING), {}, SEVEN, [], id="SC-T10"
-        ),
-        pytest.param(
-            cidr("10.0.0.0/24", deleted=30),
-            {"b": cidr("10.0.0.0/24")},
-            SEVEN,
-            [FIN_MINUS],
-            id="T13",
-        ),
-        pytest.param(
+        row("SC-T3", cidr("10.0.0.0/24"), {}, {}, []),
+        row("SC-T2", cidr("10.0.0.0/24", ready=None, finalizers=()), {}, {}, [FIN_PLUS, STATUS_T]),
+        row("SC-T4", cidr("10.0.0.0/24", ready=None), {}, {}, [STATUS_T]),
+        row("SC-T5", cidr("10.0.0.0/24", finalizers=["x/y"]), {}, {}, [FIN_PLUS]),
+        row("T6", cidr("10.0.0.0/24", ready=IS_READY | {"message": "other"}), {}, {}, [STATUS_T]),
+        row("SC-T30", cidr("10.0.0.0/24", ready=IS_TERMINATING), {}, {}, [STATUS_T]),
+        row("SC-T7", cidr("10.0.0.0/24", deleted=11), {}, {}, [FIN_MINUS]),
+        row("SC-T9", cidr("10.0.0.0/24", deleted=1), {}, SEVEN, [STATUS_F]),
+        row("SC-T10", cidr("10.0.0.0/24", deleted=1, ready=IS_TERMINATING), {}, SEVEN, []),
+        row("T13", cidr("10.0.0.0/24", deleted=30), {"b": cidr("10.0.0.0/24")}, SEVEN, [FIN_MINUS]),
+        row(
+            "SC-92: a parent that is being deleted",
             cidr("10.0.0.0/24", deleted=30),
             {"b": cidr("10.0.0.0/24", deleted=30)},
             SEVEN,
             [FIN_MINUS],
-            id="SC-92: a parent that is being deleted",
         ),
-        pytest.param(
+        row(
+            "SC-T14, SC-44: not ready",
             cidr("10.0.0.0/24", deleted=30),
             {"b": cidr("10.0.0.0/26", ready=None)},
             SEVEN,
             [FIN_MINUS],
-            id="SC-T14, SC-44: not ready",
         ),
-        pytest.param(
+        row(
+            "SC-T18",
             cidr("10.0.0.0/24", deleted=30),
             {},
             {"10.0.0.0": address(), "10.0.0.255": address()},
             [FIN_MINUS],
-            id="SC-T18",
         ),
-        pytest.param(
-            cidr("10.0.0.0/24", deleted=30), {}, {"not-an-ip": address()}, [FIN_MINUS], id="SC-T22"
-        ),
-        pytest.param(
-            cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"]), {}, {}, [], id="SC-T29, SC-72"
-        ),
-        pytest.param(
+        row("SC-T22", cidr("10.0.0.0/24", deleted=30), {}, {"not-an-ip": address()}, [FIN_MINUS]),
+        row("SC-T29, SC-72", cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"]), {}, {}, []),
+        row(
+            "SC-61: whatever the finalizers",
             cidr("10.0.0.0/24", deleted=30, finalizers=["x/y"], ready=None),
             {},
             SEVEN,
             [STATUS_F],
-            id="SC-61: whatever the finalizers",
         ),
     ],
 )
@@ -110,10 +95,10 @@ def test_a_key_without_object_needs_nothing() -> None:
 @pytest.mark.parametrize(
     ("deleted", "outcome", "writes"),
     [
-        pytest.param(4, Later(timedelta(seconds=5, microseconds=321_100)), [], id="SC-T8"),
-        pytest.param(-2, Later(timedelta(seconds=11, microseconds=321_100)), [], id="slow clock"),
-        pytest.param(9, Later(timedelta(microseconds=321_100)), [], id="whole seconds"),
-        pytest.param(10, Done(), [("a", FIN_MINUS)], id="SC-64"),
+        row("SC-T8", 4, Later(timedelta(seconds=5, microseconds=321_100)), []),
+        row("slow clock", -2, Later(timedelta(seconds=11, microseconds=321_100)), []),
+        row("whole seconds", 9, Later(timedelta(microseconds=321_100)), []),
+        row("SC-64", 10, Done(), [("a", FIN_MINUS)]),
     ],
 )
 def test_a_free_one_stays_for_ten_seconds(
