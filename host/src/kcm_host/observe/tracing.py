@@ -180,6 +180,16 @@ class WriteLinks:
         return cause if span is None else msgspec.structs.replace(cause, link=span)
 
 
+class NoWriteLinks(WriteLinks):
+    """The links of writers without a controller, which all of them share."""
+
+    def remember(self, write: Write, response: WriteResponse, span: SpanContext | None) -> None:
+        """Keep nothing."""
+
+
+NO_WRITE_LINKS = NoWriteLinks()
+
+
 class TracingUnavailable(Exception):
     """Tracing is configured, but a package that it needs is not installed."""
 

@@ -167,6 +167,16 @@ class WriteTracker:
         return newest
 
 
+class NoWriteTracker(WriteTracker):
+    """The tracker of writers without stores, which all of them share."""
+
+    def written(self, write: Write, response: WriteResponse) -> None:
+        """Record nothing."""
+
+
+NO_TRACKER = NoWriteTracker(ReadYourWrites(Stores()), Key(""))
+
+
 def _expectation(store: Store[Any], name: Key, response: WriteResponse) -> _Expectation:
     entry = store.entry(name)
     return _Expectation(

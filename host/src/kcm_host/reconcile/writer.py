@@ -29,11 +29,10 @@ from kcm_host.api.writes import (
 )
 from kcm_host.client.errors import decode_body
 from kcm_host.client.rest import check_key
-from kcm_host.informer.cache_view import Stores
-from kcm_host.observe.tracing import NO_SPAN, SyncSpan, WriteLinks
+from kcm_host.observe.tracing import NO_SPAN, NO_WRITE_LINKS, SyncSpan, WriteLinks
 from kcm_host.reconcile import requests
 from kcm_host.reconcile.event_recorder import RecordEvent, record_nothing
-from kcm_host.reconcile.read_your_writes import ReadYourWrites, WriteTracker
+from kcm_host.reconcile.read_your_writes import NO_TRACKER, WriteTracker
 from kcm_host.reconcile.requests import Operations, addition, removal
 from kcm_host.reconcile.sender import Sender
 from kcm_host.reconcile.sync_log import log_write
@@ -111,8 +110,8 @@ class SyncWriter:
         permissions: frozenset[Permission],
         *,
         span: SyncSpan = NO_SPAN,
-        tracker: WriteTracker | None = None,
-        write_links: WriteLinks | None = None,
+        tracker: WriteTracker = NO_TRACKER,
+        write_links: WriteLinks = NO_WRITE_LINKS,
         on_write: OnWrite = lambda _controller, _record: None,
         uid_read: Callable[[Kind, Key], str] = lambda _kind, _key: "",
         record_event: RecordEvent = record_nothing,
@@ -122,8 +121,8 @@ class SyncWriter:
         self._sender = sender
         self._permissions = permissions
         self._span = span
-        self._tracker = tracker or ReadYourWrites(Stores()).tracker(Key(""))
-        self._write_links = write_links or WriteLinks()
+        self._tracker = tracker
+        self._write_links = write_links
         self._on_write = on_write
         self._uid_read = uid_read
         self._record_event = record_event
@@ -138,7 +137,7 @@ class SyncWriter:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the server has responded to a write, so that the sync has waited for it."""
+        """True once the server has responded to a write, so that the sync has waited for it."""
         return any(record.status for record in self.records)
 
     def close(self, reason: str) -> None:
