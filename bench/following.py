@@ -27,13 +27,16 @@ class Following:
     """
     A context manager: on entry a watch is opened, which begins with what is there.
 
-    A thread reads it, so nothing is missed while the bench sends its own requests. Deletions
-    are not recorded.
+    A thread reads it, so nothing is missed while the bench sends its own requests. The API server
+    ends the watch of a client that is slow, as on a busy machine; then it is opened again where it
+    ended. Deletions are not recorded.
     """
 
     def __init__(self, server: ApiServer, path: str) -> None:
         self.seen: list[Sighting] = []
         self._newest: dict[str, Mapping[str, Any]] = {}
+        self._version = 0
+        self._failure: Exception | None = None
         self._path = f"{path}?watch=1"
         self._token = server.admin_token
         context = ssl.create_default_context(cafile=server.ca_file)
@@ -45,33 +48,43 @@ class Following:
 
     @property
     def newest(self) -> Mapping[str, Mapping[str, Any]]:
-        """What was seen last of each object, by `namespace/name`."""
+        """What was seen last of each object, by `namespace/name`; raises when the watch failed."""
+        if self._failure is not None:
+            raise RuntimeError(f"the watch of {self._path} failed") from self._failure
         return self._newest
 
     def _read(self) -> None:
         try:
-            for line in self._answer:
-                self._take(orjson.loads(line))
-        except (OSError, http.client.HTTPException, ValueError):
+            while not self._ending:
+                for line in self._answer:
+                    self._take(orjson.loads(line))
+                self._connection.close()
+                self._open(f"{self._path}&resourceVersion={self._version}")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reader of `newest` gets it
             # The end of the bench cuts the connection in the middle of whatever comes.
-            if not self._ending:
-                raise
+            self._failure = None if self._ending else error
 
     def _take(self, event: Mapping[str, Any]) -> None:
-        shown = event["object"]
+        if event["type"] == "ERROR":
+            raise RuntimeError(str(event["object"]))
+        self._version = max(self._version, int(event["object"]["metadata"]["resourceVersion"]))
         if event["type"] in {"ADDED", "MODIFIED"}:
+            shown = event["object"]
             self.seen.append(Sighting(time.time(), shown))
             metadata = shown["metadata"]
             self._newest[f"{metadata['namespace']}/{metadata['name']}"] = shown
 
     def __enter__(self) -> Self:
-        headers = {"Authorization": f"Bearer {self._token}", "User-Agent": "bench"}
-        self._connection.request("GET", self._path, headers=headers)
-        self._answer = self._connection.getresponse()
-        if self._answer.status != 200:
-            raise RuntimeError(f"GET {self._path} answered {self._answer.status}")
+        self._open(self._path)
         self._thread.start()
         return self
+
+    def _open(self, path: str) -> None:
+        headers = {"Authorization": f"Bearer {self._token}", "User-Agent": "bench"}
+        self._connection.request("GET", path, headers=headers)
+        self._answer = self._connection.getresponse()
+        if self._answer.status != 200:
+            raise RuntimeError(f"GET {path} answered {self._answer.status}")
 
     def __exit__(
         self,
