@@ -39,7 +39,7 @@ fuzz: $(VENV)/ready ## Try EXAMPLES random inputs for each reader of foreign dat
 parity: cluster ## Play SEEDS random workloads a controller to the reference and to us (default 20)
 	@PYTHONPATH=tests $(BIN)/python -m parity --seeds $(or $(SEEDS),20)
 
-bench: cluster ## Measure against the reference; prints ratios, never fails on a timing
+bench: cluster ## Measure against the reference and kopf; prints ratios, never fails on a timing
 	@$(BIN)/python -m bench
 
 soak: cluster ## Change and disturb a cluster for MINUTES (default 60) and see whether the host grows

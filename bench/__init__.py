@@ -1,1 +1,1 @@
-"""Measures kcm-host against the reference kube-controller-manager on a real API server."""
+"""Measures kcm-host against the reference kube-controller-manager and kopf on a real API server."""

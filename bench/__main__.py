@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench import (
     aggregation,
@@ -19,10 +20,11 @@ from bench import (
     servicecidrs,
     start,
     start_five,
+    toy,
     ttl_step,
 )
-from bench.candidates import Candidate, ours, reference
-from bench.installed import installed_host
+from bench.candidates import Against, Candidate, kopf, ours, reference
+from bench.installed import HOST, KOPF, TOY, Installation, installed
 from bench.outcome import WrongOutcome
 from bench.repeating import repeated
 from bench.result import Result, result_of
@@ -32,7 +34,8 @@ from kcm_host_testing import release
 from kcm_host_testing.process import ServerError
 
 DESCRIPTION = (
-    "Measure kcm-host against the reference; timings never make it fail, wrong outcomes do."
+    "Measure kcm-host against the reference and kopf; "
+    "timings never make it fail, wrong outcomes do."
 )
 ATTEMPTS = 3
 WORKLOADS = (
@@ -48,6 +51,8 @@ WORKLOADS = (
     claims_made.WORKLOAD,
     claims_finished.WORKLOAD,
     servicecidrs.WORKLOAD,
+    toy.ON_EVENT,
+    toy.ON_UPDATE,
     looks.WORKLOAD,
 )
 
@@ -72,9 +77,8 @@ def _measure_all(
     workloads: Sequence[Workload], *, repeat: int, quick: bool
 ) -> tuple[list[Result], list[str]]:
     """Return what could be measured, and what went wrong: one wrong outcome spoils one workload."""
-    environment = installed_host(_say)
-    sides = (reference(), ours(environment / "bin" / "kcm-host"))
-    machine.read_all([release.binaries_folder(), environment / "lib"])
+    sides = {against: _sides(against) for against in {each.against for each in workloads}}
+    machine.read_all([release.binaries_folder()])
     now = machine.condition()
     speed = f"calibration {now.calibration * 1000:.1f} ms"
     _say(f"{os.cpu_count()} cores, load1 {now.load1:.1f}, {speed}")
@@ -84,11 +88,30 @@ def _measure_all(
     results, errors = [], []
     for each in workloads:
         try:
-            results.append(_measure(each, sides, sizes, repeat=repeat, judged=not quick))
+            results.append(
+                _measure(each, sides[each.against], sizes, repeat=repeat, judged=not quick)
+            )
         except (WrongOutcome, ServerError) as error:
             errors.append(f"{each.name}: {error}")
             _say(f"error: {errors[-1]}")
     return results, errors
+
+
+def _sides(against: Against) -> Sequence[Candidate]:
+    """Return whom ours is compared with, and ours, both installed and read from the disk once."""
+    match against:
+        case Against.REFERENCE:
+            return reference(), ours(_command(HOST, "kcm-host"))
+        case Against.ON_EVENT | Against.ON_UPDATE:
+            return kopf(_command(KOPF, "kopf"), against), ours(_command(TOY, "kcm-host"))
+        case Against.NOBODY:
+            return (ours(_command(HOST, "kcm-host")),)
+
+
+def _command(installation: Installation, name: str) -> Path:
+    environment = installed(installation, _say)
+    machine.read_all([environment / "lib"])
+    return environment / "bin" / name
 
 
 def _measure(
@@ -97,9 +120,8 @@ def _measure(
     _say(f"{workload.name}: {workload.title}")
     before = machine.condition()
     attempts = ATTEMPTS if judged else 1
-    chosen = sides[-1:] if workload.ours_alone else sides
     with workload.prepared(sizes) as measure:
-        repetitions = repeated(measure, chosen, count=repeat, attempts=attempts, say=_say_indented)
+        repetitions = repeated(measure, sides, count=repeat, attempts=attempts, say=_say_indented)
     conditions = before, machine.condition()
     return result_of(workload, repetitions, machine=conditions, judged=judged)
 

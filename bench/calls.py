@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -53,6 +54,14 @@ class Calls:
         """Send all of them, as many at a time as there are connections; give the answers."""
         return self._runner.run(self._all(calls))
 
+    def paced(self, calls: Sequence[Call], *, a_second: float) -> list[float]:
+        """
+        Send so many of them in each second, whether those before are answered or not.
+
+        Return the moment of the clock at which each was answered.
+        """
+        return self._runner.run(self._paced(calls, a_second))
+
     def reconnect(self) -> None:
         """Close the connections; the next call opens new ones, to a server started anew."""
         if self._session is not None:
@@ -69,6 +78,20 @@ class Calls:
 
         await asyncio.gather(*(work() for _ in range(min(CONNECTIONS, len(calls)))))
         return answers
+
+    async def _paced(self, calls: Sequence[Call], a_second: float) -> list[float]:
+        session = self._session or self._open()
+        began, answered_at = time.monotonic(), [0.0] * len(calls)
+        waiting = iter(enumerate(calls))
+
+        async def work() -> None:
+            for position, call in waiting:
+                await asyncio.sleep(began + position / a_second - time.monotonic())
+                await _answer(session, iter([(0, call)]), [None])
+                answered_at[position] = time.time()
+
+        await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
+        return answered_at
 
     def _open(self) -> aiohttp.ClientSession:
         context = ssl.create_default_context(cafile=self._server.ca_file)

@@ -1,9 +1,10 @@
-"""The two who are measured: how each is started, and as whom the audit log knows it."""
+"""Those who are measured: how each is started, and as whom the audit log knows it."""
 
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from kcm_host_testing import release
@@ -15,10 +16,24 @@ _FOREIGN = ("PYTHON", "KCM_HOST_", "KUBECONFIG", "OTEL_", "GOGC", "GOMAXPROCS", 
 _UPSTREAM = {"servicecidrs": "service-cidr-controller"}
 
 
+class Against(StrEnum):
+    """Whom ours is compared with; the value is the name of that candidate."""
+
+    REFERENCE = "reference"
+    ON_EVENT = "kopf on.event"
+    ON_UPDATE = "kopf on.update"
+    NOBODY = "nobody"
+
+
+OURS = "ours"
+_OPERATORS = Path(__file__).parent / "toy_kopf"
+_HANDLERS = {Against.ON_EVENT: "on_event.py", Against.ON_UPDATE: "on_update.py"}
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """
-    One of the two programs.
+    One of the programs.
 
     `program` makes its command from a kubeconfig, the controllers and a folder for its files.
     """
@@ -50,7 +65,7 @@ def reference() -> Candidate:
             "--secure-port=0",
         ]
 
-    return Candidate("reference", "kube-controller-manager/", program)
+    return Candidate(Against.REFERENCE, "kube-controller-manager/", program)
 
 
 def _upstream(name: str) -> str:
@@ -70,7 +85,20 @@ def ours(command: Path) -> Candidate:
         file.write_text(json.dumps(config))
         return [str(command), "run", "-c", str(file), "--kubeconfig", str(kubeconfig)]
 
-    return Candidate("ours", "kcm-host/", program, strict=True)
+    return Candidate(OURS, "kcm-host/", program, strict=True)
+
+
+def kopf(command: Path, against: Against) -> Candidate:
+    """`kopf run` as installed, with the toy operator that has these handlers."""
+    scripts = [str(_OPERATORS / name) for name in ("settings.py", _HANDLERS[against])]
+
+    def program(kubeconfig: Path, _controllers: Sequence[str], _folder: Path) -> list[str]:
+        # It has no option for a kubeconfig; `env` replaces itself by the program. `--quiet` leaves
+        # out its lines about each handler, as ours logs no line about each sync.
+        start = ["/usr/bin/env", f"KUBECONFIG={kubeconfig}", str(command), "run"]
+        return [*start, "--standalone", "--all-namespaces", "--quiet", *scripts]
+
+    return Candidate(against, "kopf/", program)
 
 
 def clean_environment() -> Mapping[str, str]:

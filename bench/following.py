@@ -5,19 +5,24 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import orjson
 
+from bench.outcome import WrongOutcome
 from kcm_host_testing.api_server import ApiServer
+
+PATIENCE_SECONDS = 120.0
+POLL_SECONDS = 0.05
+Keep = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An object as the watch showed it, and when; times are those of the clock."""
+    """What is kept of an object, and when the watch showed it; times are those of the clock."""
 
     at: float
     object: Mapping[str, Any]
@@ -30,10 +35,14 @@ class Following:
     A thread reads it, so nothing is missed while the bench sends its own requests. The API server
     ends the watch of a client that is slow, as on a busy machine; then it is opened again where it
     ended. Deletions are not recorded.
+
+    `keep` returns what is kept of an object, with its name and namespace; a small part saves memory
+    where there are many.
     """
 
-    def __init__(self, server: ApiServer, path: str) -> None:
+    def __init__(self, server: ApiServer, path: str, keep: Keep = lambda shown: shown) -> None:
         self.seen: list[Sighting] = []
+        self._keep = keep
         self._newest: dict[str, Mapping[str, Any]] = {}
         self._version = 0
         self._failure: Exception | None = None
@@ -50,8 +59,16 @@ class Following:
     def newest(self) -> Mapping[str, Mapping[str, Any]]:
         """What was seen last of each object, by `namespace/name`; raises when the watch failed."""
         if self._failure is not None:
-            raise RuntimeError(f"the watch of {self._path} failed") from self._failure
+            raise WrongOutcome(f"the watch of {self._path} failed") from self._failure
         return self._newest
+
+    def wait_for(self, count: int) -> None:
+        """Return when so many objects were shown."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(self.newest) < count:
+            if time.monotonic() > deadline:
+                raise WrongOutcome(f"the watch showed {len(self._newest)} of {count} objects only")
+            time.sleep(POLL_SECONDS)
 
     def _read(self) -> None:
         try:
@@ -69,7 +86,7 @@ class Following:
             raise RuntimeError(str(event["object"]))
         self._version = max(self._version, int(event["object"]["metadata"]["resourceVersion"]))
         if event["type"] in {"ADDED", "MODIFIED"}:
-            shown = event["object"]
+            shown = self._keep(event["object"])
             self.seen.append(Sighting(time.time(), shown))
             metadata = shown["metadata"]
             self._newest[f"{metadata['namespace']}/{metadata['name']}"] = shown

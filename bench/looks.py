@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from bench.candidates import Candidate, clean_environment
+from bench.candidates import Against, Candidate, clean_environment
 from bench.machine import Span
 from bench.outcome import WrongOutcome, require
 from bench.workload import Measure, Quantity, Repetition, Sizes, Unit, Workload
@@ -54,5 +54,5 @@ WORKLOAD = Workload(
         Quantity("longest wait of the loop meanwhile", Unit.SECONDS),
     ),
     prepared=_prepared,
-    ours_alone=True,
+    against=Against.NOBODY,
 )

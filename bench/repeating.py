@@ -1,4 +1,4 @@
-"""Repeats a measurement, both candidates in turn, and again where others disturbed it."""
+"""Repeats a measurement, the candidates in turn, and again where others disturbed it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.candidates import OURS
 from bench.machine import Condition
 from bench.workload import Quantity, Repetition, Workload
 
@@ -24,18 +25,18 @@ class Row:
 
     workload: str
     quantity: Quantity
-    reference: Spread | None
-    """None when ours alone is measured."""
+    other: Spread | None
+    """That of the one whom ours is compared with; None when ours alone is measured."""
     ours: Spread
     met: bool | None
     """None when there is no goal, or the work was too small for it."""
 
     @property
     def ratio(self) -> float | None:
-        """Ours divided by the reference's; None when there is nothing to divide by."""
-        if self.reference is None or not self.reference.median:
+        """Ours divided by the other's; None when there is nothing to divide by."""
+        if self.other is None or not self.other.median:
             return None
-        return self.ours.median / self.reference.median
+        return self.ours.median / self.other.median
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,12 @@ def _row(
         side: _spread([each.values[quantity.name] for each in those])
         for side, those in repetitions.items()
     }
-    ours, reference = spreads["ours"], spreads.get("reference")
+    ours, other = spreads[OURS], spreads.get(workload.against)
     met = None
     if judged and quantity.goal is not None:
-        scale = 1.0 if quantity.alone or reference is None else reference.median
+        scale = 1.0 if quantity.alone or other is None else other.median
         met = ours.median <= quantity.goal * scale
-    return Row(workload=workload.name, quantity=quantity, reference=reference, ours=ours, met=met)
+    return Row(workload=workload.name, quantity=quantity, other=other, ours=ours, met=met)
 
 
 def _spread(values: Sequence[float]) -> Spread:

@@ -18,7 +18,15 @@ from bench.trail import Trail
 from kcm_host_testing.usage import Usage, usage_of
 
 RESOURCES = frozenset(
-    {"nodes", "clusterroles", "servicecidrs", "pods", "resourceclaims", "resourcequotas"}
+    {
+        "nodes",
+        "clusterroles",
+        "servicecidrs",
+        "pods",
+        "resourceclaims",
+        "resourcequotas",
+        "configmaps",
+    }
 )
 PATIENCE_SECONDS = 120.0
 QUIET_SECONDS = 1.0
@@ -78,9 +86,11 @@ class Run:
         """Return when it has written nothing and hardly used the processor for a second."""
         self.wait_until(self._quiet_second, "it to be quiet")
 
-    def wait_until(self, reached: Callable[[], bool], what: str) -> None:
+    def wait_until(
+        self, reached: Callable[[], bool], what: str, *, seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Return as soon as `reached` says yes, which it is asked whenever `trail` was read."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             self._running()
             self.trail.read()
@@ -88,8 +98,7 @@ class Run:
                 return
             if time.monotonic() > deadline:
                 raise self._wrong(
-                    f"waited {PATIENCE_SECONDS:g} s for {what}; "
-                    f"{len(self.trail.writes)} writes were seen"
+                    f"waited {seconds:g} s for {what}; {len(self.trail.writes)} writes were seen"
                 )
             time.sleep(POLL_SECONDS)
 

@@ -8,6 +8,7 @@ from io import StringIO
 from rich.console import Console
 from rich.table import Table
 
+from bench.candidates import OURS, Against
 from bench.result import Result, Row, Spread
 from bench.workload import Unit
 
@@ -34,12 +35,17 @@ def _table(result: Result) -> Table:
     title = f"{result.workload.name}: {result.workload.title}"
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     table.add_column("quantity", min_width=28)
-    for column in ("reference", "ours", "ratio", "goal"):
+    for column in (_heading(result), OURS, "ratio", "goal"):
         table.add_column(column, justify="right", min_width=8)
     table.add_column("")
     for row in result.rows:
         table.add_row(*_cells(row))
     return table
+
+
+def _heading(result: Result) -> str:
+    against = result.workload.against
+    return "" if against is Against.NOBODY else against
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -51,8 +57,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
     bare = unit in (Unit.COUNT, Unit.FACTOR, Unit.SHARE)
     title = row.quantity.name if bare else f"{row.quantity.name} ({unit})"
-    reference = "" if row.reference is None else _range(row.reference, unit)
-    return title, reference, _range(row.ours, unit), ratio, goal, verdict
+    other = "" if row.other is None else _range(row.other, unit)
+    return title, other, _range(row.ours, unit), ratio, goal, verdict
 
 
 def _range(spread: Spread, unit: Unit) -> str:
@@ -89,13 +95,14 @@ def _plain(result: Result) -> dict[str, object]:
     return {
         "workload": result.workload.name,
         "title": result.workload.title,
+        "against": result.workload.against,
         "othersShare": result.others_share.values,
         "machine": [condition._asdict() for condition in result.machine],
         "rows": [
             {
                 "quantity": row.quantity.name,
                 "unit": "bytes" if row.quantity.unit is Unit.BYTES else row.quantity.unit,
-                "reference": row.reference.values if row.reference else None,
+                "other": row.other.values if row.other else None,
                 "ours": row.ours.values,
                 "ratio": row.ratio,
                 "goal": row.quantity.goal,

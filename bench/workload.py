@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.candidates import Candidate
+from bench.candidates import Against, Candidate
 
 
 class Unit(StrEnum):
@@ -25,7 +25,7 @@ class Quantity:
     name: str
     unit: Unit
     goal: float | None = None
-    """The most that ours divided by the reference's may be; with `alone`, that ours may be."""
+    """The most that ours divided by the other's may be; with `alone`, that ours may be."""
     alone: bool = False
 
 
@@ -44,6 +44,8 @@ class Sizes:
     churn_events: int = 200
     claims: int = 3_000
     ranges: int = 200
+    toys: int = 20_000
+    toy_changes: int = 12_000
     looks: tuple[int, int] = (100_000, 10_000)
     """Objects and namespaces."""
 
@@ -60,6 +62,8 @@ QUICK = Sizes(
     churn_events=40,
     claims=100,
     ranges=20,
+    toys=500,
+    toy_changes=1_000,
     looks=(5_000, 400),
 )
 
@@ -89,5 +93,5 @@ class Workload:
     title: str
     quantities: Sequence[Quantity]
     prepared: Callable[[Sizes], AbstractContextManager[Measure]] = field(repr=False)
-    ours_alone: bool = False
-    """Whether there is nothing in the reference to compare with; all its goals are `alone`."""
+    against: Against = Against.REFERENCE
+    """Whom ours is compared with; if with nobody, all goals are `alone`."""
