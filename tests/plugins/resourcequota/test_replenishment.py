@@ -123,6 +123,7 @@ def test_a_deleted_quota_leaves_nothing_behind() -> None:
         replenishment.releases,
         replenishment.excess_since,
         replenishment._synced_at,
+        replenishment._written,
         replenishment._resyncing,
     )
     assert all(key in state for state in states)

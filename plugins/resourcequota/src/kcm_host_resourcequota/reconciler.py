@@ -84,6 +84,7 @@ class QuotaReconciler:
         resync = self._replenishment.is_resyncing(key)
         since = release.deletion_pending_since
         release.write_started(desired.release, now=self._clock())
+        self._replenishment.write_started(desired)
         try:
             await self._update(full_object, status, writer)
         except (ApiError, Unreachable) as error:

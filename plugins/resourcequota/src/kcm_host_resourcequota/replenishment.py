@@ -49,6 +49,9 @@ class Replenishment:
         self._clock = clock
         self._settle_seconds = settle_time.total_seconds()
         self._synced_at: dict[Key, float] = {}
+        #: The numbers of the last write of a quota that is to wait for nothing, and the version of
+        #: the usage index that they were computed from.
+        self._written: dict[Key, tuple[Mapping[str, int], int]] = {}
         self._resyncing: set[Key] = set()
 
     def dynamic_watches(self, discovery: Discovery) -> Sequence[AnyWatch]:
@@ -75,7 +78,8 @@ class Replenishment:
             self._record_used_changes(before, quota)
         if before.spec is not quota.spec:
             return self._enqueue_changed(quota)
-        return self._enqueue_if_dirty(quota, view)
+        # Every write of a quota comes back as an event.
+        return () if self._has_written(quota) else self._enqueue_if_dirty(quota, view)
 
     def usage_changed(self, deltas: Sequence[UsageDelta], view: View) -> Iterable[Enqueue]:
         """Enqueue the quotas whose totals change (RQ-B10)."""
@@ -168,6 +172,14 @@ class Replenishment:
         """Record that a sync of a quota starts."""
         self._synced_at[key] = self._clock()
 
+    def write_started(self, desired: DesiredStatus) -> None:
+        """Record that a status is about to be written: its event may arrive before the response."""
+        key, index = desired.quota.key, self.monitor.usage.index
+        if desired.release.deferred or desired.calculation.failed:
+            self._written.pop(key, None)
+        else:
+            self._written[key] = (desired.used_nano, index.version)
+
     def sync_finished(self, desired: DesiredStatus) -> None:
         """Record that a quota has its desired status."""
         key = desired.quota.key
@@ -190,6 +202,11 @@ class Replenishment:
             return (EnqueueRequest(quota.key, Priority.IDLE, after),)
         return ()
 
+    def _has_written(self, quota: Quota) -> bool:
+        """Return whether a quota has the numbers of the last write, and no total has changed."""
+        written = (quota.used_nano, self.monitor.usage.index.version)
+        return quota.is_current and self._written.get(quota.key) == written
+
     def _enqueue_decrease(self, key: Key) -> EnqueueRequest:
         debounce = timedelta(seconds=DELETION_DEBOUNCE_SECONDS)
         return EnqueueRequest(key, after=max(debounce, self._coalescing_delay(key)))
@@ -200,6 +217,7 @@ class Replenishment:
 
     def _enqueue_changed(self, quota: Quota) -> Sequence[Enqueue]:
         """Return the enqueue requests for a quota with another spec or other evaluators."""
+        self._written.pop(quota.key, None)
         urgent = is_urgent(quota, self.monitor.plan(quota.spec.names))
         wake = EnqueueRequest(
             quota.key,
@@ -238,5 +256,6 @@ class Replenishment:
     def _forget(self, key: Key) -> None:
         self.releases.pop(key, None)
         self._synced_at.pop(key, None)
+        self._written.pop(key, None)
         self.excess_since.pop(key, None)
         self._resyncing.discard(key)

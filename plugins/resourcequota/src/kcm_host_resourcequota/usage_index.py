@@ -147,6 +147,8 @@ class UsageIndex:
     def __init__(self) -> None:
         #: Resource -> namespace -> usage.
         self._usage: dict[str, dict[str, NamespaceUsage]] = {}
+        #: Another number after each change of a record: as long as it is the same, all totals are.
+        self.version = 0
         self._object_counts: Counter[str] = Counter()
 
     def apply(self, resource: str, key: Key, new: Contribution | None) -> ContributionChange | None:
@@ -163,6 +165,7 @@ class UsageIndex:
             usage = namespaces[key.namespace] = NamespaceUsage()
         before = len(usage.records)
         change = usage.put(key.name, new)
+        self.version += change is not None
         self._object_counts[resource] += len(usage.records) - before
         if not usage.records:
             del namespaces[key.namespace]
@@ -176,6 +179,7 @@ class UsageIndex:
             return
         before = len(usage.records)
         usage.replace(key.name, new)
+        self.version += 1
         self._object_counts[resource] += len(usage.records) - before
         if not usage.records:
             del self._usage[resource][key.namespace]
@@ -238,4 +242,5 @@ class UsageIndex:
     def remove_resource(self, resource: str) -> None:
         """Remove all records and totals of a resource."""
         self._usage.pop(resource, None)
+        self.version += 1
         del self._object_counts[resource]
