@@ -63,6 +63,8 @@ class EnqueueHandlers:
         its spec does not name.
         """
         old, new = change.old, change.new
+        if old is None and not self._synced:
+            return ()
         cache, keys = self._cache(view), []
         if _uid_and_done(old) != _uid_and_done(new) and self._synced:
             keys = _claim_keys(cache.claims_referencing_pod(change.key), cache)
@@ -127,11 +129,11 @@ def pod_needs_sync(key: Key, pod: Pod, cache: CacheReader) -> bool:
 
     A pod that has ended needs no sync (D-1): claims made for it would be deleted again.
     """
-    if pod.deleting or pod.terminal:
+    entries = pod.resource_claims
+    # First, because most pods have none.
+    if not entries or pod.deleting or pod.terminal:
         return False
-    return any(
-        _entry_needs_sync(key, pod, pod_claim, cache=cache) for pod_claim in pod.resource_claims
-    )
+    return any(_entry_needs_sync(key, pod, pod_claim, cache=cache) for pod_claim in entries)
 
 
 def group_needs_sync(key: Key, group: PodGroup, cache: CacheReader) -> bool:

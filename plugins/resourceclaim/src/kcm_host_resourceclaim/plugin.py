@@ -228,12 +228,12 @@ def _queue_key(kind: str, key: Key) -> Key:
     return Key(key.name, key.namespace, kind)
 
 
-def _claim_values(key: Key, owner: ClaimOwner) -> tuple[str, ...]:
-    return tuple(f"{key.namespace}/{name}" for name in referenced_claims(owner))
+def _claim_values(key: Key, owner: ClaimOwner) -> list[str]:
+    return [f"{key.namespace}/{name}" for name in referenced_claims(owner)]
 
 
-def _template_values(key: Key, owner: ClaimOwner) -> tuple[str, ...]:
-    return tuple(f"{key.namespace}/{name}" for name in referenced_templates(owner))
+def _template_values(key: Key, owner: ClaimOwner) -> list[str]:
+    return [f"{key.namespace}/{name}" for name in referenced_templates(owner)]
 
 
 def _group_value(key: Key, pod: Pod) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class QuotaMonitor:
             namespace, versions = change.key.namespace, (change.old, change.new)
             dependent = self.claims.claims_charged_to(namespace, versions)
         deltas = self._update_usage(evaluator, change.key, dependent, view=view)
-        return self._listener.usage_changed(deltas, view)
+        return self._listener.usage_changed(deltas, view) if deltas else ()
 
     def _device_class_changed(self, change: Change[DeviceClass], view: View) -> Iterable[Enqueue]:
         """Update the usage of the claims of a class, and the evaluators of its names (D-9)."""

@@ -84,16 +84,17 @@ def referenced_claims(owner: ClaimOwner) -> tuple[str, ...]:
     if not owner.resource_claims:
         return ()
     statuses = owner.resource_claim_statuses
-    resolved = (resolve_claim(pod_claim, statuses) for pod_claim in owner.resource_claims)
-    return tuple(dict.fromkeys(each.claim for each in resolved if isinstance(each, ResolvedClaim)))
+    resolved = [resolve_claim(pod_claim, statuses) for pod_claim in owner.resource_claims]
+    names = [each.claim for each in resolved if isinstance(each, ResolvedClaim)]
+    return tuple(dict.fromkeys(names))
 
 
 def referenced_templates(owner: ClaimOwner) -> tuple[str, ...]:
     """Return the template names of the entries, each once, in order (RC-9, RC-12)."""
     if not owner.resource_claims:
         return ()
-    names = (pod_claim.resource_claim_template_name for pod_claim in owner.resource_claims)
-    return tuple(dict.fromkeys(name for name in names if name is not None))
+    names = [pod_claim.resource_claim_template_name for pod_claim in owner.resource_claims]
+    return tuple(dict.fromkeys([name for name in names if name is not None]))
 
 
 def statuses_to_apply(

@@ -184,9 +184,10 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     @property
     def infeasible(self) -> bool:
         """Return whether the first pending resize is impossible on its node (section 8.3)."""
-        pending = (each for each in self.conditions or () if each.type == _RESIZE_PENDING)
-        first = next(pending, None)
-        return first is not None and first.reason == "Infeasible"
+        for condition in self.conditions or ():
+            if condition.type == _RESIZE_PENDING:
+                return condition.reason == "Infeasible"
+        return False
 
 
 def pod_shape(spec: PodSpec, status: PodStatus) -> PodShape:

@@ -258,6 +258,9 @@ class OldestClaims:
     def __contains__(self, key: Key) -> bool:
         return key in self._entries
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def clear(self) -> None:
         """Remove all claims."""
         self._by_pod.clear()
@@ -305,6 +308,9 @@ class ResourceClaimEvaluator(Evaluator):
 
     def claims_charged_to(self, namespace: str, versions: Iterable[Pod | None]) -> set[Key]:
         """Return the claims whose devices are charged to some versions of a pod (RQ-B20)."""
+        # Most clusters have no claims, and all have pods.
+        if not self._oldest:
+            return set()
         found = {
             self._oldest.of_pod(namespace, each.uid)
             if each.extended_claim is None
