@@ -1,6 +1,8 @@
 """The usage index: records, totals by group, and the change of one object."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcm_host.api import Key, QuantityFormat
 from kcm_host.api.quantity import NANO
@@ -179,3 +181,35 @@ def test_replacements_may_empty_a_namespace_and_fill_it() -> None:
     assert usage_index.object_count("pods") == 1
     usage_index.replace("pods", key, None)
     assert usage_index.object_count("pods") == 1
+
+
+#: Some are equal and not the same object, as where a cache has evicted one.
+CONTRIBUTIONS = (
+    using(cpu=1),
+    using(cpu=1),
+    using(cpu=2, memory=5),
+    using(form=BINARY, memory=7),
+    using(BEST_EFFORT, cpu=0),
+    using(BEST_EFFORT, cpu=3),
+)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from("pqrs"), st.sampled_from([*CONTRIBUTIONS, None])), st.none()
+        )
+    )
+)
+def test_totals_are_those_of_the_records_whenever_they_are_read(
+    steps: list[tuple[str, Contribution | None] | None],
+) -> None:
+    """However many changes come between two readings, which add them up (RQ-B3, RQ-B7)."""
+    usage_index = UsageIndex()
+    for step in [*steps, None]:
+        if step is not None:
+            version, before = usage_index.version, usage_index.record("pods", Key(step[0], "a"))
+            usage_index.apply("pods", Key(step[0], "a"), step[1])
+            assert (usage_index.version == version) is (before == step[1])
+        elif usage := usage_index.namespace_usage("pods", "a"):
+            assert usage.groups == usage.recompute()

@@ -115,7 +115,7 @@ class Audit:
         if usage.groups == groups:
             return None
         self._report(evaluator, Key("", namespace), old="totals", new="sum of the records")
-        usage.groups = groups
+        self._tracker.index.replace_totals(evaluator.resource, namespace, groups)
         return (evaluator.resource, namespace)
 
     def _may_have_unmatched_keys(self, evaluator: Evaluator, view: View) -> bool:

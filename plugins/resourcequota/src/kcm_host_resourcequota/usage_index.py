@@ -84,13 +84,31 @@ class NamespaceUsage:
 
     A record is the contribution as it was added, so that exactly this is subtracted later, whatever
     the object would contribute by then (RQ-B4, RQ-B24).
+
+    Changes are added to the totals when these are read next. Until then only their number is kept:
+    the thousands of objects of a first list have a few contributions.
     """
 
-    __slots__ = ("groups", "records")
+    __slots__ = ("_changes", "_groups", "records")
 
     def __init__(self) -> None:
         self.records: dict[str, Contribution] = {}
-        self.groups: dict[ScopeAttributes, ScopeGroup] = {}
+        self._groups: dict[ScopeAttributes, ScopeGroup] = {}
+        #: Identity of a contribution -> it, and how many times it is to be added. Equal
+        #: contributions are one object nearly always, and its identity costs no hashing.
+        self._changes: dict[int, tuple[Contribution, int]] = {}
+
+    @property
+    def groups(self) -> dict[ScopeAttributes, ScopeGroup]:
+        """The totals by scope attributes."""
+        if self._changes:
+            self._add_changes()
+        return self._groups
+
+    @groups.setter
+    def groups(self, groups: dict[ScopeAttributes, ScopeGroup]) -> None:
+        self._changes.clear()
+        self._groups = groups
 
     def put(self, name: str, new: Contribution | None) -> ContributionChange | None:
         """Set the contribution of an object, None for none; return None if nothing changed."""
@@ -98,12 +116,12 @@ class NamespaceUsage:
         if old is new or old == new:
             return None
         if old is not None:
-            self._subtract(old)
+            self._record_change(old, -1)
         if new is None:
             del self.records[name]
         else:
             self.records[name] = new
-            self._group(new.attributes).add(new.usage, 1)
+            self._record_change(new, 1)
         return ContributionChange(old, new)
 
     def replace(self, name: str, new: Contribution | None) -> None:
@@ -123,17 +141,22 @@ class NamespaceUsage:
             group.add(contribution.usage, times[id(contribution)])
         return groups
 
-    def _group(self, attributes: ScopeAttributes) -> ScopeGroup:
-        group = self.groups.get(attributes)
-        if group is None:
-            group = self.groups[attributes] = ScopeGroup()
-        return group
+    def _record_change(self, contribution: Contribution, times: int) -> None:
+        _, present = self._changes.get(id(contribution), (contribution, 0))
+        if present + times:
+            self._changes[id(contribution)] = (contribution, present + times)
+        else:
+            del self._changes[id(contribution)]
 
-    def _subtract(self, old: Contribution) -> None:
-        group = self._group(old.attributes)
-        group.add(old.usage, -1)
-        if group.objects <= 0:
-            del self.groups[old.attributes]
+    def _add_changes(self) -> None:
+        for contribution, times in self._changes.values():
+            group = self._groups.get(contribution.attributes)
+            if group is None:
+                group = self._groups[contribution.attributes] = ScopeGroup()
+            group.add(contribution.usage, times)
+            if not group.objects:
+                del self._groups[contribution.attributes]
+        self._changes.clear()
 
 
 class UsageIndex:
@@ -183,6 +206,13 @@ class UsageIndex:
         self._object_counts[resource] += len(usage.records) - before
         if not usage.records:
             del self._usage[resource][key.namespace]
+
+    def replace_totals(
+        self, resource: str, namespace: str, groups: dict[ScopeAttributes, ScopeGroup]
+    ) -> None:
+        """Replace wrong totals of a namespace (RQ-B41)."""
+        self._usage[resource][namespace].groups = groups
+        self.version += 1
 
     def add_totals(
         self, resource: str, namespace: str, *, selects: ScopeFilter, into: dict[str, int]
