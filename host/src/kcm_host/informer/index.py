@@ -8,6 +8,7 @@ from kcm_host.api.kinds import Key
 
 IndexFunction = Callable[[Key, Any], Iterable[str]]
 OnIndexError = Callable[[Key, BaseException], None]
+_NO_VALUES = frozenset[str]()
 
 
 class Index:
@@ -31,7 +32,8 @@ class Index:
         """Move `key` from the values of `old` to those of `new`."""
         # The function is called for the old object again instead of keeping its values: that would
         # cost memory for each object and index.
-        before, after = self._values(key, old), self._values(key, new)
+        before = self._values(key, old) if old is not None else _NO_VALUES
+        after = self._values(key, new) if new is not None else _NO_VALUES
         if before == after:
             return
         for value in before - after:
@@ -47,14 +49,12 @@ class Index:
         """Return the keys under `value`, as a copy that later changes do not affect."""
         return iter(tuple(self._keys.get(value, ())))
 
-    def _values(self, key: Key, model: Any | None) -> set[str]:
-        if model is None:
-            return set()
+    def _values(self, key: Key, model: Any) -> frozenset[str]:
         try:
-            return set(self._function(key, model))
+            return frozenset(self._function(key, model))
         except PLUGIN_FAILURES as error:
             self._on_error(key, error)
-            return set()
+            return _NO_VALUES
 
 
 class UndecodableKeys:

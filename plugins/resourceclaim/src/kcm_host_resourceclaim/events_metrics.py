@@ -133,7 +133,7 @@ def source(claim: Claim) -> str:
 
 
 def _text(value: bool) -> str:
-    return str(value).lower()
+    return "true" if value else "false"
 
 
 def _series(
