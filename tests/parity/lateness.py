@@ -28,7 +28,7 @@ class Lateness:
             self._begun = self._clock() if self._begun is None else self._begun
 
     def of(self, look: Look) -> str:
-        """Tell by how much a look that has just been taken came too late; empty if it did not."""
+        """Return by how much a look that was just taken came too late; empty if it did not."""
         if not self._ahead or self._begun is None:
             return ""
         passed, assumed = self._clock() - self._begun, self._ahead[0].assumes

@@ -26,7 +26,7 @@ class Cluster:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Controller -> its settings in the host."""
     proxied: bool = False
-    """Whether requests can be refused on the way (`Refuse`)."""
+    """True if requests can be refused on the way (`Refuse`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class Scenario:
     before: tuple[Ask | Together | Refuse, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
     alone: bool = False
-    """Whether it needs an API server that nobody else uses: because it counts or selects all."""
+    """True if it needs an API server that nobody else uses: because it counts or selects all."""
     restless: bool = False
     """
-    Whether the reference writes for ever when chance is against it.
+    True if the reference writes for ever when chance is against it.
 
     Then it plays alone, once more if that happens, and is not in the sample.
     """
     counted: bool = True
-    """Whether the number of writes is the same each time; otherwise only which there are counts."""
+    """True if the number of writes is the same each time; otherwise only which there are counts."""
     differs: tuple[str, ...] = ()
     """Names of the declared Differences that show here."""
     by_chance: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Scenario:
     also: tuple[str, ...] = ()
     """Further resources to collect, and references to objects that are not its own."""
     tolerant: bool = False
-    """Whether a request may be refused; by what is then compared as well."""
+    """True if a request may be refused; by what is then compared as well."""
 
     @property
     def id(self) -> str:

@@ -23,10 +23,10 @@ class Workload:
     controller: str
     rules: str
     moves: Callable[[Random], Moves]
-    """Gives the moves; nothing but the random numbers decides."""
+    """Returns the moves; nothing but the random numbers decides."""
     steps: Callable[[Moves], Iterable[Step]]
     """
-    Gives the steps of the moves after the first one; some of the moves may be empty.
+    Returns the steps of the moves after the first one; some of the moves may be empty.
 
     They wait between moves wherever the result would otherwise be chance. Where all scenarios of
     a workload touch the machine at the same places, they are played together.

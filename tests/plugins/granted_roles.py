@@ -24,7 +24,7 @@ def binding(name: str, *, user: str, role: str, kind: str = "ClusterRole") -> di
 
 
 def let_create(server: ApiServer, user: str, *, namespace: str, resources: Sequence[str]) -> None:
-    """Let a user create objects in one namespace, and nothing else."""
+    """Permit a user to create objects in one namespace, and nothing else."""
     rbac: Any = client.RbacAuthorizationV1Api(server.client())
     rule = {"apiGroups": ["*"], "resources": resources, "verbs": ["create"]}
     rbac.create_namespaced_role(namespace, {"metadata": {"name": "tenant"}, "rules": [rule]})

@@ -30,7 +30,7 @@ def test_controllers_go_by_the_names_of_the_reference(
     """
     Each has its number of workers and its queue, and ends in order.
 
-    TTL-1, 3, 4; CRA-1, 2, 4; SC-1, SC-2, SC-4, SC-5; RC-1, RC-3, RC-6, RC-77; RQ-1 to RQ-3.
+    TTL-1, 3, TTL-4; CRA-1, CRA-4; SC-1, SC-2, SC-4, SC-5; RC-1, RC-3, RC-6, RC-77; RQ-1 to RQ-3.
     """
     config: dict[str, Any] = {"controllers": {name: {} for name in names}}
     with RunningHost(config, kubeconfig=plugin_server.kubeconfig()) as host:

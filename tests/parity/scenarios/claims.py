@@ -167,7 +167,7 @@ def held(names: Iterable[str]) -> tuple[Ask, ...]:
 
 
 def let_go(*names: str) -> tuple[Ask, ...]:
-    """Let deleted pods go."""
+    """Remove pods whose deletion a finalizer has held up."""
     return tuple(
         step
         for name in names

@@ -39,5 +39,5 @@ def heartbeat(name: str, beat: int) -> Ask:
 
 
 def heartbeats(numbers: Iterable[int], beat: int) -> Together:
-    """Let numbered nodes report their status."""
+    """Report the status of numbered nodes, as kubelets do."""
     return together(heartbeat(f"n{number:04}", beat) for number in numbers)

@@ -103,6 +103,6 @@ def no_address(name: str) -> Ask:
 
 
 def relabel(name: str, manager: str) -> Ask:
-    """Say that somebody else manages an IPAddress."""
+    """Change the manager of an IPAddress to somebody else."""
     labels = {"ipaddress.kubernetes.io/managed-by": manager}
     return patch(f"ipaddresses/{name}", {"metadata": {"labels": labels}})

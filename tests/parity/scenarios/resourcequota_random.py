@@ -192,7 +192,7 @@ class _Population:
 SCENARIOS = (
     story(
         "random pods and claims",
-        "RQ-80 to RQ-128, RQ-178 to RQ-194, RQ-304",
+        "sections 7 to 12, RQ-304",
         # So long that the pods with a grace period of one second have expired.
         Wait(5.0),
         before=(

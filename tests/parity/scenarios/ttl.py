@@ -184,7 +184,7 @@ TEN, OF_TEN = range(10), "nodes/$n000"
 
 
 def _reports(beat: int, *, of: range = TEN) -> tuple[Any, ...]:
-    """Let nodes report their status once the step is known, and look at them."""
+    """Report the status of nodes once the step is known, and look at them."""
     only = OF_TEN if of == TEN else ""
     return Quiet(), heartbeats(of, beat), Look(f"after report {beat}", only)
 

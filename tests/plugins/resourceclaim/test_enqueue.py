@@ -334,6 +334,18 @@ def test_a_claim_just_created_needs_no_second_sync() -> None:
     assert cluster.place(pod(**RECORDED, node="n")) == []
 
 
+def test_a_claim_of_an_ended_pod_is_deleted_once() -> None:
+    """Three writes, and its deletion makes nothing new (T-45, T-91, D-1)."""
+    generated: Any = {**GENERATED, "allocated": True, "protected": True, "consumers": [user("p")]}
+    cluster = ClaimCluster(pod(**RECORDED, phase="Running", node="n"), claim(**generated))
+    cluster.place(template())
+    cluster.place(pod(**RECORDED, phase="Succeeded", node="n"))
+    assert len(cluster.sent_until_idle()) == 3
+    assert cluster.names() == []
+    cluster.place(pod(**RECORDED, phase="Succeeded", node="other"))
+    assert cluster.sent_until_idle() == []
+
+
 def test_a_claim_deleted_by_accident_is_made_again() -> None:
     """At once, although it was created a moment ago (T-92, D-2)."""
     cluster = ClaimCluster(pod(), template())

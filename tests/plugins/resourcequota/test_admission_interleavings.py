@@ -117,7 +117,7 @@ class Admission:
             self.world[POD].delete(name, "a")
 
     def finish(self) -> None:
-        """Let one pod succeed, so that it no longer counts."""
+        """End and delete one pod, so that it no longer counts."""
         names = self.pods
         if names:
             name = self.chance.choice(names)
