@@ -87,6 +87,7 @@ def collected(name: str, selectors: Sequence[Manifest] | None, roles: Sequence[M
         ),
         row("CRA-T11: an empty list of selectors", [], [source("s1", {"a": "x"}, R1)], []),
         row("no list of selectors", None, [source("s1", {"a": "x"}, R1)], []),
+        row("CRA-30: a wildcard is plain text", [ANY], [source("s1", None, R5, R1)], [R5, R1]),
         row("a match without rules", [AX], [source("s1", {"a": "x"})], []),
         row(
             "CRA-T15: NotIn takes roles without the label",
@@ -186,11 +187,6 @@ def test_null_missing_and_empty_lists_are_equal(name: str) -> None:
     assert [json.loads(json.dumps(apply_body([form]))) for form in forms] == [
         {"rules": [missing]}
     ] * 3
-
-
-def test_wildcards_are_plain_text() -> None:
-    """A rule that another one implies is kept: nothing is merged (CRA-30)."""
-    assert collected("agg", [ANY], [source("s1", None, R5, R1)]) == [R5, R1]
 
 
 @pytest.mark.parametrize(

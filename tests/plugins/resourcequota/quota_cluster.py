@@ -89,7 +89,6 @@ class QuotaCluster:
         self.events: list[tuple[Key, str, str]] = []
         self.due: dict[Key, Priority] = {}
         self.failures: dict[Key, int] = {}
-        self.order: list[Key] = []
         self.syncs: list[Key] = []
         #: Delayed keys; of several times the earliest counts, as in the host's queue.
         self.later: dict[Key, tuple[float, Priority]] = {}
