@@ -166,9 +166,8 @@ class StoredObjects:
     def by_index(self, index: str, value: str) -> Iterator[tuple[Key, Any]]:
         """See `Objects.by_index`."""
         self._view.reads += 1
-        names = self._store.index_names(self._index_owner)
-        if index not in names:
-            declared = ", ".join(sorted(names)) or "none"
+        if not self._store.has_index(self._index_owner, index):
+            declared = ", ".join(sorted(self._store.index_names(self._index_owner))) or "none"
             raise UndeclaredRead(
                 f"no index '{index}' on '{self._store.kind}' (declared: {declared}); "
                 "add it to the watch's indexes"

@@ -267,6 +267,10 @@ class Store(Generic[M]):
         """Return those of one namespace; the cost does not depend on other namespaces."""
         return self._undecodable.in_namespace(namespace)
 
+    def has_index(self, owner: str, name: str) -> bool:
+        """Return whether `owner` has an index of this name."""
+        return (owner, name) in self._indexes
+
     def index_names(self, owner: str) -> frozenset[str]:
         """Return the names of the indexes of `owner`."""
         return frozenset(name for each, name in self._indexes if each == owner)
