@@ -40,9 +40,10 @@ def controller(sync: str = "pass", *, settings: str = "") -> str:
 
 
 class PluginSite:
-    """A folder that stands for site-packages of a process that is started later."""
+    """A new folder that stands for site-packages of a process that is started later."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir()
         self.folder = folder
 
     @property

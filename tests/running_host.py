@@ -60,8 +60,9 @@ class RunningHost:
 
     def log(self, event: str = "", **pairs: Any) -> list[dict[str, Any]]:
         """Return the log lines so far, those of one event and with these pairs."""
-        text = self.process.log.read_text(errors="replace")
-        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        # Without the last line while it is being written.
+        text, _, _ = self.process.log.read_text(errors="replace").rpartition("\n")
+        lines = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
         return [
             line for line in lines if event in ("", line["event"]) and pairs.items() <= line.items()
         ]

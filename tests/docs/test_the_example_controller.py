@@ -26,7 +26,6 @@ PROJECT = tomllib.loads(next(text for language, text in BLOCKS if language == "t
 def installed(tmp_path: Path) -> PluginSite:
     """The controller of the page, as its own toml installs it."""
     site = PluginSite(tmp_path / "site")
-    site.folder.mkdir()
     site.module(VALUE.partition(":")[0], SOURCE)
     site.metadata(PROJECT["project"]["name"], f"{NAME} = {VALUE}")
     return site

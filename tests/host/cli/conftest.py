@@ -99,9 +99,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
 @pytest.fixture
 def site(tmp_path: Path, command: Command) -> PluginSite:
     """Plugins that are installed for `command`."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    found = PluginSite(folder)
+    found = PluginSite(tmp_path / "site")
     command.environment.update(found.environment)
     return found
 

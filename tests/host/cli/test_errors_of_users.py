@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -262,22 +261,6 @@ def test_a_server_out_of_reach_is_one_line(
     (line,) = ended.errors
     assert f"http://127.0.0.1:{silent_port}" in line
     assert "connection refused" in line
-
-
-def test_a_port_in_use_is_one_line(
-    command: Command, config: WriteFile, kubeconfig: WriteFile
-) -> None:
-    """An address that cannot be bound is a failure with key and remedy."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        bind = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = command(
-            "run", "-c", config(), "--kubeconfig", kubeconfig(), "--set", f"http.bind={bind}",
-            "--log-level", "error",
-        )  # fmt: skip
-    assert ended.code == 1
-    (line,) = ended.errors
-    assert f"'{bind}': it is in use" in line
-    assert "set http.bind" in line
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])

@@ -14,7 +14,6 @@ from kcm_host_testing.api_server import ApiServer
 def test_every_line_of_a_json_log_is_json(api_server: ApiServer, tmp_path: Path) -> None:
     """From the first line to the last; at level debug failing syncs have a stack."""
     site = PluginSite(tmp_path / "plugins")
-    site.folder.mkdir()
     site.plugin("loop", controller("raise ValueError('two\\nlines')"))
     config: dict[str, Any] = {"controllers": {"loop": {}}}
     environment = site.environment

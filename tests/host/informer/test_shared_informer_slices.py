@@ -111,7 +111,7 @@ class World:
                 self._steps, self.expected = None, self._coming
 
     async def turn(self) -> None:
-        """Let the loop go on."""
+        """Give the loop one turn."""
         await asyncio.sleep(0)
 
     async def open(self) -> None:
@@ -156,7 +156,7 @@ class World:
                     assert dict(pair for pairs in by_value for pair in pairs) == seen
 
     async def end(self) -> None:
-        """Let everything come to an end, and see that all handlers know everything."""
+        """Bring everything to its end, and check that all handlers know everything."""
         await self.open()
         await self.begin_list({KEYS[0]: "n1"})
         await self.go_on(1_000)

@@ -47,7 +47,6 @@ if not key.name.startswith("one"):
 def telling(tmp_path: Path, namespace: str) -> PluginSite:
     """A controller that tells of the config maps of one namespace, by their label."""
     site = PluginSite(tmp_path / "site")
-    site.folder.mkdir()
     source = controller(SYNC, settings=TELLING.replace("NAMESPACE", namespace))
     site.plugin("telling", source.replace("kcm_sync(self, key)", "kcm_sync(self, key, writer)"))
     return site

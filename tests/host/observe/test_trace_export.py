@@ -66,25 +66,6 @@ def test_export_errors_are_logged_once_until_recovery(
     assert len(logged(caplog, "trace export recovered")) == 1
 
 
-MISSING = """
-import sys
-sys.modules["{missing}"] = None
-from kcm_host.observe.tracing import TracingUnavailable, start_tracing
-try:
-    start_tracing("{exporter}", version="1")
-except TracingUnavailable as error:
-    print(error)
-"""
-
-
-def test_missing_exporter_names_the_extra() -> None:
-    """Without its package, the OTLP exporter is an error that says what to install."""
-    missing = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-    said = run(MISSING.format(exporter="otlp", missing=missing)).stdout
-    assert said.startswith("traces exporter 'otlp' needs a package that is not installed")
-    assert said.endswith("install it with: pip install 'kcm-host[otlp]'\n")
-
-
 CHILDREN = """
 from opentelemetry import trace
 from kcm_host.api.kinds import Key

@@ -1,12 +1,11 @@
 """The optional hooks: missing, with valid results, with invalid results."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from host.plugins.conftest import Site
 
-from kcm_host.api import ControllerInfo, Metric
+from kcm_host.api import ControllerInfo
 from kcm_host.config.load import load_settings
 from kcm_host.plugins.plugin import Instance, WrongResult
 from kcm_host.plugins.quarantine import BrokenPlugin, Stage
@@ -47,11 +46,6 @@ def test_missing_hooks_return_nothing(site: Site, good: str) -> None:
     assert instance.plugin.info == ControllerInfo()
     assert instance.has("kcm_sync")
     assert not instance.has("kcm_dynamic_watches")
-
-
-def test_a_plugin_has_a_default_number_of_workers(site: Site, good: str) -> None:
-    """The number is read when the plugin is loaded, before any run."""
-    assert loaded(site, good + info("workers=10")).plugin.info.workers == 10
 
 
 @pytest.mark.parametrize(
@@ -153,18 +147,6 @@ def test_invalid_dynamic_watches_are_all_refused(
     assert "(plugin 'mine'); " in str(caught.value)
 
 
-def test_timers_are_returned_as_declared(site: Site, good: str) -> None:
-    """A valid declaration is returned as a tuple."""
-    more = hook(
-        "kcm_timers(self)",
-        "[Timer(every=datetime.timedelta(minutes=5), keys=lambda view: [])]",
-        "import datetime",
-        "from kcm_host.api import Timer",
-    )
-    (timer,) = loaded(site, good + more).timers()
-    assert timer.every == timedelta(minutes=5)
-
-
 @pytest.mark.parametrize(
     ("result", "says"),
     [
@@ -196,17 +178,6 @@ def test_bad_timers(site: Site, good: str, result: str, says: str) -> None:
     assert found.stage is Stage.START
     assert says in found.reason
     assert found.remedy
-
-
-def test_metrics_are_returned_as_declared(site: Site, good: str) -> None:
-    """A list of metrics is returned as a tuple."""
-    more = hook(
-        "kcm_metrics(self, view)",
-        "[Metric(name='acme_loops', help='Loops.', type='gauge', series=(({}, 1.0),))]",
-        "from kcm_host.api import Metric",
-    )
-    expected = Metric(name="acme_loops", help="Loops.", type="gauge", series=(({}, 1.0),))
-    assert loaded(site, good + more).metrics(NOTHING) == (expected,)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Correlation:
         return event
 
     def wait(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.clock.now += seconds
 
 

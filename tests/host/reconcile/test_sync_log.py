@@ -37,23 +37,16 @@ async def failing(key: Key, view: View, writer: Writer) -> Outcome:
     return Done() if key.namespace else int(key.name)  # type: ignore[return-value] # raises
 
 
-async def test_a_failure_has_its_place(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("module", [__name__, "acme.plugin"], ids=["plugin", "another package"])
+async def test_a_failure_has_its_place(
+    rig: Rig, caplog: pytest.LogCaptureFixture, module: str
+) -> None:
     """The log line of a failed sync names the innermost line of the plugin's package (F-65)."""
-    rig.module = __name__
+    rig.module = module
     await rig.sync_a(failing, seconds=0.001)
     (line,) = logged(caplog, "sync failed")
     number = failing.__code__.co_firstlineno + 2
-    assert line["at"] == f"{__file__}:{number}"
-
-
-async def test_a_failure_outside_of_the_plugin_has_no_place(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A line of another package is not told as the place (F-65)."""
-    rig.module = "acme.plugin"
-    await rig.sync_a(failing, seconds=0.001)
-    (line,) = logged(caplog, "sync failed")
-    assert "at" not in line
+    assert line.get("at") == (f"{__file__}:{number}" if module == __name__ else None)
 
 
 async def test_the_last_error_of_a_key_is_in_the_state(rig: Rig) -> None:

@@ -21,9 +21,7 @@ from kcm_host_testing.proxy import FaultProxy
 @pytest.fixture
 def site(tmp_path: Path) -> PluginSite:
     """Return an empty folder for plugins."""
-    folder = tmp_path / "plugins"
-    folder.mkdir()
-    return PluginSite(folder)
+    return PluginSite(tmp_path / "plugins")
 
 
 @pytest.fixture

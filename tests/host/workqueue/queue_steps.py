@@ -34,6 +34,6 @@ async def drain_keys(queue: WorkQueue, *, seconds: float) -> list[tuple[float, K
 
 
 async def settle() -> None:
-    """Let every task run that can, without time passing."""
+    """Return when every task that can has run; no time passes."""
     for _ in range(5):
         await asyncio.sleep(0)
