@@ -52,11 +52,13 @@ def test_a_changed_object_is_found_under_its_new_value_only(indexed: Store[Pod])
 
 
 def test_a_deleted_object_is_found_no_more(indexed: Store[Pod]) -> None:
-    """Deletes leave the index, also when their final state has another value (IQ-57)."""
+    """Also when its final state has another value, and when a namesake comes (IQ-57)."""
     for key in (A, B):
         indexed.put(key, entry("1", node="n1"))
     indexed.delete(A, final=Pod("n2"), resource_version="2")
     assert (found(indexed, "n1"), found(indexed, "n2")) == ({B}, set())
+    indexed.put(A, entry("3", uid="u2", node="n3"))
+    assert (found(indexed, "n1"), found(indexed, "n3")) == ({B}, {A})
 
 
 def test_a_relist_moves_everything(indexed: Store[Pod]) -> None:

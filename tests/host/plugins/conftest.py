@@ -38,6 +38,18 @@ GOOD = """
         def kcm_status(self, view):
             return {"loops": 1}
 """
+#: A settings model, for the end of a good plugin.
+SETTINGS = """
+    @staticmethod
+    @hookimpl
+    def kcm_settings():
+        return Settings
+
+import pydantic
+
+class Settings(pydantic.BaseModel):
+    depth: int = 1
+"""
 
 
 @dataclass

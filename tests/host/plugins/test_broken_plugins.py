@@ -4,22 +4,9 @@ import re
 from textwrap import dedent
 
 import pytest
-from host.plugins.conftest import Site
+from host.plugins.conftest import SETTINGS, Site
 
 from kcm_host.plugins.quarantine import BrokenPlugin, Quarantined, Stage
-
-#: A settings model, for the end of a good plugin.
-SETTINGS = """
-    @staticmethod
-    @hookimpl
-    def kcm_settings():
-        return Settings
-
-import pydantic
-
-class Settings(pydantic.BaseModel):
-    depth: int = 1
-"""
 
 
 def broken(site: Site, name: str = "bad", **options: str) -> Quarantined:

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pluggy
 import pytest
-from host.plugins.conftest import GOOD, Site
+from host.plugins.conftest import GOOD, SETTINGS, Site
 
 from kcm_host.api import hooks
 from kcm_host.plugins.hookimpls import ROLES
@@ -35,21 +35,7 @@ def test_results_come_in_the_order_of_names(site: Site) -> None:
 
 def test_a_loaded_plugin_says_what_it_is(site: Site, good: str) -> None:
     """It has name, distribution, version, module, class, hooks and settings model."""
-    settings = """
-    def __init__(self, settings):
-        self.settings = settings
-
-    @staticmethod
-    @hookimpl
-    def kcm_settings():
-        return Settings
-
-import pydantic
-
-class Settings(pydantic.BaseModel):
-    depth: int = 1
-"""
-    path = site.plugin("mine", good + settings)
+    path = site.plugin("mine", good + SETTINGS)
     plugin = site.load("mine").plugins["mine"]
     assert (plugin.name, plugin.distribution, plugin.version) == ("mine", "acme-mine", "1.0")
     assert plugin.module == path.stem

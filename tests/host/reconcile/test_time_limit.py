@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -127,17 +128,20 @@ async def test_nothing_waits_for_it(rig: Rig, deaf: Deaf, how: str) -> None:
     assert rig.stuck == set()
 
 
+async def swallow_cancellation(key: Key, view: View, writer: Writer) -> Outcome:
+    """Wait for what never comes, and be done when that is cancelled."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    return Done()
+
+
 async def test_a_worker_ends_that_was_cancelled_in_vain(rig: Rig) -> None:
     """A sync that swallows the stop's cancellation and returns is the last of its worker (F-4)."""
     begun = []
 
     async def sync(key: Key, view: View, writer: Writer) -> Outcome:
         begun.append(key)
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return Done()
-        return Done()
+        return await swallow_cancellation(key, view, writer)
 
     rig.queue.add(A, CAUSE)
     rig.queue.add(B, CAUSE)
@@ -149,16 +153,8 @@ async def test_a_worker_ends_that_was_cancelled_in_vain(rig: Rig) -> None:
 
 async def test_a_result_of_a_cancelled_sync_counts_as_none(rig: Rig) -> None:
     """A sync that answers the end of its time with `Done` was cut: it is a time-out (F-4)."""
-
-    async def sync(key: Key, view: View, writer: Writer) -> Outcome:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return Done()
-        return Done()
-
     rig.queue.add(A, CAUSE)
-    async with rig.working(sync) as workers:
+    async with rig.working(swallow_cancellation) as workers:
         await asyncio.sleep(130)
         assert len(workers.tasks) == 1
     ends = [(record.outcome, record.error) for record in rig.syncs.records[:2]]
