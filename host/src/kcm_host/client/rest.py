@@ -1,6 +1,7 @@
 """HTTP client of one API server: paths, requests with a response body, and watches."""
 
 import platform
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -312,9 +313,8 @@ def _encode(query: Query) -> str:
     return urlencode(query)
 
 
-#: Names that the API server refuses as a path segment.
-_REFUSED_SEGMENTS = ("", ".", "..")
-_REFUSED_CHARACTERS = ("/", "%")
+#: What the API server accepts as a path segment.
+_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[^/%]+")
 _SEGMENT_RULE = "it is not empty, '.' or '..', and has no '/' or '%'"
 
 
@@ -353,4 +353,4 @@ def _problem(kind: Kind, key: Key) -> str:
 
 
 def _is_segment(text: str) -> bool:
-    return text not in _REFUSED_SEGMENTS and not any(each in text for each in _REFUSED_CHARACTERS)
+    return _SEGMENT.fullmatch(text) is not None

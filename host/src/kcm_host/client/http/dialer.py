@@ -149,7 +149,7 @@ async def _connect(
         options["ssl"] = context or ssl.create_default_context()
         options["server_hostname"] = tls_server_name or address.host
     try:
-        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        found = await _resolve(address)
         # Not by the loop: where several addresses fail, it forgets why.
         opened = await start_connection(found, happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS)
         try:
@@ -160,3 +160,13 @@ async def _connect(
     except OSError as error:
         raise DialError(str(address), error, to_proxy=tls_server_name is None) from error
     return connection
+
+
+async def _resolve(address: Address) -> list[Any]:
+    """Return the addresses of a host as `getaddrinfo` does."""
+    where: dict[str, Any] = {"port": address.port, "type": socket.SOCK_STREAM}
+    try:
+        # Most servers are named by their address. The loop would start threads even for these.
+        return socket.getaddrinfo(address.host, flags=socket.AI_NUMERICHOST, **where)
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(address.host, **where)
