@@ -42,11 +42,10 @@ HOST = Installation(
         "plugins/servicecidrs",
         "plugins/resourceclaim",
         "plugins/resourcequota",
-    )
+    ),
+    requirements="bench/host_requirements.txt",
 )
-TOY = Installation(
-    packages=("host", "bench/toy_plugin"), requirements="bench/toy_plugin/requirements.txt"
-)
+TOY = Installation(packages=("host", "bench/toy_plugin"), requirements=HOST.requirements)
 KOPF = Installation(requirements="bench/toy_kopf/requirements.txt")
 
 

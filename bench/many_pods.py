@@ -110,7 +110,7 @@ WORKLOAD = Workload(
         Quantity("exec to all right", Unit.SECONDS, goal=1),
         Quantity("CPU until then", Unit.SECONDS, goal=0.6),
         *servers_quantities(THEN),
-        Quantity("memory settled (RSS)", Unit.BYTES, goal=0.25),
+        Quantity("memory settled (RSS)", Unit.BYTES, goal=0.2),
         Quantity("memory peak (RSS)", Unit.BYTES),
         Quantity("private memory", Unit.BYTES),
         Quantity("writes", Unit.COUNT),

@@ -136,8 +136,8 @@ WORKLOAD = Workload(
     name="quota-churn",
     title="200 pods come and go at 20/s under four quotas, 500 to 8,000 pods",
     quantities=(
-        Quantity("CPU, 500 pods", Unit.SECONDS, goal=0.1),
-        Quantity("CPU, 2,000 pods", Unit.SECONDS, goal=0.035),
+        Quantity("CPU, 500 pods", Unit.SECONDS, goal=0.08),
+        Quantity("CPU, 2,000 pods", Unit.SECONDS, goal=0.03),
         Quantity("CPU, 8,000 pods", Unit.SECONDS, goal=0.02),
         Quantity("8,000 against 500", Unit.FACTOR, goal=INDEPENDENT, alone=True),
         *servers_quantities(LARGE),

@@ -69,7 +69,7 @@ def _measure(candidate: Candidate, *, for_all: bool) -> Repetition:
 
 QUANTITIES = (
     Quantity("time until all right", Unit.SECONDS, goal=0.7),
-    Quantity("CPU until quiet", Unit.SECONDS, goal=0.6),
+    Quantity("CPU until quiet", Unit.SECONDS, goal=0.4),
     *servers_quantities(),
     Quantity("writes", Unit.COUNT, goal=1),
 )
