@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from kcm_host import __version__
-from kcm_host.api.errors import ApiError, InvalidKey, Unreachable
+from kcm_host.api.errors import ApiError, InvalidKey, Unreachable, Unreadable
 from kcm_host.api.kinds import Key, Kind
 from kcm_host.client.auth.connection import Connection
 from kcm_host.client.auth.credentials import RequestCredentials
@@ -235,6 +235,7 @@ class Client:
         """Send a request once; return and record its response."""
         started = time.monotonic()
         status = received = 0
+        lines: LineStream | None = None
         try:
             response, lines = await self._exchange(request, credentials)
             check_encoding(response, request.operation)
@@ -243,6 +244,10 @@ class Client:
             status, received = response.status, len(response.body)
         except OSError as error:
             raise unreachable(request.operation, error) from error
+        except Unreadable:
+            if lines is not None:
+                lines.close()
+            raise
         finally:
             # Also of an attempt that was cancelled, or ended without a usable response.
             self._on_request(

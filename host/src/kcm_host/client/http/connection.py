@@ -53,6 +53,8 @@ class HTTPConnection(asyncio.Protocol):
         self._error: Exception | None = None
         self._max_bytes = 0
         self._stops_at_head = False
+        self._is_unanswered = True
+        self._is_lost = False
         self._stream: LineStream | None = None
         self._silence_seconds = 0.0
         self.is_idle = False
@@ -82,6 +84,8 @@ class HTTPConnection(asyncio.Protocol):
         await self._send(request, deadline=self._loop.time() + silence_seconds, max_bytes=0)
         if self._stream is None:
             stream.end()
+            # Nobody else would end the connection: an error has no lines that somebody closes.
+            self.abort()
             return self._take_response(), stream
         return Response(self._reader.status, raw_headers=self._reader.raw_headers), stream
 
@@ -89,7 +93,8 @@ class HTTPConnection(asyncio.Protocol):
         """Send a CONNECT request; return the status of the response (see `detach`)."""
         self._stops_at_head = True
         await self._send(request, deadline=math.inf, max_bytes=0)
-        if self._reader.size:
+        # The body of a refusal is its explanation.
+        if self._reader.size and self._reader.status < 300:
             raise BadResponse("the proxy sent data before it was asked to connect")
         return self._reader.status
 
@@ -139,6 +144,9 @@ class HTTPConnection(asyncio.Protocol):
         """Begin to use a transport."""
         # A cast: the transports of aiofastnet have no base class of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
+        if self._is_lost:
+            # Inside of a tunnel, both can happen before the end of the handshake is handled.
+            return
         self.is_idle = True
         self._owner.add(self)
 
@@ -148,6 +156,7 @@ class HTTPConnection(asyncio.Protocol):
         if self.is_idle:
             self._fail(BadResponse("data came without a request"))
             return
+        self._is_unanswered = False
         try:
             reader.feed(data)
         except BadResponse as error:
@@ -166,8 +175,9 @@ class HTTPConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the transport."""
         text = str(exc) if exc is not None else "the server closed the connection"
-        self._fail(ConnectionLost(text, is_unanswered=not self._reader.status))
+        self._fail(ConnectionLost(text, is_unanswered=self._is_unanswered))
         self._transport = None
+        self._is_lost = True
         self._forget()
 
     def _handle_progress(self, reader: ResponseReader) -> None:
@@ -194,6 +204,7 @@ class HTTPConnection(asyncio.Protocol):
         if not self.is_idle or self._transport is None:
             raise ConnectionLost("the connection is closed", is_unanswered=True)
         self.is_idle = False
+        self._is_unanswered = True
         self._max_bytes = max_bytes
         self._reader.start()
         self.set_deadline(deadline)

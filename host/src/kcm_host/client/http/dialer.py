@@ -148,13 +148,16 @@ async def _connect(
     if address.is_tls:
         options["ssl"] = context or ssl.create_default_context()
         options["server_hostname"] = tls_server_name or address.host
+    connection = HTTPConnection(owner)
     try:
         found = await _resolve(address)
         # Not by the loop: where several addresses fail, it forgets why.
         opened = await start_connection(found, happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS)
         try:
-            _, connection = await create(lambda: HTTPConnection(owner), sock=opened, **options)
+            await create(lambda: connection, sock=opened, **options)
         except BaseException:
+            # Before the socket: a transport that only closes waits for the peer, and uses it.
+            connection.abort()
             opened.close()
             raise
     except OSError as error:

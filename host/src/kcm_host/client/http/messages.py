@@ -10,6 +10,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 MAX_HEAD_BYTES = 64 << 10
 #: Methods whose request names the length of its body also when it is empty.
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+#: The parser also reads others, whose connections follow other rules.
+_VERSIONS = ("1.1", "1.0")
 
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
@@ -28,7 +30,8 @@ class Response(msgspec.Struct, frozen=True):
 
     def header(self, name: bytes) -> str:
         """Return the values of a header, whose name is given in lower case; empty without."""
-        values = [value for key, value in self.raw_headers if key.lower() == name]
+        # The parser leaves the white space after a value.
+        values = [value.strip() for key, value in self.raw_headers if key.lower() == name]
         return b", ".join(values).decode("latin-1")
 
 
@@ -108,7 +111,8 @@ class ResponseReader:
             # What follows a complete response does not change it, however the bytes were cut.
             self.is_reusable = False
             if not self.is_complete:
-                raise BadResponse(f"the response is not HTTP/1.1: {error}") from None
+                reason = error.__context__ or error
+                raise BadResponse(f"the response is not HTTP/1.1: {reason}") from None
         if self.size != size or self.is_complete:
             self._without_body = 0
             return
@@ -137,7 +141,12 @@ class ResponseReader:
     def on_headers_complete(self) -> None:
         """Note the end of a head; those below 200 announce another response."""
         parser = self._parser
-        if parser is not None and (status := parser.get_status_code()) >= 200:
+        if parser is None:
+            return
+        status, version = parser.get_status_code(), parser.get_http_version()
+        if status < 100 or version not in _VERSIONS:
+            raise BadResponse(f"status {status} in version {version}")
+        if status >= 200:
             self.status = status
 
     def on_body(self, body: bytes) -> None:

@@ -62,6 +62,7 @@ class Transport:
         #: The most recent one is the last.
         self._idle: list[HTTPConnection] = []
         self._context: ssl.SSLContext | None = None
+        self._dials: set[asyncio.Timeout] = set()
         self._is_closed = False
         self._all_ended = asyncio.Event()
         self._all_ended.set()
@@ -116,10 +117,12 @@ class Transport:
         return await connection.open_stream(self._encode(request), silence_seconds=silence_seconds)
 
     async def close(self) -> None:
-        """Abort all connections; return when their sockets are closed."""
+        """Abort all connections, also those being opened; return when their sockets are closed."""
         self._is_closed = True
         for connection in list(self._connections):
             connection.abort()
+        for limit in self._dials:
+            limit.reschedule(self._loop.time())
         await self._all_ended.wait()
         if self._timer is not None:
             self._timer.cancel()
@@ -131,15 +134,16 @@ class Transport:
         self._connections.add(connection)
         self._all_ended.clear()
         if self._is_closed:
-            connection.abort()
+            # Not here: aiofastnet begins to watch a socket after `connection_made`, also that of
+            # a transport which was aborted in it, and the next socket of that number would fail.
+            self._loop.call_soon(connection.abort)
 
     def remove(self, connection: HTTPConnection) -> None:
         """Forget a connection, which has ended or belongs to another protocol now."""
         self._connections.discard(connection)
-        if not self._connections:
-            self._all_ended.set()
         if connection in self._idle:
             self._idle.remove(connection)
+        self._note_end()
 
     def schedule(self, deadline: float) -> None:
         """Call `on_deadline` of the connections that are due, at this loop time or before."""
@@ -170,7 +174,12 @@ class Transport:
             idle, self._idle, self._context = self._idle, [], context
             for connection in idle:
                 connection.abort()
-        return self._idle.pop() if self._idle else None
+        while self._idle:
+            connection = self._idle.pop()
+            # Another one has ended in this turn of the loop; a POST need not fail because of it.
+            if connection.is_idle:
+                return connection
+        return None
 
     def _keep(self, connection: HTTPConnection, context: ssl.SSLContext | None) -> None:
         if not connection.is_idle:
@@ -182,5 +191,17 @@ class Transport:
         self._idle.append(connection)
 
     async def _dial(self, context: ssl.SSLContext | None, deadline: float) -> HTTPConnection:
-        async with asyncio.timeout_at(deadline):
-            return await self._dialer.dial(self, context)
+        if self._is_closed:
+            raise ConnectionError("the client is closed")
+        async with asyncio.timeout_at(deadline) as limit:
+            self._dials.add(limit)
+            self._all_ended.clear()
+            try:
+                return await self._dialer.dial(self, context)
+            finally:
+                self._dials.remove(limit)
+                self._note_end()
+
+    def _note_end(self) -> None:
+        if not self._connections and not self._dials:
+            self._all_ended.set()
