@@ -30,7 +30,7 @@ WITHOUT_TEST = {
         "RQ-228",
     ),
     "its log lines, and metrics it does not have": ("RQ-235", "RQ-310", "RQ-311"),
-    "a brake that is a setting here": ("TTL-80",),
+    "workers and a brake that are settings here": ("CRA-2", "TTL-80"),
     "a way for servers without apply, which is not built": ("CRA-60 to 62",),
     "what users must be allowed to do": ("CRA-91",),
     "a stop, which is the same for all controllers": ("RQ-17",),

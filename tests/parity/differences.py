@@ -8,6 +8,7 @@ from typing import Any
 
 from parity import claim_shapes
 from parity.compare import NOTHING, Deviation
+from parity.scenarios import ranges
 
 TTL = "node.alpha.kubernetes.io/ttl"
 PROGRAMS = ("kube-controller-manager", "kcm-host")
@@ -110,10 +111,21 @@ def _fewer_too_late(found: Deviation) -> bool:
     return found.ours is NOTHING or (found.theirs is not NOTHING and found.ours < found.theirs)
 
 
+#: The condition of a ServiceCIDR that is kept, without its type.
+TERMINATING = dict(zip(("status", "reason", "message"), ranges.TERMINATING, strict=True))
+
+
 def _noticed_at_once(found: Deviation) -> bool:
-    """A kept ServiceCIDR has gone at a look at which the reference still keeps it."""
-    look = found.path[0] == "looks" and found.path[-1].startswith("servicecidrs/")
-    if not look or found.ours is not NOTHING or found.theirs is NOTHING:
+    """A kept ServiceCIDR has gone, or says why it is kept, before the reference notices."""
+    look, last = found.path[0] == "looks", found.path[-1]
+    if (
+        look
+        and last in TERMINATING
+        and any(each.startswith("servicecidrs/") for each in found.path)
+    ):
+        return bool(found.ours == TERMINATING[last])
+    is_gone = found.ours is NOTHING and found.theirs is not NOTHING
+    if not look or not is_gone or not last.startswith("servicecidrs/"):
         return False
     reasons = [one["reason"] for one in found.theirs["status"]["conditions"]]
     return "deletionTimestamp" in found.theirs["metadata"] and reasons == ["Terminating"]
@@ -176,9 +188,10 @@ DIFFERENCES = (
     ),
     Difference(
         "servicecidrs c",
-        "SC-21, SC-24",
-        "A changed label of an address, or a range added to a living ServiceCIDR, frees at once "
-        "whom it frees; the reference notices at its next resync, hours later.",
+        "SC-21, SC-22, SC-24",
+        "A changed label of an address, a range added to a living ServiceCIDR, and one that goes "
+        "with its ServiceCIDR, free or block others at once; the reference notices at its next "
+        "resync, hours later.",
         _noticed_at_once,
     ),
     Difference(

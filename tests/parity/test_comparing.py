@@ -11,6 +11,7 @@ from parity.differences import DIFFERENCES, undeclared, unseen
 from parity.result import Result
 from parity.scenario import Scenario
 from parity.scenarios.nodes import TTL, node
+from parity.scenarios.ranges import TERMINATING
 from parity.verdict import verdict
 
 SCENARIO = Scenario("a story", "ttl", "TTL-1", (node("n"),))
@@ -159,3 +160,14 @@ def test_scenarios_have_names_of_their_own() -> None:
     """No two scenarios share a name, so no recording is taken for another."""
     assert twice() == []
     assert len(RECORDED) > 80
+
+
+def test_a_kept_range_may_say_so_at_once() -> None:
+    """What the reference notices at its next resync is excused, and no other condition of it."""
+    path = ("looks", "at the end", "servicecidrs/$d", "status", "conditions", "0")
+    told = dict(zip(("status", "reason", "message"), TERMINATING, strict=True))
+    found = [Deviation((*path, field), "one", value) for field, value in told.items()]
+    assert undeclared(found, ["servicecidrs c"]) == []
+    assert undeclared(found, []) == found
+    wrong = [Deviation((*path, field), value, "one") for field, value in told.items()]
+    assert undeclared(wrong, ["servicecidrs c"]) == wrong

@@ -129,5 +129,5 @@ WORKLOAD = Workload(
     moves,
     partial(with_looks, down=DOWN, waits={DOWN: GRACE, LAST: GRACE}),
     seeds_in_tests=12,
-    options={"also": ("ipaddresses",)},
+    options={"also": ("ipaddresses",), "by_chance": ("servicecidrs c",)},
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from plugins.resourceclaim.claim_cluster import ClaimCluster, refused
 from plugins.resourceclaim.objects import (
@@ -83,7 +84,7 @@ def test_a_template_that_cannot_be_decoded_is_reported() -> None:
     invalid = template()
     invalid["spec"]["spec"] = {"devices": 7}
     cluster = ClaimCluster(pod(), invalid)
-    with pytest.raises(ValueError, match="devices") as raised:
+    with pytest.raises(msgspec.ValidationError, match="devices") as raised:
         cluster.sent_by("pod", "p")
     (message,) = cluster.messages()
     assert message == f"Pod p: PodResourceClaim res: {INVALID}ValidationError: {raised.value}"

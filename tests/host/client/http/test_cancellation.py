@@ -103,16 +103,14 @@ async def each_turn(make: Callable[[], Transport], use: Any, give_up: GiveUp) ->
     raise AssertionError("it never completes")
 
 
-@pytest.fixture(params=["direct", "through a proxy"])
+@pytest.fixture(params=["plain", "TLS", "TLS through a proxy"])
 async def site(
-    request: pytest.FixtureRequest, start_site: StartSite, *, tls: bool, layer: str
+    request: pytest.FixtureRequest, start_site: StartSite, layer: str
 ) -> tuple[Site, dict[str, Any]]:
     """Return a server, and what is needed to reach it."""
-    site = await start_site(speak, tls=tls)
-    if request.param == "direct":
+    site = await start_site(speak, tls=request.param != "plain")
+    if request.param != "TLS through a proxy":
         return site, {}
-    if not tls:
-        pytest.skip("there is no tunnel to a server without TLS")
     proxy = await start_site(tunnel)
     return site, {"proxy_url": proxy.url}
 
@@ -125,29 +123,27 @@ async def test_cancelled_at_each_turn(
     trust: ssl.SSLContext,
     use: Use,
     *,
-    tls: bool,
     is_reused: bool,
 ) -> None:
     """No hang, no socket that stays, and the next request has its own response."""
     server, options = site
     transport = transport_to(server.url, **options)
-    context = trust if tls else None
 
     async def use_it(transport: Transport) -> object:
-        return await use(transport, context)
+        return await use(transport, trust)
 
     async def cancel_it(transport: Transport, task: asyncio.Task[object]) -> None:
         await cancel(transport, task)
         assert len(transport._connections) <= 1 + is_reused
         await until(lambda: len(transport._connections) <= 1, "the connection has ended")
         if is_reused:
-            assert (await send(transport, target="/next", context=context)).body == b"/next"
+            assert (await send(transport, target="/next", context=trust)).body == b"/next"
 
     if is_reused:
-        await send(transport, context=context)
+        await send(transport, context=trust)
     turns = await each_turn(lambda: transport, use_it, cancel_it)
     assert turns > 3
-    assert (await send(transport, target="/next", context=context)).body == b"/next"
+    assert (await send(transport, target="/next", context=trust)).body == b"/next"
     await until(lambda: connected_to(int(server.port)) <= 1, "the sockets are closed")
 
 
@@ -156,15 +152,13 @@ async def test_closed_at_each_turn(
     site: tuple[Site, dict[str, Any]],
     trust: ssl.SSLContext,
     use: Use,
-    *,
-    tls: bool,
 ) -> None:
     """The end of the client ends what is in flight, and waits for the sockets."""
     server, options = site
     made: list[Transport] = []
 
     async def use_it(transport: Transport) -> object:
-        return await use(transport, trust if tls else None)
+        return await use(transport, trust)
 
     async def close_it(transport: Transport, task: asyncio.Task[object]) -> None:
         await close(transport, task)
