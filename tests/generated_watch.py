@@ -1,8 +1,9 @@
-"""Lines of watches: one that is generated, and a handler that keeps all."""
+"""Lines of watches: how tests read them, and a watch whose lines are generated."""
 
 from collections.abc import AsyncIterator
 
 from kcm_host.client.http.lines import HandleLine
+from kcm_host.client.rest import Watch
 
 
 class Lines(list[bytes]):
@@ -11,6 +12,25 @@ class Lines(list[bytes]):
     def __call__(self, line: bytes) -> bool:
         self.append(line)
         return False
+
+
+async def next_line(watch: Watch) -> bytes:
+    """Return the next line of a watch, which has one."""
+    found: list[bytes] = []
+
+    def take(line: bytes) -> bool:
+        found.append(line)
+        return True
+
+    assert await watch.for_each(take) == 1
+    return found[0]
+
+
+async def rest_of(watch: Watch) -> list[bytes]:
+    """Return the lines until the watch ends."""
+    found = Lines()
+    await watch.for_each(found)
+    return found
 
 
 class GeneratedWatch:

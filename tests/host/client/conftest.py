@@ -37,6 +37,11 @@ class Pair:
         data = {"certificate": self.certificate, "key": self.key}
         return {f"client-{name}-data": encoded(text) for name, text in data.items()}
 
+    def store(self, folder: Path) -> None:
+        """Write it to `me.crt` and `me.key`."""
+        (folder / "me.crt").write_text(self.certificate)
+        (folder / "me.key").write_text(self.key)
+
     def server(self, folder: Path, *, clients: "Authority | None" = None) -> ssl.SSLContext:
         """Return what a server shows; with `clients` it wants a certificate of that authority."""
         chain = folder / "server.pem"

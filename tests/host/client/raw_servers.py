@@ -46,13 +46,14 @@ async def client_of(speak: Speak) -> AsyncIterator[Client]:
         connection = Connection(
             base_url=f"http://127.0.0.1:{port}",
             origin="a test",
-            credentials=Credentials(_nobody, initial=RequestCredentials({})),
+            credentials=Credentials(nobody, initial=RequestCredentials({})),
         )
         async with Client(connection, lambda _: None) as client:
             yield client
 
 
-async def _nobody() -> RequestCredentials:
+async def nobody() -> RequestCredentials:
+    """Return the credentials of nobody in particular."""
     return RequestCredentials({})
 
 

@@ -4,12 +4,12 @@ import asyncio
 import dataclasses
 import json
 import platform
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from generated_watch import Lines
+from generated_watch import next_line, rest_of
+from host.client.raw_servers import AGENT, get, nobody
 
 from kcm_host import __version__
 from kcm_host.api import ControllerInfo
@@ -18,13 +18,12 @@ from kcm_host.client import rest as wire_client
 from kcm_host.client.auth.connection import Connection, connect
 from kcm_host.client.auth.credentials import Credentials, RequestCredentials
 from kcm_host.client.errors import ConnectionProblem
-from kcm_host.client.rest import JSON, Client, Watch, user_agent_of
+from kcm_host.client.rest import JSON, Client, Watch
 from kcm_host.observe.states import RequestRecord
 from kcm_host_testing.api_server import ApiServer
 from kcm_host_testing.faults import AfterLines, Answer, Cut, Point, Stall
 from kcm_host_testing.proxy import FaultProxy
 
-AGENT = user_agent_of("acme")
 NAMESPACES = "/api/v1/namespaces"
 WATCH = (("watch", "true"),)
 
@@ -69,20 +68,11 @@ async def speaking() -> AsyncIterator[Connect]:
             connection = Connection(
                 base_url=f"http://127.0.0.1:{port}",
                 origin="a test",
-                credentials=Credentials(_nobody, initial=RequestCredentials({})),
+                credentials=Credentials(nobody, initial=RequestCredentials({})),
             )
             return await stack.enter_async_context(Client(connection, on_request))
 
         yield start
-
-
-async def _nobody() -> RequestCredentials:
-    return RequestCredentials({})
-
-
-async def get(client: Client, path: str = NAMESPACES) -> bytes:
-    """Send a GET."""
-    return await client.call("GET", path, verb="get", user_agent=AGENT)
 
 
 @asynccontextmanager
@@ -90,25 +80,6 @@ async def watching(client: Client) -> AsyncIterator[Watch]:
     """Return an open watch."""
     async with client.watch(NAMESPACES, user_agent=AGENT, query=WATCH, accept=JSON) as watch:
         yield watch
-
-
-async def next_line(watch: Watch) -> bytes:
-    """Return the next line of a watch, which has one."""
-    found: deque[bytes] = deque(maxlen=1)
-
-    def take(line: bytes) -> bool:
-        found.append(line)
-        return True
-
-    assert await watch.for_each(take) == 1
-    return found[0]
-
-
-async def rest_of(watch: Watch) -> list[bytes]:
-    """Return the lines until the watch ends."""
-    found = Lines()
-    await watch.for_each(found)
-    return found
 
 
 async def test_requests_say_who_asks(client: Client, fault_proxy: FaultProxy) -> None:

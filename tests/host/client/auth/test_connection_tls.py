@@ -166,18 +166,13 @@ async def test_replaced_certificate_files_are_picked_up(
     server = await serve(clients=True)
     now = [1000.0]
 
-    def put(name: str) -> None:
-        pair = authority.issue(name)
-        (tmp_path / "me.crt").write_text(pair.certificate)
-        (tmp_path / "me.key").write_text(pair.key)
-
-    put("first")
+    authority.issue("first").store(tmp_path)
     user = {"client-certificate": "me.crt", "client-key": "me.key"}
     connection = connected(cluster=server.cluster, user=user, monotonic=lambda: now[0])
     first = await connection.credentials.current()
     now[0] += 301
     assert (await connection.credentials.current()).ssl is first.ssl
-    put("second, a longer name")
+    authority.issue("second, a longer name").store(tmp_path)
     await ask(connection)
     now[0] += 301
     await ask(connection)

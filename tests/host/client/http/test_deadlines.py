@@ -88,10 +88,10 @@ def wires() -> Wires:
 
 
 @pytest.fixture
-async def transport(wires: Wires) -> AsyncIterator[Transport]:
+async def transport(wires: Wires, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Transport]:
     """A transport without sockets."""
     made = Transport("http://kube.example")
-    made._dialer = wires  # type: ignore[assignment]
+    monkeypatch.setattr(made, "_dialer", wires)
     yield made
     await made.close()
 
@@ -106,13 +106,13 @@ async def after(seconds: float) -> None:
     await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=seconds)
 
 
-async def stream(transport: Transport, *, silence: float = 150.0) -> LineStream:
+async def stream(transport: Transport, wires: Wires, *, silence: float = 150.0) -> LineStream:
     """Open a stream; its head has to arrive."""
     opened = asyncio.create_task(
         transport.open_stream(WATCH, None, connect_seconds=30, silence_seconds=silence)
     )
     await after(1)
-    transport._dialer.last.arrive(CHUNKED)  # type: ignore[attr-defined]
+    wires.last.arrive(CHUNKED)
     return (await opened)[1]
 
 
@@ -216,7 +216,7 @@ async def test_an_end_that_was_noticed_fails_no_request(transport: Transport, wi
 
 async def test_the_silence_of_a_stream_ends_it(transport: Transport, wires: Wires) -> None:
     """As a normal end (IQ-116, IQ-117): 150 s after the last byte, whatever that was."""
-    lines = await stream(transport)
+    lines = await stream(transport, wires)
     reading = asyncio.create_task(lines.for_each(lambda line: False))
     for part in (b"4\r\n", b"one\n", b"\r\n4\r\n", b"two"):
         await after(149)
@@ -236,7 +236,7 @@ async def test_silence_before_the_head_is_late(transport: Transport, wires: Wire
 
 async def test_a_paused_stream_is_not_silent(transport: Transport, wires: Wires) -> None:
     """Where nobody reads, the peer has to wait, for any time; then silence counts again."""
-    lines = await stream(transport)
+    lines = await stream(transport, wires)
     wires.last.arrive(b"8\r\none\ntwo\n\r\n")
     assert wires.last.is_reading_paused
     await after(100_000)

@@ -22,9 +22,7 @@ async def test_rotated_credentials(
     now = [1000.0]
 
     def put(name: str) -> None:
-        pair = authority.issue(name)
-        (tmp_path / "me.crt").write_text(pair.certificate)
-        (tmp_path / "me.key").write_text(pair.key)
+        authority.issue(name).store(tmp_path)
         (tmp_path / "token").write_text(f"token-of-{name}")
 
     put("first")

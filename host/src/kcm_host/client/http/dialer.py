@@ -16,11 +16,11 @@ from kcm_host.client.http.messages import encode_request
 try:
     import aiofastnet
 except ImportError:
-    aiofastnet = None  # type: ignore[assignment]
-
-#: Whether the transports and the TLS of aiofastnet are used, which are asyncio's in C. Everything
-#: works without.
-is_fast = aiofastnet is not None
+    is_fast = False
+else:
+    #: Whether the transports and the TLS of aiofastnet are used, which are asyncio's in C.
+    #: Everything works without.
+    is_fast = True
 
 #: After this time the next address of a name is tried beside the one before (RFC 8305).
 HAPPY_EYEBALLS_SECONDS = 0.25
